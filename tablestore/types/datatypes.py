@@ -1,0 +1,99 @@
+"""Logical types: what a column holds, independent of Arrow, Parquet and BinaryRow.
+
+A type is a frozen value. Nullability is part of the type. Nested ROW fields carry ids from the same counter as
+the table's columns, so that evolution matches by id at every depth; array elements and map keys and values take none
+(Paimon specification, "Schema").
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TypeVar
+
+
+class TypeRoot(StrEnum):
+    """The atomic types. Values are the canonical names in schema files: stored, never renamed."""
+
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    CHAR = "CHAR"
+    VARCHAR = "VARCHAR"  # STRING is VARCHAR(MAX_LENGTH)
+    BINARY = "BINARY"
+    VARBINARY = "VARBINARY"  # BYTES is VARBINARY(MAX_LENGTH)
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_LTZ = "TIMESTAMP WITH LOCAL TIME ZONE"
+
+
+MAX_LENGTH = 2_147_483_647
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtomicType:
+    """A type without parts. ``precision`` is for DECIMAL, TIME, TIMESTAMP(_LTZ); ``scale`` for DECIMAL;
+    ``length`` for CHAR, VARCHAR, BINARY, VARBINARY. The ones that do not apply are None."""
+
+    root: TypeRoot
+    nullable: bool = True
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayType:
+    """A list of ``element`` values."""
+
+    element: "DataType"
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapType:
+    """Entries from ``key`` to ``value``."""
+
+    key: "DataType"
+    value: "DataType"
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MultisetType:
+    """A bag of ``element`` values; stored as a map from element to count (INT NOT NULL)."""
+
+    element: "DataType"
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A column of a table or a field of a ROW. ``id`` never changes and is never re-used."""
+
+    id: int
+    name: str
+    type: "DataType"
+    description: str | None = None
+    default_value: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowType:
+    """A nested row."""
+
+    fields: tuple[Field, ...]
+    nullable: bool = True
+
+
+DataType = AtomicType | ArrayType | MapType | MultisetType | RowType
+T = TypeVar("T", AtomicType, ArrayType, MapType, MultisetType, RowType)
+
+
+def with_nullable(data_type: T, nullable: bool) -> T:
+    """The same type with the given nullability."""
+    return data_type if data_type.nullable == nullable else replace(data_type, nullable=nullable)
