@@ -1,0 +1,59 @@
+"""Which schema is the newest, and what did an older one say?
+
+A table's schemas are ``schema/schema-0``, ``schema/schema-1``, …: each is published once, if absent, and never changes.
+Publishing ``schema-0`` is what creates a table; publishing the next one is what alters it.
+"""
+
+from tablestore.errors import FormatError, NotFoundError
+from tablestore.format.paths import SCHEMA_DIR, parse_schema_id, schema_path
+from tablestore.format.schemafile import decode_schema, encode_schema
+from tablestore.io.filestore import FileStore
+from tablestore.types.schema import TableSchema
+
+
+class Schemas:
+    """The schema files of one table. Schemas are immutable, so what was read once is kept."""
+
+    def __init__(self, files: FileStore) -> None:
+        self._files = files
+        self._cache: dict[int, TableSchema] = {}
+
+    def ids(self) -> tuple[int, ...]:
+        """All schema ids, ascending."""
+        found = (parse_schema_id(info.name) for info in self._files.list(SCHEMA_DIR, prefix="schema-"))
+        return tuple(sorted(schema_id for schema_id in found if schema_id is not None))
+
+    def read(self, schema_id: int) -> TableSchema:
+        """One schema. Raises NotFoundError if it does not exist, FormatError if its content is not what it says."""
+        if (cached := self._cache.get(schema_id)) is not None:
+            return cached
+        path = schema_path(schema_id)
+        schema = decode_schema(self._files.read(path), f"{self._files.root_uri}/{path}")
+        if schema.id != schema_id:
+            raise FormatError(
+                f"{self._files.root_uri}/{path} says that it is schema {schema.id}, expected {schema_id}: the file was "
+                "swapped or renamed; restore it from a backup",
+                kind="swapped",
+            )
+        self._cache[schema_id] = schema
+        return schema
+
+    def latest(self) -> TableSchema:
+        """The newest schema. Raises NotFoundError if there is no table here."""
+        ids = self.ids()
+        if not ids:
+            raise NotFoundError(
+                f"no table at {self._files.root_uri}: expected {SCHEMA_DIR}/schema-0 and found none; check the path, or create "
+                "the table with catalog.create_table(...)",
+                kind="no-such-table",
+            )
+        return self.read(ids[-1])
+
+    def refreshed_latest(self) -> TableSchema:
+        """The newest schema, read from the store again: a table that was dropped and created anew has another ``schema-0``."""
+        self._cache.clear()
+        return self.latest()
+
+    def publish(self, schema: TableSchema) -> bool:
+        """Make ``schema`` the schema of its id. False if that id is taken."""
+        return self._files.publish_if_absent(schema_path(schema.id), encode_schema(schema))

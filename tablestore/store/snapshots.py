@@ -1,0 +1,137 @@
+"""Which snapshots does a table have?
+
+    ids on disk     3        7  8  9
+                    dead     └──┴──┴── live: the longest unbroken tail
+
+Ids are never re-used and expiry removes them strictly oldest first, so the live ones form one unbroken range. An id below a
+gap was published by a committer that slept while others expired past it; nobody may look at it. Hints (``LATEST``,
+``EARLIEST``) are written for foreign readers. We decide from a listing; ``EARLIEST`` only ever narrows what the listing shows.
+"""
+
+from tablestore.errors import FormatError, InvalidInputError, NotFoundError
+from tablestore.format.paths import (
+    EARLIEST_HINT,
+    LATEST_HINT,
+    SNAPSHOT_DIR,
+    parse_snapshot_id,
+    snapshot_path,
+    tag_path,
+)
+from tablestore.format.snapshot import Snapshot, decode_snapshot
+from tablestore.io.filestore import FileStore
+
+
+def unbroken_tail(ids: tuple[int, ...]) -> tuple[int, ...]:
+    """The longest run of consecutive ids that ends at the greatest one. ``ids`` must ascend."""
+    start = len(ids) - 1
+    while start > 0 and ids[start - 1] == ids[start] - 1:
+        start -= 1
+    return ids[max(start, 0) :]
+
+
+class Snapshots:
+    """The snapshot files of one table."""
+
+    def __init__(self, files: FileStore) -> None:
+        self._files = files
+
+    def listed_ids(self) -> tuple[int, ...]:
+        """Every id that has a file, dead ones included, ascending."""
+        found = (parse_snapshot_id(info.name) for info in self._files.list(SNAPSHOT_DIR, prefix="snapshot-"))
+        return tuple(sorted(snapshot_id for snapshot_id in found if snapshot_id is not None))
+
+    def live_ids(self) -> tuple[int, ...]:
+        """The ids of the table's history that is still retained, ascending."""
+        ids = unbroken_tail(self.listed_ids())
+        earliest = self._earliest_hint()
+        return tuple(i for i in ids if i >= earliest) if earliest in ids else ids
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None for a table that was never written."""
+        while ids := self.listed_ids():
+            try:
+                return self.read(ids[-1])
+            except NotFoundError:
+                # Rolled back by hand or removed as dead between the listing and the read: look again.
+                if self.listed_ids() == ids:
+                    raise
+        return None
+
+    def read(self, snapshot_id: int) -> Snapshot:
+        """One snapshot. Raises NotFoundError if there is no such id, FormatError if the file is not that snapshot."""
+        path = snapshot_path(snapshot_id)
+        try:
+            data = self._files.read(path)
+        except NotFoundError as error:
+            raise self._not_found(snapshot_id) from error
+        snapshot = decode_snapshot(data, f"{self._files.root_uri}/{path}")
+        if snapshot.id != snapshot_id:
+            raise FormatError(
+                f"{self._files.root_uri}/{path} says that it is snapshot {snapshot.id}, expected {snapshot_id}: the file was "
+                "swapped or renamed; read another snapshot or restore the file",
+                kind="swapped",
+            )
+        return snapshot
+
+    def find(self, snapshot_id: int) -> Snapshot | None:
+        """As :meth:`read`, with None for an id that has no file."""
+        try:
+            return self.read(snapshot_id)
+        except NotFoundError:
+            return None
+
+    def retained(self) -> tuple[Snapshot, ...]:
+        """All live snapshots, oldest first."""
+        found = (self.find(snapshot_id) for snapshot_id in self.live_ids())
+        return tuple(snapshot for snapshot in found if snapshot is not None)
+
+    def at_time(self, time_millis: int) -> Snapshot:
+        """The newest snapshot committed at or before ``time_millis`` (milliseconds since the epoch, UTC).
+
+        Commit times ascend with the ids, so this looks at log2(n) files. Raises NotFoundError if the table had no
+        snapshot then, or it has expired.
+        """
+        ids = self.live_ids()
+        low, high = 0, len(ids)
+        while low < high:
+            middle = (low + high) // 2
+            if self.read(ids[middle]).time_millis <= time_millis:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0:
+            raise NotFoundError(
+                f"table {self._files.root_uri} has no snapshot at or before {time_millis} ms since the epoch; "
+                + (f"the earliest retained one is {ids[0]}" if ids else "it was never written"),
+                kind="no-such-snapshot",
+            )
+        return self.read(ids[low - 1])
+
+    def tagged(self, tag: str) -> Snapshot:
+        """The snapshot that a tag keeps."""
+        path = tag_path(tag)
+        try:
+            data = self._files.read(path)
+        except NotFoundError as error:
+            raise NotFoundError(f"table {self._files.root_uri} has no tag {tag!r}", kind="no-such-tag") from error
+        return decode_snapshot(data, f"{self._files.root_uri}/{path}")
+
+    def write_latest_hint(self, snapshot_id: int) -> None:
+        """Tell foreign readers where to look first. Only ever a hint."""
+        self._files.overwrite(f"{SNAPSHOT_DIR}/{LATEST_HINT}", str(snapshot_id).encode())
+        if snapshot_id == 1:
+            self._files.overwrite(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", b"1")
+
+    def _earliest_hint(self) -> int:
+        try:
+            text = self._files.read(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", max_bytes=64)
+        except (NotFoundError, FormatError, InvalidInputError):
+            return 0
+        return int(text) if text.isdigit() else 0
+
+    def _not_found(self, snapshot_id: int) -> NotFoundError:
+        ids = self.live_ids()
+        there = f"retained are {ids[0]} to {ids[-1]}" if ids else "the table has no snapshot yet"
+        return NotFoundError(
+            f"table {self._files.root_uri} has no snapshot {snapshot_id}: {there}", kind="no-such-snapshot"
+        )
