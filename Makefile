@@ -1,0 +1,63 @@
+# Everything runs in a virtual environment inside the checkout; all a fresh machine needs is Python 3.11 or
+# later, and Java 17 or later for what touches Spark and the Java implementation of the format.
+#
+#   make demo     the flights of New York 2013 through a managed table, in Python and in Spark
+#   make test     the fast tests, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
+#   make lint     ruff and strict type checking
+#   make bench    the benchmarks, with their floors and peers
+#   make clean    what these made, .venv included
+#
+# PYTHON=python3.12 chooses the interpreter. pip's own settings (PIP_*, proxies) are left as they are.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+WORKERS ?= 2
+
+# A new stamp name for every pyproject.toml: what is installed always is what it says.
+STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Spark's workers have to be the interpreter that has tablestore installed.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+
+.PHONY: demo test lint bench clean install oracles
+.DEFAULT_GOAL := test
+
+install: $(STAMP)
+
+$(STAMP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "make: '$(PYTHON)' is not Python 3.11 or later; install one, or name it: make PYTHON=python3.12" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "make: cannot create $(VENV); on Debian and Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
+	@echo "installing tablestore and its tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --editable '.[all,dev]'
+	@rm -f $(VENV)/.installed-*
+	@touch $@
+
+demo: $(STAMP)
+	@$(BIN)/python -m tablestore.demo $(ARGS)
+
+test: $(STAMP) oracles
+	@$(BIN)/python -m pytest --quiet -n $(WORKERS) --dist loadgroup $(ARGS)
+
+# The other implementations that the interop tests talk to. Without them those tests are skipped, except in CI.
+oracles: $(STAMP)
+	@if ! test -f tests/interop/setup_oracles.py; then :; \
+	elif test -n "$$CI"; then $(BIN)/python tests/interop/setup_oracles.py; \
+	elif command -v java >/dev/null && command -v mvn >/dev/null; then \
+	  $(BIN)/python tests/interop/setup_oracles.py || echo "interop oracles are not complete: their tests will be skipped"; \
+	else echo "no Java or no Maven here: the interop tests will be skipped"; fi
+
+lint: $(STAMP)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+
+bench: $(STAMP)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

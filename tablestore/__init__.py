@@ -1,0 +1,80 @@
+"""Managed tables for Python and Spark, stored in the Apache Paimon table format.
+
+    import tablestore as ts
+
+    catalog = ts.open_catalog("/data/warehouse")     every table of a warehouse
+    table = ts.open_table("/data/warehouse/shop.db/orders")     one table by its path
+
+The names below are the public ones; everything else may move. ``import tablestore`` loads the errors and
+nothing heavy: a name brings in its module when it is first used (PEP 562), so that a program that only
+catches errors, or a Spark worker that only looks for data sources, starts fast.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tablestore.errors import (
+    AlreadyExistsError,
+    CommitOutcomeUnknown,
+    ConflictError,
+    FormatError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TablestoreError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from tablestore.format.snapshot import CommitKind, Snapshot
+    from tablestore.table.opening import open_catalog, open_table
+    from tablestore.table.scan import Scan
+    from tablestore.table.table import Table
+    from tablestore.types.rowkind import RowKind
+
+__version__ = "0.1.0"
+
+# name -> the module that defines it
+_LAZY = {
+    "CommitKind": "tablestore.format.snapshot",
+    "RowKind": "tablestore.types.rowkind",
+    "Scan": "tablestore.table.scan",
+    "Snapshot": "tablestore.format.snapshot",
+    "Table": "tablestore.table.table",
+    "open_catalog": "tablestore.table.opening",
+    "open_table": "tablestore.table.opening",
+}
+
+__all__ = [
+    "AlreadyExistsError",
+    "CommitKind",
+    "CommitOutcomeUnknown",
+    "ConflictError",
+    "FormatError",
+    "InvalidInputError",
+    "NotFoundError",
+    "RowKind",
+    "Scan",
+    "Snapshot",
+    "StorageError",
+    "Table",
+    "TablestoreError",
+    "UnsupportedError",
+    "__version__",
+    "open_catalog",
+    "open_table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        known = ", ".join(__all__)
+        raise AttributeError(f"module 'tablestore' has no attribute {name!r}; its public names are {known}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

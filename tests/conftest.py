@@ -1,0 +1,51 @@
+"""What every test gets: hypothesis that can be replayed, services that are skipped by name, and groups for xdist.
+
+A test that needs a service carries its marker (``spark``, ``interop``). Where the service is missing the test is
+skipped with the reason; in CI (``CI`` is set) nothing is skipped, so a missing service shows as a failure.
+"""
+
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+IN_CI = bool(os.environ.get("CI"))
+
+# No deadline: how long an example takes is the machine's business. A failing seed is printed as a
+# `@reproduce_failure` line; in CI the examples are the same in every run.
+settings.register_profile("local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
+settings.load_profile("ci" if IN_CI else "local")
+
+# These start a Java process each; one worker runs all tests of a kind, so that there is one process of a kind.
+ONE_WORKER = ("spark", "interop", "kafka", "s3")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    missing = {} if IN_CI else {"spark": why_no_spark()}
+    for item in items:
+        for marker in ONE_WORKER:
+            if item.get_closest_marker(marker) and not item.get_closest_marker("xdist_group"):
+                item.add_marker(pytest.mark.xdist_group(marker))
+        for marker, why in missing.items():
+            if why and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+def why_no_spark() -> str | None:
+    """Why Spark cannot be started here, or None."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "pyspark is not installed: pip install 'tablestore[spark]'"
+    java_home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").is_file()):
+        return "there is no Java: install a JDK 17 or later, or set JAVA_HOME"
+    return None
+
+
+@pytest.fixture(scope="session")
+def project() -> Path:
+    """The root folder of the checkout."""
+    return Path(__file__).resolve().parent.parent

@@ -1,0 +1,56 @@
+"""``import tablestore`` is cheap and its public names are there."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tablestore
+
+# Each of these is an optional dependency, or slow to load, or both.
+HEAVY = ("pyspark", "confluent_kafka", "pandas", "pyarrow.dataset", "s3fs", "sqlglot", "polars", "duckdb")
+
+LOADED = f"""
+import sys
+{{statement}}
+print(",".join(name for name in {HEAVY!r} if name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param("import tablestore", id="the package"),
+        pytest.param("import tablestore; [getattr(tablestore, name) for name in tablestore.__all__]", id="every name"),
+    ],
+)
+def test_import_loads_nothing_heavy(statement: str) -> None:
+    assert run(LOADED.format(statement=statement)).strip() == ""
+
+
+def test_import_alone_does_not_even_load_arrow() -> None:
+    assert run("import sys, tablestore; print('pyarrow' in sys.modules)").strip() == "False"
+
+
+@pytest.mark.parametrize("name", tablestore.__all__)
+def test_public_name_is_usable(name: str) -> None:
+    assert getattr(tablestore, name) is not None
+    assert name in dir(tablestore)
+
+
+def test_public_errors_share_one_base() -> None:
+    public = [getattr(tablestore, name) for name in tablestore.__all__]
+    errors = [value for value in public if isinstance(value, type) and issubclass(value, Exception)]
+    assert len(errors) == 9
+    assert all(issubclass(error, tablestore.TablestoreError) for error in errors)
+
+
+def test_unknown_name_says_which_names_there_are() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'opn_table'.*open_table"):
+        tablestore.opn_table  # noqa: B018
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
