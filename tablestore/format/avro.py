@@ -1,0 +1,388 @@
+"""Avro container files: the envelope of manifests, manifest lists and index manifests.
+
+    "Obj" 0x01 · map{avro.schema, avro.codec, …} · sync(16)
+    then blocks:  zigzag(record count) · zigzag(byte length) · compressed records · sync(16)
+
+The framing is parsed here and fastavro reads the records of one decompressed block at a time, so that every size is
+checked before memory is taken. A schema is checked before it is used: no recursion, bounded size, no type of zero bytes
+(a block of those could claim any number of records). Logical types are dropped: values are plain integers.
+
+Written files carry one block, codec zstandard, and the caller's nonce as sync marker, so that equal input gives equal
+bytes. The nonce is never zero: Java refuses such files.
+"""
+
+import io
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from tablestore.errors import FormatError
+from tablestore.format.limits import DEFAULT_LIMITS, Limits, over_limit, parse_json_bounded
+
+MAGIC = b"Obj\x01"
+CODEC = "zstandard"
+ZSTD_LEVEL = 3
+BLOCK_RECORDS = 4096
+
+Schema = Any  # a parsed JSON schema: str, list or dict, as Avro has it
+
+_PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
+_CHUNK = 1 << 20
+
+
+def write_container(records: Sequence[Mapping[str, object]], schema: Schema, *, nonce: bytes) -> bytes:
+    """Encode ``records`` with ``schema``; the same records and nonce give the same bytes.
+
+    :param nonce: 16 bytes, not all zero, different for each attempt (:meth:`tablestore.ids.Ids.nonce`).
+    """
+    if len(nonce) != 16 or not any(nonce):
+        raise ValueError("the nonce of an Avro file is 16 bytes, not all zero")
+    text, array = _writer_schema(json.dumps(schema, separators=(",", ":")))
+    out = io.BytesIO()
+    out.write(MAGIC)
+    out.write(_long(2))
+    for key, value in (("avro.schema", text.encode("utf-8")), ("avro.codec", CODEC.encode("ascii"))):
+        out.write(_long(len(key)) + key.encode("ascii") + _long(len(value)) + value)
+    out.write(b"\0" + nonce)
+    codec = pa.Codec("zstd", compression_level=ZSTD_LEVEL)
+    for start in range(0, len(records), BLOCK_RECORDS):
+        chunk = records[start : start + BLOCK_RECORDS]
+        body = io.BytesIO()
+        # An Avro array is a counted block and an end mark: what is between is what a container block holds.
+        fastavro.schemaless_writer(body, array, chunk)
+        payload = codec.compress(body.getbuffer()[len(_long(len(chunk))) : -1], asbytes=True)
+        out.write(_long(len(chunk)) + _long(len(payload)) + payload + nonce)
+    return out.getvalue()
+
+
+def read_container(
+    data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, expected: Schema | None = None
+) -> list[dict[str, Any]]:
+    """Decode all records; a top-level union of null and one record is unwrapped.
+
+    :param name: the file's name, for messages.
+    :param expected: a record schema. Its fields must be present with a compatible type, or be nullable; other fields
+        are returned too, and ignored by the caller.
+    :raises FormatError: for anything that is not a well-formed file within ``limits``.
+    """
+    if len(data) > limits.max_bytes:
+        over_limit(name, "the size in bytes", len(data), limits.max_bytes)
+    try:
+        return _read(data, name, limits, expected)
+    except FormatError:
+        raise
+    except (EOFError, ValueError, TypeError, LookupError, OverflowError, OSError, zlib.error, RecursionError) as error:
+        raise _corrupt(name, f"{type(error).__name__}: {error}") from error
+    except Exception as error:  # fastavro and pyarrow have errors of their own; none of them may escape
+        if type(error).__module__.split(".")[0] in ("fastavro", "pyarrow"):
+            raise _corrupt(name, f"{type(error).__name__}: {error}") from error
+        raise
+
+
+def _read(data: bytes, name: str, limits: Limits, expected: Schema | None) -> list[dict[str, Any]]:
+    reader = _Cursor(data, name)
+    if reader.take(4) != MAGIC:
+        raise _corrupt(name, f"expected an Avro container file, found {data[:4]!r} at its start")
+    metadata = _read_metadata(reader, limits)
+    sync = reader.take(16)
+    codec = metadata.get("avro.codec", b"null").decode("ascii", "replace")
+    array, unwrap = _reader_schema(metadata.get("avro.schema", b""), name, limits, expected)
+    allowed = min(
+        limits.max_decompressed_bytes, max(limits.expansion_floor_bytes, len(data) * limits.max_expansion)
+    )
+    records: list[dict[str, Any]] = []
+    total = 0
+    while not reader.at_end():
+        count, size = reader.long(), reader.long()
+        if count < 0 or size < 0:
+            raise _corrupt(name, f"a block claims {count} records in {size} bytes")
+        if len(records) + count > limits.max_records:
+            over_limit(name, "the number of records", len(records) + count, limits.max_records)
+        payload = reader.take(size)
+        if reader.take(16) != sync:
+            raise _corrupt(name, "a block does not end with the sync marker of the file")
+        body = decompress(payload, codec, name, allowed - total)
+        total += len(body)
+        if count == 0:
+            if body:
+                raise _corrupt(name, f"a block without records holds {len(body)} bytes")
+            continue
+        stream = io.BytesIO(_long(count) + body + b"\0")
+        block: list[dict[str, Any]] = fastavro.schemaless_reader(stream, array, None)  # type: ignore[assignment]
+        if len(block) != count or stream.read(1):
+            raise _corrupt(name, f"a block claims {count} records and holds other ones")
+        records += block
+    if unwrap and any(record is None for record in records):
+        raise _corrupt(name, "a record is null")
+    return records
+
+
+def _read_metadata(reader: "_Cursor", limits: Limits) -> dict[str, bytes]:
+    metadata: dict[str, bytes] = {}
+    while (count := reader.long()) != 0:
+        if count < 0:
+            count = -count
+            reader.long()
+        if count > limits.max_schema_nodes:
+            over_limit(reader.name, "the number of header entries", count, limits.max_schema_nodes)
+        for _ in range(count):
+            key = reader.take(reader.long()).decode("utf-8")
+            if key in metadata:
+                raise _corrupt(reader.name, f"the header has {key!r} twice")
+            metadata[key] = reader.take(reader.long())
+    return metadata
+
+
+class _Cursor:
+    """A bounds-checked reader of the container's framing."""
+
+    __slots__ = ("data", "name", "position")
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.data, self.name, self.position = data, name, 0
+
+    def at_end(self) -> bool:
+        return self.position == len(self.data)
+
+    def take(self, size: int) -> bytes:
+        end = self.position + size
+        if size < 0 or end > len(self.data):
+            raise _corrupt(self.name, f"expected {size} more bytes at offset {self.position} of {len(self.data)}")
+        result = self.data[self.position : end]
+        self.position = end
+        return result
+
+    def long(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift > 63:
+                raise _corrupt(self.name, f"a number at offset {self.position} is longer than 10 bytes")
+        return (value >> 1) ^ -(value & 1)
+
+
+def _long(value: int) -> bytes:
+    """An Avro long: zigzag, then 7 bits per byte, low ones first."""
+    value = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def decompress(payload: bytes, codec: str, name: str, allowed: int) -> bytes:
+    """Decompress one block to at most ``allowed`` bytes; more is refused while it is being read."""
+    if codec == "null":
+        return payload
+    if codec == "zstandard":
+        return _bounded(pa.CompressedInputStream(pa.BufferReader(payload), "zstd"), name, allowed) if payload else b""
+    if codec == "deflate":
+        inflater = zlib.decompressobj(-15)
+        body = inflater.decompress(payload, max(allowed, 1))
+        if inflater.unconsumed_tail or (not inflater.eof and len(body) >= allowed):
+            over_limit(name, "the decompressed size", f"above {allowed}", allowed)
+        if not inflater.eof or inflater.unused_data:
+            raise _corrupt(name, "a deflate block is cut short or followed by other bytes")
+        return body
+    if codec == "snappy":
+        return _snappy(payload, name, allowed)
+    raise FormatError(
+        f"{name}: expected the Avro codec null, deflate, snappy or zstandard, found {codec[:40]!r}. Rewrite the file with "
+        "one of them, for example by 'manifest.compression' = 'zstd'.",
+        kind="unsupported-codec",
+    )
+
+
+def _bounded(stream: Any, name: str, allowed: int) -> bytes:
+    chunks = []
+    left = allowed
+    while chunk := stream.read(min(_CHUNK, left + 1)):
+        left -= len(chunk)
+        if left < 0:
+            over_limit(name, "the decompressed size", f"above {allowed}", allowed)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _snappy(payload: bytes, name: str, allowed: int) -> bytes:
+    """Raw snappy, whose first number is the decompressed size, then a CRC-32 of the decompressed bytes."""
+    size = shift = 0
+    for byte in payload[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if size > allowed:
+        over_limit(name, "the decompressed size", size, allowed)
+    if len(payload) < 5:
+        raise _corrupt(name, "a snappy block is cut short")
+    body: bytes = pa.Codec("snappy").decompress(payload[:-4], decompressed_size=size, asbytes=True)
+    if zlib.crc32(body) != int.from_bytes(payload[-4:], "big"):
+        raise _corrupt(name, "a snappy block does not match its checksum")
+    return body
+
+
+@lru_cache(maxsize=64)
+def _writer_schema(text: str) -> tuple[str, Schema]:
+    """The schema's text for the header, and the parsed schema of an array of its records."""
+    cleaned, _ = _clean(json.loads(text), "the schema to write", DEFAULT_LIMITS)
+    return text, fastavro.parse_schema({"type": "array", "items": cleaned})
+
+
+def _reader_schema(text: bytes, name: str, limits: Limits, expected: Schema | None) -> tuple[Schema, bool]:
+    """The parsed schema of an array of the file's records, and whether they may be null (a wrapping union)."""
+    if len(text) > limits.max_json_bytes:
+        over_limit(name, "the size of the schema", len(text), limits.max_json_bytes)
+    expected_text = None if expected is None else json.dumps(expected, separators=(",", ":"))
+    return _cached_reader_schema(bytes(text), expected_text, limits, _Name(name))
+
+
+class _Name(str):
+    """The file name of a message, not a part of the cache key: all names are equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Name)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=64)
+def _cached_reader_schema(text: bytes, expected: str | None, limits: Limits, name: _Name) -> tuple[Schema, bool]:
+    where = f"{str.__str__(name)}: the Avro schema"
+    cleaned, record = _clean(parse_json_bounded(text, where, limits), where, limits)
+    if expected is not None:
+        _check_compatible(record, json.loads(expected), where, "")
+    return fastavro.parse_schema({"type": "array", "items": cleaned}), cleaned is not record
+
+
+def _clean(schema: Schema, where: str, limits: Limits) -> tuple[Schema, Schema]:
+    """Check the schema of a file; return it without logical types and attributes, and the top record within."""
+    cleaner = _Cleaner(where, limits)
+    cleaned = cleaner.clean(schema, 0, namespace="")
+    record = cleaned
+    if isinstance(cleaned, list):
+        records = [branch for branch in cleaned if branch != "null"]
+        record = records[0] if len(records) == 1 else None
+    if not isinstance(record, dict) or record["type"] != "record":
+        raise _corrupt(where, "expected a record, or a union of null and a record")
+    return cleaned, record
+
+
+class _Cleaner:
+    def __init__(self, where: str, limits: Limits) -> None:
+        self.where, self.limits = where, limits
+        self.nodes = 0
+        self.named: dict[str, Schema] = {}
+
+    def clean(self, schema: Schema, depth: int, namespace: str, in_union: bool = False) -> Schema:
+        self.nodes += 1
+        if depth > self.limits.max_depth:
+            over_limit(self.where, "the nesting depth", depth, self.limits.max_depth)
+        if self.nodes > self.limits.max_schema_nodes:
+            over_limit(self.where, "the number of types", self.nodes, self.limits.max_schema_nodes)
+        if isinstance(schema, str):
+            return self._name(schema, depth, namespace, in_union)
+        if isinstance(schema, list):
+            if in_union or not schema:
+                raise _corrupt(self.where, "a union is empty or directly inside a union")
+            return [self.clean(branch, depth + 1, namespace, in_union=True) for branch in schema]
+        if not isinstance(schema, dict):
+            raise _corrupt(self.where, f"expected a type, found {str(schema)[:60]!r}")
+        kind = schema.get("type")
+        if kind == "record":
+            return self._record(schema, depth, namespace)
+        if kind == "array":
+            return {"type": "array", "items": self.clean(schema.get("items"), depth + 1, namespace)}
+        if kind == "map":
+            return {"type": "map", "values": self.clean(schema.get("values"), depth + 1, namespace)}
+        if kind in ("fixed", "enum"):
+            raise _corrupt(self.where, f"the type {kind} does not occur in metadata files")
+        return self.clean(kind, depth + 1, namespace, in_union)
+
+    def _name(self, schema: str, depth: int, namespace: str, in_union: bool) -> Schema:
+        if schema in _PRIMITIVES:
+            return schema
+        if schema == "null":
+            # Outside of a union a null takes no bytes: a block could claim any number of them.
+            if not in_union:
+                raise _corrupt(self.where, "a type is null outside of a union")
+            return schema
+        full = schema if "." in schema or not namespace else f"{namespace}.{schema}"
+        if full not in self.named:
+            raise _corrupt(self.where, f"the type {schema[:80]!r} is unknown, or contains itself")
+        # A repeated record is written out again under a new name, so that its size counts.
+        return self._record({**self.named[full], "name": f"{full}_{self.nodes}"}, depth, namespace)
+
+    def _record(self, schema: Mapping[str, Any], depth: int, namespace: str) -> Schema:
+        name, fields = schema.get("name"), schema.get("fields")
+        if not isinstance(name, str) or not isinstance(fields, list) or not fields:
+            raise _corrupt(self.where, "a record has no name or no fields")
+        declared = schema.get("namespace", namespace)
+        full = name if "." in name or not declared else f"{declared}.{name}"
+        inner = full.rpartition(".")[0]
+        if full in self.named:
+            raise _corrupt(self.where, f"the record {full[:80]!r} is defined twice")
+        cleaned: dict[str, Schema] = {}
+        for field in fields:
+            field_name = field.get("name") if isinstance(field, dict) else None
+            if not isinstance(field_name, str) or field_name in cleaned:
+                raise _corrupt(self.where, f"a field of {full[:80]!r} has no name or occurs twice")
+            cleaned[field_name] = self.clean(field.get("type"), depth + 1, inner)
+        # Registered only now: a record that refers to itself is unknown inside itself.
+        self.named[full] = schema
+        pairs = [{"name": field_name, "type": type_} for field_name, type_ in cleaned.items()]
+        return {"type": "record", "name": full, "fields": pairs}
+
+
+def _check_compatible(found: Schema, expected: Schema, where: str, path: str) -> None:
+    """Check that values of the schema ``found`` are usable where ``expected`` is; nulls are the caller's to check."""
+    found_plain, expected_plain = _without_null(found), _without_null(expected)
+    if isinstance(expected_plain, str):
+        family = "integer" if expected_plain in ("int", "long") else expected_plain
+        actual = "integer" if found_plain in ("int", "long") else found_plain
+        if actual != family:
+            raise _corrupt(where, f"expected {path or 'the record'} to be {expected_plain}, found {found_plain}")
+        return
+    kind = expected_plain["type"]
+    if kind not in ("array", "record"):
+        _check_compatible(found, kind, where, path)
+        return
+    if not isinstance(found_plain, dict) or found_plain["type"] != kind:
+        raise _corrupt(where, f"expected {path or 'the record'} to be of type {kind}, found {str(found_plain)[:60]}")
+    if kind == "array":
+        _check_compatible(found_plain["items"], expected_plain["items"], where, f"{path}[]")
+        return
+    fields = {field["name"]: field["type"] for field in found_plain["fields"]}
+    for field in expected_plain["fields"]:
+        inner = f"{path}.{field['name']}" if path else field["name"]
+        if field["name"] in fields:
+            _check_compatible(fields[field["name"]], field["type"], where, inner)
+        elif not isinstance(field["type"], list):
+            raise _corrupt(where, f"expected a field {inner}, found {sorted(fields)[:40]}")
+
+
+def _without_null(schema: Schema) -> Schema:
+    if isinstance(schema, list):
+        branches = [branch for branch in schema if branch != "null"]
+        return branches[0] if len(branches) == 1 else schema
+    return schema
+
+
+def _corrupt(name: str, what: str) -> FormatError:
+    return FormatError(
+        f"{name}: {what}. The file is corrupt, truncated, or not of this kind; restore it from a copy."
+    )

@@ -1,0 +1,221 @@
+"""Every file name of a table, built and parsed. All paths are "/"-separated and relative to the table directory.
+
+    schema/schema-<N>  snapshot/snapshot-<N>  snapshot/{LATEST,EARLIEST}  tag/tag-<name>
+    manifest/{manifest,manifest-list,index-manifest}-<uuid>-<i>           index/index-<uuid>-<i>
+    [<key>=<value>/…]bucket-<B>/<prefix><uuid>-<i>.<format>
+
+The uuid of metadata files that we write is made from their content (UUID version 8 over SHA-256), so that a reader can
+check them; others use random version 4 and are not checked. Hints hold a decimal id as text.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from tablestore.errors import FormatError, InvalidInputError
+from tablestore.format.partitiontext import partition_value_text
+from tablestore.types.datatypes import DataType
+
+# Stored, never renamed.
+SCHEMA_DIR = "schema"
+SNAPSHOT_DIR = "snapshot"
+MANIFEST_DIR = "manifest"
+INDEX_DIR = "index"
+STATISTICS_DIR = "statistics"
+CHANGELOG_DIR = "changelog"
+TAG_DIR = "tag"
+CONSUMER_DIR = "consumer"
+BRANCH_DIR = "branch"
+LATEST_HINT = "snapshot/LATEST"
+EARLIEST_HINT = "snapshot/EARLIEST"
+SCHEMA_PREFIX = "schema-"
+SNAPSHOT_PREFIX = "snapshot-"
+BUCKET_PREFIX = "bucket-"
+DATA_FILE_PREFIX = "data-"
+CHANGELOG_FILE_PREFIX = "changelog-"
+DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
+POSTPONE_BUCKET = -2
+
+_MAX_ID = 2**63 - 1
+_DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
+_CONTENT_UUID = re.compile(
+    r"(?:manifest-list|manifest|index-manifest|index)-"
+    r"([0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})-[0-9]+"
+)
+_ESCAPED = frozenset([*map(chr, range(0x20)), "\x7f", *"\"#%'*/:=?\\{}[]^"])
+_COMPRESSIONS = frozenset({"gz", "gzip", "zst", "zstd", "snappy", "lz4", "lzo", "bz2", "bzip2", "deflate", "xz", "br"})
+# What java.lang.Character.isWhitespace accepts: str.isspace() would add the no-break spaces and U+0085.
+_JAVA_BLANK = frozenset(
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
+    "\u2028\u2029\u205f\u3000"
+)
+
+
+def snapshot_path(snapshot_id: int) -> str:
+    """``snapshot/snapshot-<id>``."""
+    return f"{SNAPSHOT_DIR}/{SNAPSHOT_PREFIX}{snapshot_id}"
+
+
+def parse_snapshot_id(name: str) -> int | None:
+    """The id in the last segment of a snapshot path, or None if it is not one."""
+    return _parse_id(name, SNAPSHOT_PREFIX)
+
+
+def schema_path(schema_id: int) -> str:
+    """``schema/schema-<id>``."""
+    return f"{SCHEMA_DIR}/{SCHEMA_PREFIX}{schema_id}"
+
+
+def parse_schema_id(name: str) -> int | None:
+    """The id in the last segment of a schema path, or None if it is not one."""
+    return _parse_id(name, SCHEMA_PREFIX)
+
+
+def manifest_path(name: str) -> str:
+    """Where a manifest, manifest list or index manifest lies."""
+    return f"{MANIFEST_DIR}/{name}"
+
+
+def index_path(name: str) -> str:
+    """Where an index file (deletion vectors, hash index) lies."""
+    return f"{INDEX_DIR}/{name}"
+
+
+def tag_path(tag: str) -> str:
+    """``tag/tag-<tag>``."""
+    return f"{TAG_DIR}/tag-{tag}"
+
+
+def consumer_path(consumer_id: str) -> str:
+    """``consumer/consumer-<id>``."""
+    return f"{CONSUMER_DIR}/consumer-{consumer_id}"
+
+
+def encode_hint(value: int) -> bytes:
+    """The content of LATEST or EARLIEST."""
+    return str(value).encode("ascii")
+
+
+def parse_hint(data: bytes) -> int | None:
+    """The id in a hint file, or None: a broken hint is worth nothing, and harms nothing."""
+    try:
+        text = data[:32].decode("ascii").strip()
+    except UnicodeDecodeError:
+        return None
+    return _parse_decimal(text)
+
+
+def content_uuid(data: bytes) -> str:
+    """The UUID (version 8) that the SHA-256 of ``data`` makes, in canonical text."""
+    digest = bytearray(hashlib.sha256(data).digest()[:16])
+    digest[6] = 0x80 | digest[6] & 0x0F
+    digest[8] = 0x80 | digest[8] & 0x3F
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def is_content_uuid_name(name: str) -> bool:
+    """Whether the name of a metadata file promises its content."""
+    return _CONTENT_UUID.fullmatch(name.rpartition("/")[2]) is not None
+
+
+def verify_content_name(name: str, data: bytes) -> None:
+    """Refuse bytes that are not the ones ``name`` was made from; names of others promise nothing and pass."""
+    match = _CONTENT_UUID.fullmatch(name.rpartition("/")[2])
+    if match is not None and match[1] != (found := content_uuid(data)):
+        raise FormatError(
+            f"{name}: expected content with the checksum in its name, found {len(data)} bytes that give {found}. "
+            "The file was damaged or replaced after it was written; restore it from a copy.",
+            kind="checksum",
+        )
+
+
+def manifest_name(data: bytes, number: int) -> str:
+    """The name of a manifest with this content."""
+    return f"manifest-{content_uuid(data)}-{number}"
+
+
+def manifest_list_name(data: bytes, number: int) -> str:
+    """The name of a manifest list with this content."""
+    return f"manifest-list-{content_uuid(data)}-{number}"
+
+
+def index_manifest_name(data: bytes, number: int) -> str:
+    """The name of an index manifest with this content."""
+    return f"index-manifest-{content_uuid(data)}-{number}"
+
+
+def index_file_name(data: bytes, number: int) -> str:
+    """The name of an index file with this content."""
+    return f"index-{content_uuid(data)}-{number}"
+
+
+def data_file_name(uuid: str, number: int, prefix: str = DATA_FILE_PREFIX, extension: str = "parquet") -> str:
+    """``data-<uuid>-<number>.parquet``."""
+    return f"{prefix}{uuid}-{number}.{extension}"
+
+
+def file_format_of(name: str) -> str:
+    """The format that a data file's name tells: the text after the last dot, or before a compression suffix."""
+    parts = name.rpartition("/")[2].lower().split(".")
+    if len(parts) > 2 and parts[-1] in _COMPRESSIONS:
+        return parts[-2]
+    return parts[-1] if len(parts) > 1 else ""
+
+
+def check_file_name(name: str, where: str) -> str:
+    """Return ``name`` if it is one plain path segment; metadata that says otherwise could reach outside the table."""
+    if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name or len(name) > 1024:
+        raise FormatError(
+            f"{where}: expected a plain file name, found {name[:100]!r}. The file is corrupt, or made to reach "
+            "outside the table; do not use it."
+        )
+    return name
+
+
+def escape_path_name(text: str) -> str:
+    """Escape one side of ``key=value`` as Hive does."""
+    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+
+
+def partition_dir(
+    partition_keys: Sequence[str],
+    types: Sequence[DataType],
+    values: Sequence[object],
+    default_name: str = DEFAULT_PARTITION_NAME,
+    legacy: bool = True,
+) -> str:
+    """The directory of a partition: ``""`` without keys, else ``a=b/c=d`` in the order of the keys.
+
+    ``legacy`` (the default of the format) writes the internal value as text, so a DATE is its day number; otherwise
+    the text is that of an SQL cast. Null, empty and blank values share ``default_name``.
+    """
+    if not len(partition_keys) == len(types) == len(values):
+        raise InvalidInputError(
+            f"expected one type and value per partition key {list(partition_keys)}, found {len(types)} types and "
+            f"{len(values)} values"
+        )
+    segments = []
+    for key, data_type, value in zip(partition_keys, types, values, strict=True):
+        text = "" if value is None else partition_value_text(value, data_type, legacy=legacy)
+        if all(char in _JAVA_BLANK for char in text):
+            text = default_name
+        segments.append(f"{escape_path_name(key)}={escape_path_name(text)}")
+    return "/".join(segments)
+
+
+def bucket_dir(partition: str, bucket: int) -> str:
+    """The directory of a bucket under ``partition`` (a result of :func:`partition_dir`)."""
+    name = f"{BUCKET_PREFIX}{'postpone' if bucket == POSTPONE_BUCKET else bucket}"
+    return f"{partition}/{name}" if partition else name
+
+
+def _parse_id(name: str, prefix: str) -> int | None:
+    last = name.rpartition("/")[2]
+    return _parse_decimal(last[len(prefix) :]) if last.startswith(prefix) else None
+
+
+def _parse_decimal(text: str) -> int | None:
+    if _DECIMAL.fullmatch(text) is None or int(text) > _MAX_ID:
+        return None
+    return int(text)
