@@ -1,0 +1,1 @@
+"""File stores: where tables live, behind one small protocol."""

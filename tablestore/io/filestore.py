@@ -1,0 +1,167 @@
+"""What does the engine ask of storage? A :class:`FileStore`: a handful of verbs on named, immutable files.
+
+    store = LocalFileStore("/data/wh").at("shop.db/orders")
+    store.publish_if_absent("snapshot/snapshot-3", data)      # the one atomic step of a commit
+
+Invariants that every implementation keeps (``tests/conformance/test_filestore.py`` runs on each of them):
+
+* paths are relative to the store's root, "/"-separated, and joined by :func:`join_inside` alone, so nothing
+  outside of the root can be named;
+* a file is written once: ``write``, ``open_output`` and ``publish_if_absent`` never replace one (only
+  ``overwrite`` does, for hints);
+* what a verb reported as done is durable, and a file that appears under a published name is whole;
+* "gone" (:class:`NotFoundError`), "denied" (:class:`StorageError` of kind ``denied``) and "failed" (any other
+  :class:`StorageError`) are told apart, because only "gone" may change a decision.
+
+Directories are not things here: they appear with their first file, and one that is missing lists as empty.
+Left to others: which files exist and what they mean (``format``, ``store``), and who may commit (``catalog.lock``).
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+from unicodedata import category
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError
+
+READ_LIMIT_BYTES = 256 * 1024 * 1024
+"""Most bytes that :meth:`FileStore.read` takes into memory unless told otherwise; metadata is far smaller."""
+
+MAX_SEGMENT_BYTES = 255
+TEMPORARY_PREFIX = ".tmp-"
+"""Files being published carry this prefix; a crash may leave one behind, and orphan clean-up takes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    """One entry of a listing. ``modified_ms`` is 0 and ``size`` is 0 for directories of stores that keep none."""
+
+    name: str
+    size: int
+    modified_ms: int
+    is_dir: bool = False
+
+
+class FileStore(Protocol):
+    """The verbs. All implementations are picklable and may be used from several threads."""
+
+    @property
+    def root_uri(self) -> str:
+        """Where this store is, for people: "/data/wh", "s3://bucket/wh". Never holds credentials."""
+        ...
+
+    @property
+    def can_publish(self) -> bool:
+        """Whether :meth:`publish_if_absent` works here; if not, commits need a catalog lock."""
+        ...
+
+    def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
+        """The bytes of a file. NotFoundError if it is gone, FormatError of kind "too-large" over ``max_bytes``."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Bytes of a file; NotFoundError if it is gone."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether a file (not a directory) of that name is there; raises rather than guessing when denied."""
+        ...
+
+    def open_input(self, path: str) -> "pa.NativeFile | BinaryIO":
+        """A random-access binary file, as ``pyarrow.parquet`` wants it; the caller closes it."""
+        ...
+
+    def open_output(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """A writable binary file. Clean exit: durable; exception: removed. AlreadyExistsError if present."""
+        ...
+
+    def write(self, path: str, data: bytes) -> None:
+        """Make a new durable file, whole or not at all; AlreadyExistsError if present."""
+        ...
+
+    def publish_if_absent(self, path: str, data: bytes) -> bool:
+        """Make ``path`` hold ``data`` unless it exists, atomically against every other process.
+
+        True: this call made it, durably. False: occupied, by whatever content; the caller reads it back and
+        compares. StorageError of kind "unknown-outcome": undecided; repeat the call with the same bytes.
+        UnsupportedError of kind "no-conditional-publish": this store cannot, see :attr:`can_publish`.
+        """
+        ...
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        """Replace a file atomically, or make it. For hints only: the last writer wins."""
+        ...
+
+    def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
+        """Entries of one directory (``""`` is the root) whose name starts with ``prefix``, sorted by name.
+
+        Always fresh, not recursive, and empty when the directory is missing.
+        """
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Remove a file; False if it was gone already."""
+        ...
+
+    def delete_directory(self, path: str) -> None:
+        """Remove a directory and all below it; nothing happens if it is missing. The root is refused."""
+        ...
+
+    def sync(self, directory: str) -> None:
+        """Make the names of new files in ``directory`` durable: call it before publishing a reference to them."""
+        ...
+
+    def at(self, path: str) -> "FileStore":
+        """A store rooted deeper; nothing is created."""
+        ...
+
+
+def join_inside(root: str, path: str) -> str:
+    """``root`` and ``path`` joined, or InvalidInputError of kind "path" if ``path`` could leave the root.
+
+    The only way from a relative name to a real one. It refuses what any store could take for something else:
+    absolute paths, ``.``, ``..``, empty segments, backslashes, control characters, text that is not UTF-8, and
+    segments of more than 255 bytes.
+    """
+    check_path(path)
+    return f"{root}{path}" if root.endswith("/") else f"{root}/{path}"
+
+
+def join_directory(root: str, directory: str) -> str:
+    """Like :func:`join_inside`, where ``""`` stands for the root itself."""
+    return join_inside(root, directory) if directory else root
+
+
+def check_path(path: str) -> None:
+    """Raise InvalidInputError of kind "path" unless ``path`` is one that :func:`join_inside` takes."""
+    if not isinstance(path, str):
+        raise _refusal(repr(path), "it is not text")
+    if not path:
+        raise _refusal(path, "it is empty")
+    if path.startswith("/"):
+        raise _refusal(path, "it is absolute")
+    if "\\" in path:
+        raise _refusal(path, "it holds a backslash")
+    if any(category(char) == "Cc" for char in path):
+        raise _refusal(path, "it holds a control character")
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise _refusal(path, "it is not valid Unicode text") from None
+    for segment in path.split("/"):
+        if segment in ("", ".", ".."):
+            raise _refusal(path, f"it has the segment {segment!r}")
+        if len(segment.encode()) > MAX_SEGMENT_BYTES:
+            raise _refusal(path, f"a segment is longer than {MAX_SEGMENT_BYTES} bytes")
+
+
+def _refusal(path: str, reason: str) -> InvalidInputError:
+    shown = path if len(path) <= 80 else path[:77] + "..."
+    return InvalidInputError(
+        f"file path {shown!r} is refused because {reason}: expected a relative path of plain names joined by '/' "
+        "that stays inside the table; check the name that it was built from",
+        kind="path",
+    )

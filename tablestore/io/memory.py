@@ -1,0 +1,187 @@
+"""Files in this process: for tests, for examples, and for tables that need not outlive the program.
+
+Stores of one name share one space, so that a store that was pickled inside the process finds its files again.
+A file appears whole, when it is finished; what :mod:`tablestore.io.local` gets from the file system (atomic
+names, fresh listings) a lock gives here.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import BytesIO
+from threading import Lock
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from tablestore.clock import Clock, SystemClock
+from tablestore.errors import AlreadyExistsError, NotFoundError
+from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, check_path, join_inside
+from tablestore.io.oserrors import too_large
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    data: bytes
+    modified_ms: int
+
+
+@dataclass(slots=True)
+class _Space:
+    lock: Lock = field(default_factory=Lock)
+    files: dict[str, _File] = field(default_factory=dict)
+
+
+_spaces: dict[str, _Space] = {}
+_spaces_lock = Lock()
+
+
+class MemoryFileStore:
+    """A :class:`~tablestore.io.filestore.FileStore` in memory; ``name`` says which space."""
+
+    can_publish = True
+
+    def __init__(self, name: str, *, clock: Clock | None = None, _prefix: str = "") -> None:
+        check_path(name)
+        self._name = name
+        self._prefix = _prefix
+        self._clock = clock or SystemClock()
+
+    @staticmethod
+    def forget(name: str) -> None:
+        """Drop the space of that name and all its files."""
+        with _spaces_lock:
+            _spaces.pop(name, None)
+
+    @property
+    def root_uri(self) -> str:
+        return f"memory://{self._name}/{self._prefix}".rstrip("/")
+
+    def __repr__(self) -> str:
+        return f"MemoryFileStore({self.root_uri!r})"
+
+    def at(self, path: str) -> "MemoryFileStore":
+        return MemoryFileStore(self._name, clock=self._clock, _prefix=self._key(path) + "/")
+
+    # ---- reading
+
+    def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
+        data = self._file(path).data
+        if len(data) > max_bytes:
+            raise too_large(self._where(path), size=len(data), max_bytes=max_bytes)
+        return data
+
+    def size(self, path: str) -> int:
+        return len(self._file(path).data)
+
+    def exists(self, path: str) -> bool:
+        space = self._space()
+        with space.lock:
+            return self._key(path) in space.files
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.BufferReader(self._file(path).data)
+
+    def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
+        below = self._key(directory) + "/" if directory else self._prefix
+        found: dict[str, FileInfo] = {}
+        space = self._space()
+        with space.lock:
+            for key, file in space.files.items():
+                if not key.startswith(below + prefix):
+                    continue
+                name, is_dir, _ = key[len(below) :].partition("/")
+                if is_dir:
+                    found[name] = FileInfo(name=name, size=0, modified_ms=0, is_dir=True)
+                else:
+                    found[name] = FileInfo(name=name, size=len(file.data), modified_ms=file.modified_ms)
+        return [found[name] for name in sorted(found)]
+
+    # ---- writing
+
+    def write(self, path: str, data: bytes) -> None:
+        if not self.publish_if_absent(path, data):
+            raise self._occupied(path)
+
+    def publish_if_absent(self, path: str, data: bytes) -> bool:
+        key = self._key(path)
+        file = _File(bytes(data), self._clock.now_ms())
+        space = self._space()
+        with space.lock:
+            return space.files.setdefault(key, file) is file
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        key = self._key(path)
+        file = _File(bytes(data), self._clock.now_ms())
+        space = self._space()
+        with space.lock:
+            space.files[key] = file
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        if self.exists(path):
+            raise self._occupied(path)
+        with _Output() as buffer:
+            yield buffer
+            self.write(path, buffer.finished())
+
+    # ---- removing
+
+    def delete(self, path: str) -> bool:
+        key = self._key(path)
+        space = self._space()
+        with space.lock:
+            return space.files.pop(key, None) is not None
+
+    def delete_directory(self, path: str) -> None:
+        below = self._key(path) + "/"
+        space = self._space()
+        with space.lock:
+            for key in [key for key in space.files if key.startswith(below)]:
+                del space.files[key]
+
+    def sync(self, directory: str) -> None:
+        if directory:
+            check_path(directory)
+
+    # ---- helpers
+
+    def _space(self) -> _Space:
+        with _spaces_lock:
+            return _spaces.setdefault(self._name, _Space())
+
+    def _key(self, path: str) -> str:
+        return join_inside(self._prefix, path) if self._prefix else join_inside("/", path)[1:]
+
+    def _where(self, path: str) -> str:
+        return f"memory://{self._name}/{self._key(path)}"
+
+    def _file(self, path: str) -> _File:
+        space = self._space()
+        with space.lock:
+            file = space.files.get(self._key(path))
+        if file is None:
+            where = self._where(path)
+            raise NotFoundError(f"expected a file at {where}, found none; check the path or whether it was expired")
+        return file
+
+    def _occupied(self, path: str) -> AlreadyExistsError:
+        return AlreadyExistsError(
+            f"cannot write {self._where(path)}: it exists, and files are written once; use another name"
+        )
+
+
+class _Output(BytesIO):
+    """A buffer that keeps its bytes when the writer closes it before we look."""
+
+    _data: bytes | None = None
+
+    def close(self) -> None:
+        if not self.closed:
+            self._data = self.getvalue()
+        super().close()
+
+    def finished(self) -> bytes:
+        self.close()
+        assert self._data is not None
+        return self._data
