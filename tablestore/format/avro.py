@@ -198,8 +198,8 @@ def decompress(payload: bytes, codec: str, name: str, allowed: int) -> bytes:
     if codec == "snappy":
         return _snappy(payload, name, allowed)
     raise FormatError(
-        f"{name}: expected the Avro codec null, deflate, snappy or zstandard, found {codec[:40]!r}. Rewrite the file with "
-        "one of them, for example by 'manifest.compression' = 'zstd'.",
+        f"{name}: expected the Avro codec null, deflate, snappy or zstandard, found {codec[:40]!r}. Rewrite the file "
+        "with one of them, for example by 'manifest.compression' = 'zstd'.",
         kind="unsupported-codec",
     )
 
@@ -242,27 +242,17 @@ def _writer_schema(text: str) -> tuple[str, Schema]:
 
 def _reader_schema(text: bytes, name: str, limits: Limits, expected: Schema | None) -> tuple[Schema, bool]:
     """The parsed schema of an array of the file's records, and whether they may be null (a wrapping union)."""
-    if len(text) > limits.max_json_bytes:
-        over_limit(name, "the size of the schema", len(text), limits.max_json_bytes)
     expected_text = None if expected is None else json.dumps(expected, separators=(",", ":"))
-    return _cached_reader_schema(bytes(text), expected_text, limits, _Name(name))
-
-
-class _Name(str):
-    """The file name of a message, not a part of the cache key: all names are equal."""
-
-    __slots__ = ()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Name)
-
-    def __hash__(self) -> int:
-        return 0
+    try:
+        return _parsed_reader_schema(text, expected_text, limits)
+    except FormatError as error:
+        raise FormatError(f"{name}: {error.message}", kind=error.kind) from error
 
 
 @lru_cache(maxsize=64)
-def _cached_reader_schema(text: bytes, expected: str | None, limits: Limits, name: _Name) -> tuple[Schema, bool]:
-    where = f"{str.__str__(name)}: the Avro schema"
+def _parsed_reader_schema(text: bytes, expected: str | None, limits: Limits) -> tuple[Schema, bool]:
+    """All manifests of a table have one schema, so that parsing it once pays."""
+    where = "the Avro schema"
     cleaned, record = _clean(parse_json_bounded(text, where, limits), where, limits)
     if expected is not None:
         _check_compatible(record, json.loads(expected), where, "")
@@ -324,8 +314,8 @@ class _Cleaner:
         full = schema if "." in schema or not namespace else f"{namespace}.{schema}"
         if full not in self.named:
             raise _corrupt(self.where, f"the type {schema[:80]!r} is unknown, or contains itself")
-        # A repeated record is written out again under a new name, so that its size counts.
-        return self._record({**self.named[full], "name": f"{full}_{self.nodes}"}, depth, namespace)
+        # A repeated record is written out again, so that its size counts.
+        return self._record(self.named[full], depth, namespace)
 
     def _record(self, schema: Mapping[str, Any], depth: int, namespace: str) -> Schema:
         name, fields = schema.get("name"), schema.get("fields")
@@ -334,8 +324,7 @@ class _Cleaner:
         declared = schema.get("namespace", namespace)
         full = name if "." in name or not declared else f"{declared}.{name}"
         inner = full.rpartition(".")[0]
-        if full in self.named:
-            raise _corrupt(self.where, f"the record {full[:80]!r} is defined twice")
+        number = self.nodes
         cleaned: dict[str, Schema] = {}
         for field in fields:
             field_name = field.get("name") if isinstance(field, dict) else None
@@ -345,7 +334,7 @@ class _Cleaner:
         # Registered only now: a record that refers to itself is unknown inside itself.
         self.named[full] = schema
         pairs = [{"name": field_name, "type": type_} for field_name, type_ in cleaned.items()]
-        return {"type": "record", "name": full, "fields": pairs}
+        return {"type": "record", "name": f"record{number}", "fields": pairs}
 
 
 def _check_compatible(found: Schema, expected: Schema, where: str, path: str) -> None:

@@ -1,0 +1,45 @@
+"""Which data files are live: entries folded in list order.
+
+    ADD x … DELETE x   cancel
+    DELETE x alone     its ADD is in a manifest that was not given (or nowhere): a tombstone
+    ADD x … ADD x      refused: an identity is added once
+"""
+
+from collections.abc import Iterable
+
+from tablestore.errors import FormatError
+from tablestore.format.manifest import EntryKind, Identity, ManifestEntry
+
+
+def live_entries(groups: Iterable[Iterable[ManifestEntry]]) -> dict[Identity, ManifestEntry]:
+    """The ADDs that no later DELETE removes, by identity, in the order they were added.
+
+    :param groups: the entries of each manifest, base list before delta list, each in stored order.
+    :raises FormatError: if an identity is added twice.
+    """
+    return fold_entries(groups)[0]
+
+
+def fold_entries(
+    groups: Iterable[Iterable[ManifestEntry]],
+) -> tuple[dict[Identity, ManifestEntry], dict[Identity, ManifestEntry]]:
+    """(live ADDs, DELETEs without an ADD): together what a merged manifest of these must keep, DELETEs first."""
+    live: dict[Identity, ManifestEntry] = {}
+    tombstones: dict[Identity, ManifestEntry] = {}
+    for entries in groups:
+        for entry in entries:
+            identity = entry.identity
+            if entry.kind is EntryKind.DELETE:
+                if live.pop(identity, None) is None:
+                    tombstones[identity] = entry
+            elif identity in live or identity in tombstones:
+                found = "deleted before" if identity in tombstones else "added twice"
+                raise FormatError(
+                    f"data file {entry.file.file_name} at level {entry.file.level} of bucket {entry.bucket}: expected "
+                    f"one ADD and then at most one DELETE, found it {found}. The manifests contradict each other; read "
+                    "an earlier snapshot, and report the writer.",
+                    kind="double-add",
+                )
+            else:
+                live[identity] = entry
+    return live, tombstones

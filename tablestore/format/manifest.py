@@ -1,0 +1,128 @@
+"""Manifests: which data files a commit added to or removed from which bucket.
+
+An Avro container with one record per entry. A changelog manifest has the same shape and only ADDs. Moving a file to
+another level is a DELETE followed by an ADD; a DELETE repeats the identity of the ADD exactly.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from tablestore.errors import FormatError
+from tablestore.format.avro import read_container, write_container
+from tablestore.format.datafile import FILE_SCHEMA, RECORD_NAME, DataFileMeta, file_from_record, file_to_record
+from tablestore.format.limits import DEFAULT_LIMITS, Limits
+from tablestore.format.paths import verify_content_name
+
+# Stored, never renumbered.
+MANIFEST_VERSION = 2
+
+
+class EntryKind(IntEnum):
+    """What an entry says of its file. Stored, never renumbered."""
+
+    ADD = 0
+    DELETE = 1
+
+
+Identity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestEntry:
+    """One data file added or deleted. ``partition`` is a serialised row of the partition columns."""
+
+    kind: EntryKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> Identity:
+        """What makes two entries speak of the same file."""
+        file = self.file
+        return (
+            self.partition,
+            self.bucket,
+            file.level,
+            file.file_name,
+            file.extra_files,
+            file.embedded_index,
+            file.external_path,
+        )
+
+
+MANIFEST_SCHEMA: dict[str, object] = {
+    "type": "record",
+    "name": RECORD_NAME,
+    "fields": [
+        {"name": "_VERSION", "type": "int"},
+        {"name": "_KIND", "type": "int"},
+        {"name": "_PARTITION", "type": "bytes"},
+        {"name": "_BUCKET", "type": "int"},
+        {"name": "_TOTAL_BUCKETS", "type": "int"},
+        {"name": "_FILE", "type": FILE_SCHEMA},
+    ],
+}
+
+
+def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes) -> bytes:
+    """The manifest's bytes; the same entries and nonce give the same bytes."""
+    records = [
+        {
+            "_VERSION": MANIFEST_VERSION,
+            "_KIND": int(entry.kind),
+            "_PARTITION": entry.partition,
+            "_BUCKET": entry.bucket,
+            "_TOTAL_BUCKETS": entry.total_buckets,
+            "_FILE": file_to_record(entry.file),
+        }
+        for entry in entries
+    ]
+    return write_container(records, MANIFEST_SCHEMA, nonce=nonce)
+
+
+def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestEntry, ...]:
+    """The entries in stored order. The content is checked against ``name`` where the name promises it.
+
+    :raises FormatError: if the bytes are no such manifest (kind ``too-new`` for another version).
+    """
+    verify_content_name(name, data)
+    partitions: dict[bytes, bytes] = {}
+    entries = []
+    for record in read_container(data, name=name, limits=limits, expected=MANIFEST_SCHEMA):
+        check_version(record["_VERSION"], MANIFEST_VERSION, "manifest", name)
+        partition, bucket, total_buckets = record["_PARTITION"], record["_BUCKET"], record["_TOTAL_BUCKETS"]
+        kind = _KINDS.get(record["_KIND"])
+        if kind is None or partition is None or len(partition) < 12 or bucket is None or not -2 <= bucket < 2**31:
+            raise FormatError(
+                f"{name}: expected an entry of kind 0 (ADD) or 1 (DELETE) with a partition and a bucket, found kind "
+                f"{record['_KIND']}, partition {partition!r}, bucket {bucket}. The manifest is corrupt; restore it."
+            )
+        if record["_FILE"] is None or total_buckets is None:
+            raise FormatError(f"{name}: expected an entry with a file and a bucket count, found none. Restore the file.")
+        entries.append(
+            ManifestEntry(
+                kind=kind,
+                partition=partitions.setdefault(partition, partition),
+                bucket=bucket,
+                total_buckets=total_buckets,
+                file=file_from_record(record["_FILE"], name),
+            )
+        )
+    return tuple(entries)
+
+
+def check_version(found: int | None, supported: int, what: str, name: str) -> None:
+    """Refuse records of a version that is not ``supported``."""
+    if found != supported:
+        newer = isinstance(found, int) and found > supported
+        raise FormatError(
+            f"{name}: expected a {what} of version {supported}, found version {found}. "
+            + ("Use a newer tablestore to read it." if newer else "The file is corrupt; restore it from a copy."),
+            kind="too-new" if newer else "corrupt",
+        )
+
+
+_KINDS = {0: EntryKind.ADD, 1: EntryKind.DELETE}
