@@ -101,7 +101,7 @@ def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> 
                 f"{record['_KIND']}, partition {partition!r}, bucket {bucket}. The manifest is corrupt; restore it."
             )
         if record["_FILE"] is None or total_buckets is None:
-            raise FormatError(f"{name}: expected an entry with a file and a bucket count, found none. Restore the file.")
+            raise FormatError(f"{name}: expected an entry with a file and a bucket count, found none. Restore it.")
         entries.append(
             ManifestEntry(
                 kind=kind,

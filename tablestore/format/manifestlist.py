@@ -1,7 +1,7 @@
 """Manifest lists: the manifests of a snapshot, each with enough numbers to skip it unread.
 
-An Avro container with one record per manifest. The base list is everything live before a commit, the delta list what it
-changed; an empty list is a file without records. Partition statistics have one entry per partition column and are exact.
+An Avro container with one record per manifest. The base list is everything live before a commit, the delta list what
+it changed; an empty list is a file without records. Partition statistics have one entry per partition column, exact.
 """
 
 from collections.abc import Iterable, Sequence
@@ -164,14 +164,9 @@ def _partition_stats(entries: Sequence[ManifestEntry], types: Sequence[DataType]
         ordered = bool(values) and all(value == value for value in values)
         columns.append(
             ColumnStats(
-                min=min(values, key=_order) if ordered else None,
-                max=max(values, key=_order) if ordered else None,
+                min=min(values) if ordered else None,
+                max=max(values) if ordered else None,
                 null_count=sum(count for row, count in rows if row[index] is None),
             )
         )
     return encode_stats(columns, types)
-
-
-def _order(value: Any) -> Any:
-    """Text is ordered by its UTF-8 bytes, which is not the order of Python strings beyond the surrogates' range."""
-    return value.encode("utf-8") if isinstance(value, str) else value

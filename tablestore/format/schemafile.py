@@ -1,0 +1,160 @@
+"""Schema files: one JSON file per version of a table's schema.
+
+Version 3 is written. Older ones lack options that used to have other defaults: version 1 means one bucket, versions 1
+and 2 mean ORC files. Keys of newer writers are ignored. Two keys of ours make a file checkable, and keep a damaged key
+name from passing it off as somebody else's: ``tablestore.checksum`` over the whole object, and ``tablestore.version``.
+"""
+
+import json
+from collections.abc import Iterator
+
+from tablestore.errors import FormatError, TablestoreError
+from tablestore.format.limits import DEFAULT_LIMITS, Limits, parse_json_bounded
+from tablestore.format.paths import parse_schema_id
+from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, refuse_unsealed, verify_checksum
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType
+from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import field_to_json, parse_field
+
+# Stored, never renumbered or renamed.
+SCHEMA_FILE_VERSION = 3
+VERSION_KEY = "tablestore.version"
+SEAL_VERSION = 1
+
+_KEYS = frozenset(
+    {
+        "version",
+        "id",
+        "fields",
+        "highestFieldId",
+        "partitionKeys",
+        "primaryKeys",
+        "options",
+        "comment",
+        "timeMillis",
+        VERSION_KEY,
+        CHECKSUM_KEY,
+    }
+)
+
+
+def encode_schema(schema: TableSchema) -> bytes:
+    """The schema's file, in version 3; always the same bytes for the same value."""
+    content: dict[str, object] = {
+        "version": SCHEMA_FILE_VERSION,
+        "id": schema.id,
+        "fields": [field_to_json(field) for field in schema.fields],
+        "highestFieldId": schema.highest_field_id,
+        "partitionKeys": list(schema.partition_keys),
+        "primaryKeys": list(schema.primary_keys),
+        "options": dict(sorted(schema.options.items())),
+    }
+    if schema.comment is not None:
+        # Never null: Java would show the text "null".
+        content["comment"] = schema.comment
+    content["timeMillis"] = schema.time_millis
+    content[VERSION_KEY] = SEAL_VERSION
+    content[CHECKSUM_KEY] = object_checksum(content)
+    return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8")
+
+
+def decode_schema(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> TableSchema:
+    """The schema in the file ``name`` (a path ending in ``schema-<id>``).
+
+    :raises FormatError: kind ``checksum`` for damage, ``too-new`` for a newer version, ``swapped`` if the file is
+        another schema than its name says, else ``corrupt``.
+    :raises UnsupportedError: for a column type that tablestore does not have.
+    """
+    source = JsonObject(parse_json_bounded(data, name, limits), name)
+    _verify(source)
+    version = source.integer("version") if "version" in source.content else 1
+    if not 1 <= version <= SCHEMA_FILE_VERSION:
+        raise FormatError(
+            f"{name}: expected a schema of version 1 to {SCHEMA_FILE_VERSION}, found version {version}. Use a newer "
+            "tablestore to read it.",
+            kind="too-new",
+        )
+    options = source.text_map("options")
+    if version == 1:
+        options.setdefault("bucket", "1")
+    if version < 3:
+        options.setdefault("file.format", "orc")
+    schema = TableSchema(
+        version=version,
+        id=source.integer("id"),
+        fields=_fields(source),
+        highest_field_id=source.integer("highestFieldId"),
+        partition_keys=source.text_list("partitionKeys"),
+        primary_keys=source.text_list("primaryKeys"),
+        options=options,
+        comment=source.optional_text("comment"),
+        time_millis=source.optional_integer("timeMillis") or 0,
+    )
+    _check(schema, source)
+    return schema
+
+
+def _verify(source: JsonObject) -> None:
+    content, name = source.content, source.name
+    if CHECKSUM_KEY not in content:
+        if VERSION_KEY in content:
+            refuse_unsealed(name, CHECKSUM_KEY)
+        return
+    sealed = {key: value for key, value in content.items() if key != CHECKSUM_KEY}
+    verify_checksum(sealed, content[CHECKSUM_KEY], name)
+    unknown = content.keys() - _KEYS
+    if unknown or content.get(VERSION_KEY) != SEAL_VERSION:
+        raise FormatError(
+            f"{name}: expected the keys of {VERSION_KEY} {SEAL_VERSION}, found {content.get(VERSION_KEY)} and the keys "
+            f"{sorted(unknown)}. Use a newer tablestore to read it.",
+            kind="too-new",
+        )
+
+
+def _fields(source: JsonObject) -> tuple[Field, ...]:
+    fields = source.content.get("fields")
+    if not isinstance(fields, list) or not fields:
+        source.refuse("fields", "a list of columns", fields)
+    try:
+        return tuple(parse_field(item) for item in fields)
+    except TablestoreError as error:
+        raise type(error)(f"{source.name}: {error.message}", kind=error.kind) from error
+
+
+def _check(schema: TableSchema, source: JsonObject) -> None:
+    promised = parse_schema_id(source.name)
+    if promised is not None and promised != schema.id:
+        raise FormatError(
+            f"{source.name}: expected schema {promised}, found schema {schema.id}. The file was swapped or renamed; "
+            "restore it from a copy.",
+            kind="swapped",
+        )
+    if schema.id < 0:
+        source.refuse("id", "an id from 0", schema.id)
+    names = schema.field_names
+    if len(set(names)) != len(names):
+        source.refuse("fields", "columns with different names", list(names))
+    ids = [field_id for field in schema.fields for field_id in _field_ids(field)]
+    if len(set(ids)) != len(ids) or max(ids) > schema.highest_field_id:
+        source.refuse("fields", f"different field ids up to {schema.highest_field_id}", ids)
+    for key, columns in (("partitionKeys", schema.partition_keys), ("primaryKeys", schema.primary_keys)):
+        if len(set(columns)) != len(columns) or not set(columns) <= set(names):
+            source.refuse(key, f"some of the columns {list(names)}", list(columns))
+
+
+def _field_ids(field: Field) -> Iterator[int]:
+    yield field.id
+    yield from _nested_ids(field.type)
+
+
+def _nested_ids(data_type: DataType) -> Iterator[int]:
+    if isinstance(data_type, AtomicType):
+        return
+    if isinstance(data_type, ArrayType | MultisetType):
+        yield from _nested_ids(data_type.element)
+    elif isinstance(data_type, MapType):
+        yield from _nested_ids(data_type.key)
+        yield from _nested_ids(data_type.value)
+    else:
+        for field in data_type.fields:
+            yield from _field_ids(field)

@@ -1,0 +1,217 @@
+"""Snapshots: one JSON file per commit, naming the manifest lists of the table's state after it.
+
+Keys that are absent and keys that are null mean the same; keys of newer writers are ignored. What we write can be
+checked: ``properties`` holds a checksum of the whole object, and ``writerVersion`` names us, so that a damaged key name
+cannot pass one of our files off as somebody else's. The check covers tags too; the two keys that other writers add to a
+tag are outside of it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tablestore.errors import FormatError
+from tablestore.format.limits import DEFAULT_LIMITS, Limits, parse_json_bounded
+from tablestore.format.paths import check_file_name, parse_snapshot_id
+from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, refuse_unsealed, verify_checksum
+
+# Stored, never renumbered.
+SNAPSHOT_VERSION = 3
+BATCH_IDENTIFIER = 2**63 - 1
+WRITER_NAME = "tablestore"
+WRITER_VERSION = f"{WRITER_NAME} 1"  # of the checks in this file, not of the package
+
+_TAG_KEYS = frozenset({"tagCreateTime", "tagTimeRetained"})
+
+
+class CommitKind(StrEnum):
+    """What a commit did. Stored, never renamed."""
+
+    APPEND = "APPEND"
+    COMPACT = "COMPACT"
+    OVERWRITE = "OVERWRITE"
+    ANALYZE = "ANALYZE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The state of a table after one commit. ``uuid`` is the identity of the commit attempt that made it."""
+
+    version: int = SNAPSHOT_VERSION
+    uuid: str | None = None
+    id: int
+    schema_id: int
+    base_manifest_list: str
+    base_manifest_list_size: int | None = None
+    delta_manifest_list: str
+    delta_manifest_list_size: int | None = None
+    changelog_manifest_list: str | None = None
+    changelog_manifest_list_size: int | None = None
+    index_manifest: str | None = None
+    commit_user: str
+    writer_version: str | None = WRITER_VERSION
+    commit_identifier: int
+    commit_kind: CommitKind
+    time_millis: int
+    total_record_count: int
+    delta_record_count: int
+    changelog_record_count: int | None = None
+    watermark: int | None = None
+    statistics: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    next_row_id: int | None = None
+    operation: str | None = None
+
+
+# Stored, never renamed. The order is the order in the file.
+_KEYS = {
+    "version": "version",
+    "uuid": "uuid",
+    "id": "id",
+    "schemaId": "schema_id",
+    "baseManifestList": "base_manifest_list",
+    "baseManifestListSize": "base_manifest_list_size",
+    "deltaManifestList": "delta_manifest_list",
+    "deltaManifestListSize": "delta_manifest_list_size",
+    "changelogManifestList": "changelog_manifest_list",
+    "changelogManifestListSize": "changelog_manifest_list_size",
+    "indexManifest": "index_manifest",
+    "commitUser": "commit_user",
+    "writerVersion": "writer_version",
+    "commitIdentifier": "commit_identifier",
+    "commitKind": "commit_kind",
+    "timeMillis": "time_millis",
+    "totalRecordCount": "total_record_count",
+    "deltaRecordCount": "delta_record_count",
+    "changelogRecordCount": "changelog_record_count",
+    "watermark": "watermark",
+    "statistics": "statistics",
+    "properties": "properties",
+    "nextRowId": "next_row_id",
+    "operation": "operation",
+}
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The snapshot's file; always the same bytes for the same value.
+
+    The writer named in the file is us, whoever wrote the snapshot that ``snapshot`` may have been read from.
+    """
+    content: dict[str, object] = {}
+    for key, attribute in _KEYS.items():
+        value = getattr(snapshot, attribute)
+        if value is not None:
+            content[key] = value
+    if not _is_ours(snapshot.writer_version):
+        content["writerVersion"] = WRITER_VERSION
+    content["commitKind"] = str(snapshot.commit_kind)
+    properties = {key: value for key, value in sorted(snapshot.properties.items()) if key != CHECKSUM_KEY}
+    content["properties"] = properties
+    content["properties"] = {**properties, CHECKSUM_KEY: object_checksum(content)}
+    return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8")
+
+
+def decode_snapshot(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> Snapshot:
+    """The snapshot in the file ``name`` (a path ending in ``snapshot-<id>``, ``tag-<tag>`` or ``changelog-<id>``).
+
+    The checksum is verified if there is one and left out of ``properties``; a file of ours without one is refused.
+
+    :raises FormatError: kind ``checksum`` for damage, ``too-new`` for a newer version, ``swapped`` if the file is
+        another snapshot than its name says, else ``corrupt``.
+    """
+    source = JsonObject(parse_json_bounded(data, name, limits), name)
+    version = source.integer("version") if "version" in source.content else SNAPSHOT_VERSION
+    properties = source.text_map("properties")
+    checksum = properties.pop(CHECKSUM_KEY, None)
+    ours = _is_ours(source.content.get("writerVersion"))
+    if checksum is not None and not _is_foreign_tag(source.content, name):
+        sealed = {key: value for key, value in source.content.items() if key not in _TAG_KEYS}
+        verify_checksum({**sealed, "properties": properties}, checksum, name)
+        if not ours:
+            refuse_unsealed(name, "writerVersion")
+    elif ours:
+        refuse_unsealed(name, f"properties.{CHECKSUM_KEY}")
+    if version > SNAPSHOT_VERSION:
+        raise FormatError(
+            f"{name}: expected a snapshot of version {SNAPSHOT_VERSION} or older, found version {version}. Use a newer "
+            "tablestore to read it.",
+            kind="too-new",
+        )
+    if ours and (unknown := source.content.keys() - _KEYS.keys() - _TAG_KEYS):
+        raise FormatError(
+            f"{name}: expected the keys that this tablestore writes, found {sorted(unknown)} too. Use a newer "
+            "tablestore to read it.",
+            kind="too-new",
+        )
+    return _check(_from_json(source, version, properties), name)
+
+
+def _from_json(source: JsonObject, version: int, properties: dict[str, str]) -> Snapshot:
+    kind = source.text("commitKind")
+    if kind not in CommitKind.__members__:
+        source.refuse("commitKind", f"one of {', '.join(CommitKind.__members__)}", kind)
+    return Snapshot(
+        version=version,
+        uuid=source.optional_text("uuid"),
+        id=source.integer("id"),
+        schema_id=source.integer("schemaId"),
+        base_manifest_list=source.text("baseManifestList"),
+        base_manifest_list_size=source.optional_integer("baseManifestListSize"),
+        delta_manifest_list=source.text("deltaManifestList"),
+        delta_manifest_list_size=source.optional_integer("deltaManifestListSize"),
+        changelog_manifest_list=source.optional_text("changelogManifestList"),
+        changelog_manifest_list_size=source.optional_integer("changelogManifestListSize"),
+        index_manifest=source.optional_text("indexManifest"),
+        commit_user=source.text("commitUser"),
+        writer_version=source.optional_text("writerVersion"),
+        commit_identifier=source.integer("commitIdentifier"),
+        commit_kind=CommitKind[kind],
+        time_millis=source.integer("timeMillis"),
+        total_record_count=source.integer("totalRecordCount"),
+        delta_record_count=source.integer("deltaRecordCount"),
+        changelog_record_count=source.optional_integer("changelogRecordCount"),
+        watermark=source.optional_integer("watermark"),
+        statistics=source.optional_text("statistics"),
+        properties=properties,
+        next_row_id=source.optional_integer("nextRowId"),
+        operation=source.optional_text("operation"),
+    )
+
+
+def _check(snapshot: Snapshot, name: str) -> Snapshot:
+    promised = parse_snapshot_id(name)
+    if promised is not None and promised != snapshot.id:
+        raise FormatError(
+            f"{name}: expected snapshot {promised}, found snapshot {snapshot.id}. The file was swapped or renamed; "
+            "restore it from a copy, or read another snapshot.",
+            kind="swapped",
+        )
+    if snapshot.id < 1 or snapshot.schema_id < 0:
+        raise FormatError(
+            f"{name}: expected a snapshot id from 1 and a schema id from 0, found {snapshot.id} and "
+            f"{snapshot.schema_id}. The file is corrupt; restore it from a copy."
+        )
+    for file_name in (
+        snapshot.base_manifest_list,
+        snapshot.delta_manifest_list,
+        snapshot.changelog_manifest_list,
+        snapshot.index_manifest,
+        snapshot.statistics,
+    ):
+        if file_name is not None:
+            check_file_name(file_name, name)
+    return snapshot
+
+
+def _is_ours(writer_version: object) -> bool:
+    return isinstance(writer_version, str) and writer_version.startswith(f"{WRITER_NAME} ")
+
+
+def _is_foreign_tag(content: Mapping[str, object], name: str) -> bool:
+    """Whether an older foreign writer copied one of our snapshots into a tag, dropping the keys it does not know.
+
+    Such a copy has no ``writerVersion``. A damaged one of ours would have a key that nobody knows in its place.
+    """
+    last = name.rpartition("/")[2]
+    return last.startswith("tag-") and "writerVersion" not in content and content.keys() <= _KEYS.keys() | _TAG_KEYS
