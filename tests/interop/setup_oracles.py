@@ -1,0 +1,230 @@
+"""Fetches the oracles: ``python tests/interop/setup_oracles.py``. The test fixtures call it too.
+
+    .cache/interop/java/lib/*.jar      by Maven (pom-<version>.xml)
+    .cache/interop/java/classes        the program of java/, compiled by javac
+    .cache/interop/pypaimon            a virtual environment of its own (pypaimon pins another pyarrow)
+
+Each part carries a stamp with a hash of what it was made from and is left alone while that matches, so a second run
+takes no time and needs no network. A lock makes concurrent runs wait for each other.
+
+The Java core is taken in the newest version of ``JAVA_VERSIONS`` that Maven can resolve; which one it is stands in the
+stamp, is printed, and is reported at the end of a test run. TABLESTORE_INTEROP_PAIMON=<version> allows only that one;
+``--refresh`` asks Maven again.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from filelock import FileLock
+
+HERE = Path(__file__).resolve().parent
+CACHE = HERE.parents[1] / ".cache" / "interop"
+JAVA_VERSIONS = ("2.0.0", "1.4.2")
+PYPAIMON_PINS = ("pypaimon==2.1.0", "pypaimon-rust==0.4.0")
+COMMAND = "python tests/interop/setup_oracles.py"
+
+Say = Callable[[str], None]
+
+
+class SetupError(Exception):
+    """An oracle cannot be had here; the message says why and what to do."""
+
+
+def java_command() -> str:
+    """The Java launcher: that of JAVA_HOME, else the one on the path."""
+    return _java_tool("java")
+
+
+def ensure_java(say: Say = print) -> Path:
+    """The directory with the Java oracle's lib/ and classes/, made if needed."""
+    for tool in ("java", "javac"):
+        if not shutil.which(_java_tool(tool)):
+            raise SetupError(
+                f"no {tool} here; install a JDK 17 and Maven (on Debian: apt-get install "
+                f"openjdk-17-jdk-headless maven), then {COMMAND}"
+            )
+    home = CACHE / "java"
+    with _lock("java"):
+        _ensure_jars(home, say)
+        _ensure_classes(home, say)
+    return home
+
+
+def java_version() -> str:
+    """The version of Paimon that the Java oracle runs on, as far as set up; "" before."""
+    stamp = _read_stamp(CACHE / "java" / "lib.stamp")
+    return str(stamp.get("version", ""))
+
+
+def java_passed_over() -> list[str]:
+    """Why newer versions were passed over, a sentence each; empty if the newest one is there."""
+    reasons = _read_stamp(CACHE / "java" / "lib.stamp").get("passed_over")
+    return [str(reason) for reason in reasons] if isinstance(reasons, list) else []
+
+
+def ensure_pypaimon(say: Say = print) -> Path:
+    """The interpreter of the environment that has pypaimon, made if needed."""
+    home = CACHE / "pypaimon"
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    wanted = {"pins": list(PYPAIMON_PINS), "python": sys.version_info[:2], "prefix": sys.base_prefix}
+    wanted = json.loads(json.dumps(wanted))
+    with _lock("pypaimon"):
+        stamp = CACHE / "pypaimon.stamp"
+        if _read_stamp(stamp) == wanted and python.exists():
+            return python
+        say(f"creating {home} with {', '.join(PYPAIMON_PINS)}")
+        stamp.unlink(missing_ok=True)
+        venv.create(home, clear=True, with_pip=True)
+        _run(
+            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PYPAIMON_PINS],
+            "pip cannot install pypaimon",
+        )
+        stamp.write_text(json.dumps(wanted))
+    return python
+
+
+# ---- Java ----------------------------------------------------------------------------------------------------------
+
+
+def _java_tool(name: str) -> str:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / name) if home else name
+
+
+def _ensure_jars(home: Path, say: Say) -> None:
+    only = os.environ.get("TABLESTORE_INTEROP_PAIMON")
+    allowed = (only,) if only else JAVA_VERSIONS
+    stamp_file = home / "lib.stamp"
+    stamp = _read_stamp(stamp_file)
+    lib = home / "lib"
+    found = sorted(path.name for path in lib.glob("*.jar"))
+    version = stamp.get("version")
+    if version in allowed and stamp.get("pom") == _pom_hash(str(version)) and stamp.get("jars") == found:
+        return
+    if not shutil.which("mvn"):
+        raise SetupError(f"no mvn here to fetch the Java oracle; install Maven, then {COMMAND}")
+    reasons: list[str] = []
+    for version in allowed:
+        if not _pom(version).exists():
+            raise SetupError(f"TABLESTORE_INTEROP_PAIMON={version}: expected one of {', '.join(JAVA_VERSIONS)}")
+        say(f"fetching Paimon {version} for Java")
+        stamp_file.unlink(missing_ok=True)
+        shutil.rmtree(lib, ignore_errors=True)
+        try:
+            _run(
+                [
+                    "mvn",
+                    "--quiet",
+                    "--batch-mode",
+                    "--update-snapshots",
+                    "-f",
+                    str(_pom(version)),
+                    "dependency:copy-dependencies",
+                    f"-DoutputDirectory={lib}",
+                    "-DincludeScope=runtime",
+                ],
+                f"Maven cannot resolve Paimon {version}",
+            )
+        except SetupError as error:
+            cause = re.search(r"Could not [^\n]*", str(error))
+            reasons.append(f"Paimon {version}: {cause.group() if cause else error}")
+            say(f"  {reasons[-1]}")
+            continue
+        jars = sorted(path.name for path in lib.glob("*.jar"))
+        stamp_file.write_text(
+            json.dumps({"version": version, "pom": _pom_hash(version), "jars": jars, "passed_over": reasons})
+        )
+        return
+    raise SetupError("\n".join([*reasons, f"check the network and Maven's settings, then {COMMAND}"]))
+
+
+def _ensure_classes(home: Path, say: Say) -> None:
+    sources = sorted((HERE / "java").glob("*.java"))
+    wanted = {"sources": _hash([path.read_bytes() for path in sources]), "version": java_version()}
+    stamp_file = home / "classes.stamp"
+    if _read_stamp(stamp_file) == wanted and (home / "classes" / "PaimonOracle.class").exists():
+        return
+    say(f"compiling the Java oracle against Paimon {java_version()}")
+    stamp_file.unlink(missing_ok=True)
+    shutil.rmtree(home / "classes", ignore_errors=True)
+    _run(
+        [
+            _java_tool("javac"),
+            "-encoding",
+            "UTF-8",
+            "-nowarn",
+            "-proc:none",
+            "-d",
+            str(home / "classes"),
+            "-cp",
+            str(home / "lib" / "*"),
+            *map(str, sources),
+        ],
+        f"javac refuses the oracle against Paimon {java_version()}",
+    )
+    stamp_file.write_text(json.dumps(wanted))
+
+
+def _pom(version: str) -> Path:
+    return HERE / "java" / f"pom-{version}.xml"
+
+
+def _pom_hash(version: str) -> str:
+    return _hash([_pom(version).read_bytes()])
+
+
+# ---- helpers -------------------------------------------------------------------------------------------------------
+
+
+def _lock(name: str) -> FileLock:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    return FileLock(CACHE / f"{name}.lock", timeout=600)
+
+
+def _hash(parts: Sequence[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def _read_stamp(path: Path) -> dict[str, object]:
+    try:
+        stamp = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return stamp if isinstance(stamp, dict) else {}
+
+
+def _run(command: Sequence[str], complaint: str) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if result.returncode != 0:
+        output = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout + result.stderr).strip()
+        raise SetupError(f"{complaint}: {output[:1500]}")
+
+
+def main() -> None:
+    """Sets up both oracles and says what is there."""
+    if "--refresh" in sys.argv[1:]:
+        (CACHE / "java" / "lib.stamp").unlink(missing_ok=True)
+    try:
+        ensure_java()
+        python = ensure_pypaimon()
+    except SetupError as error:
+        sys.exit(str(error))
+    print(f"java: Paimon {java_version()}")
+    for reason in java_passed_over():
+        print(f"  {reason[:400]}")
+    print(f"pypaimon: {', '.join(PYPAIMON_PINS)} in {python}")
+
+
+if __name__ == "__main__":
+    main()
