@@ -91,7 +91,7 @@ class RowType:
 
 
 DataType = AtomicType | ArrayType | MapType | MultisetType | RowType
-T = TypeVar("T", AtomicType, ArrayType, MapType, MultisetType, RowType)
+T = TypeVar("T", bound=DataType)
 
 
 def with_nullable(data_type: T, nullable: bool) -> T:

@@ -1,0 +1,435 @@
+"""What options does a table have, and what does a text value mean?
+
+The one registry of table options (key, kind, default, sentence) and the one parser. Options are stored as text;
+:class:`TableOptions` gives typed values. Creating a table refuses unknown keys and bad values
+(:func:`validate_options`); reading a table that another engine wrote keeps whatever it finds, except for features
+that change what the files mean (:func:`refuse_unsupported`).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.names import did_you_mean
+
+Kind = Literal["text", "int", "bool", "bytes", "duration", "choice", "names"]
+Value = str | int | bool | tuple[str, ...] | None
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+
+# Keys that are not in the registry but belong to it: per-column settings, log client settings, our own notes.
+KNOWN_PREFIXES = ("tablestore.", "log.", "fields.")
+
+_BYTES = re.compile(r"\s*(\d{1,18})\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
+_BYTE_UNITS = {
+    **dict.fromkeys(("", "b", "byte", "bytes"), 1),
+    **dict.fromkeys(("k", "kb", "kib", "kibibyte", "kibibytes"), KIB),
+    **dict.fromkeys(("m", "mb", "mib", "mebibyte", "mebibytes"), MIB),
+    **dict.fromkeys(("g", "gb", "gib", "gibibyte", "gibibytes"), GIB),
+    **dict.fromkeys(("t", "tb", "tib", "tebibyte", "tebibytes"), GIB << 10),
+}
+_DURATION_UNITS = {
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 1),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), MINUTE_MS),
+    **dict.fromkeys(("h", "hour", "hours"), HOUR_MS),
+    **dict.fromkeys(("d", "day", "days"), DAY_MS),
+}
+_INT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One table option. ``minimum`` bounds int, bytes and duration values."""
+
+    key: str
+    kind: Kind
+    default: Value
+    sentence: str
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+
+    def parse(self, text: str) -> Value:
+        """The typed value of a text; InvalidInputError names the key, what it takes, and what was found."""
+        try:
+            value = self._convert(text)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"option {self.key}: {error}", kind="invalid-option") from error
+        if self.minimum is not None and isinstance(value, int) and value < self.minimum:
+            raise InvalidInputError(
+                f"option {self.key}: expected at least {self.minimum}, found {text!r:.200}", kind="invalid-option"
+            )
+        return value
+
+    def _convert(self, text: str) -> Value:
+        match self.kind:
+            case "int":
+                return parse_int(text)
+            case "bool":
+                return parse_bool(text)
+            case "bytes":
+                return parse_bytes(text)
+            case "duration":
+                return parse_duration(text)
+            case "names":
+                return tuple(name for part in text.split(",") if (name := part.strip()))
+            case "choice":
+                word = text.strip().lower()
+                if word not in self.choices:
+                    raise InvalidInputError(f"expected one of {', '.join(self.choices)}, found {text!r:.200}")
+                return word
+            case "text":
+                return text
+
+
+def parse_int(text: str) -> int:
+    """A decimal integer of 64 bits."""
+    if _INT.fullmatch(text.strip()) is None or not -(1 << 63) <= int(text) < 1 << 63:
+        raise InvalidInputError(f"expected a number such as 8, found {text!r:.200}")
+    return int(text)
+
+
+def parse_bool(text: str) -> bool:
+    """``true`` or ``false``, in any case."""
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise InvalidInputError(f"expected true or false, found {text!r:.200}")
+    return word == "true"
+
+
+def parse_bytes(text: str) -> int:
+    """``"128 mb"`` as bytes; units are powers of 1024, no unit means bytes."""
+    match = _BYTES.fullmatch(text)
+    unit = _BYTE_UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise InvalidInputError(f"expected a size such as 128 mb (b, kb, mb, gb, tb), found {text!r:.200}")
+    return int(match[1]) * unit
+
+
+def parse_duration(text: str) -> int:
+    """``"1 h"`` as milliseconds; no unit means milliseconds."""
+    match = _BYTES.fullmatch(text)
+    unit = _DURATION_UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise InvalidInputError(f"expected a duration such as 1 h (ms, s, min, h, d), found {text!r:.200}")
+    return int(match[1]) * unit
+
+
+def _option(
+    key: str, kind: Kind, default: Value, sentence: str, *, choices: tuple[str, ...] = (), minimum: int | None = None
+) -> Option:
+    return Option(key=key, kind=kind, default=default, sentence=sentence, choices=choices, minimum=minimum)
+
+
+# fmt: off
+BUCKET = _option("bucket", "int", None,
+    "Number of buckets per partition; -1 leaves append tables unbucketed, -2 postpones the choice. "
+    "create_table writes 1 for keyed tables and -1 for append tables.", minimum=-2)
+BUCKET_KEY = _option("bucket-key", "names", (),
+    "Columns whose hash picks the bucket, separated by commas; the primary key without partition columns if unset.")
+BUCKET_FUNCTION = _option("bucket-function.type", "choice", "default",
+    "How the bucket key becomes a bucket number.", choices=("default", "mod", "hive"))
+MERGE_ENGINE = _option("merge-engine", "choice", "deduplicate",
+    "How rows of equal key combine.", choices=("deduplicate", "partial-update", "aggregation", "first-row"))
+SEQUENCE_FIELD = _option("sequence.field", "names", (),
+    "Columns that order rows of equal key before the order of writing does; the largest wins.")
+SEQUENCE_FIELD_SORT_ORDER = _option("sequence.field.sort-order", "choice", "ascending",
+    "Whether the largest or the smallest sequence.field wins.", choices=("ascending", "descending"))
+IGNORE_DELETE = _option("ignore-delete", "bool", False, "Skip -U and -D records when rows are merged.")
+ROWKIND_FIELD = _option("rowkind.field", "text", None, "A text column that holds the row kind of every row written.")
+FILE_FORMAT = _option("file.format", "choice", "parquet",
+    "Format of data files; tablestore writes Parquet only.", choices=("parquet",))
+FILE_COMPRESSION = _option("file.compression", "choice", "zstd",
+    "Compression of data files.", choices=("zstd", "snappy", "lz4", "gzip", "none"))
+FILE_COMPRESSION_ZSTD_LEVEL = _option("file.compression.zstd-level", "int", 1,
+    "Zstandard level of data files, 1 (fast) to 22 (small).", minimum=1)
+FILE_BLOCK_SIZE = _option("file.block-size", "bytes", None,
+    "Size of a Parquet row group; chosen by the writer if unset.", minimum=1)
+TARGET_FILE_SIZE = _option("target-file-size", "bytes", None,
+    "Size at which a writer starts a new data file; 128 mb for keyed tables and 256 mb for append tables if unset.",
+    minimum=1)
+WRITE_BUFFER_SIZE = _option("write-buffer-size", "bytes", 256 * MIB,
+    "Memory that a writer fills before it flushes to level 0.", minimum=1)
+WRITE_ONLY = _option("write-only", "bool", False, "Writers neither compact nor expire snapshots.")
+PARTITION_DEFAULT_NAME = _option("partition.default-name", "text", "__DEFAULT_PARTITION__",
+    "Directory name of a null or blank partition value.")
+PARTITION_LEGACY_NAME = _option("partition.legacy-name", "bool", True,
+    "Spell dates in partition directories as day numbers, as Paimon does by default.")
+DATA_FILE_PREFIX = _option("data-file.prefix", "text", "data-", "How names of data files begin.")
+DATA_FILE_THIN_MODE = _option("data-file.thin-mode", "bool", False,
+    "Do not store key columns a second time in data files; create_table writes true for keyed tables.")
+CHANGELOG_FILE_PREFIX = _option("changelog-file.prefix", "text", "changelog-", "How names of changelog files begin.")
+MANIFEST_COMPRESSION = _option("manifest.compression", "choice", "zstd",
+    "Compression of manifests.", choices=("zstd", "snappy", "none"))
+MANIFEST_TARGET_FILE_SIZE = _option("manifest.target-file-size", "bytes", 8 * MIB,
+    "Small manifests are merged up to this size.", minimum=1)
+MANIFEST_MERGE_MIN_COUNT = _option("manifest.merge-min-count", "int", 30,
+    "The tail of the manifest list is merged once it has this many manifests.", minimum=1)
+MANIFEST_FULL_COMPACTION_SIZE = _option("manifest.full-compaction-threshold-size", "bytes", 16 * MIB,
+    "All manifests are rewritten without deleted files once small ones sum to this size.", minimum=1)
+METADATA_STATS_MODE = _option("metadata.stats-mode", "text", "full",
+    "Column statistics kept per data file: none, counts, truncate(n) or full.")
+SNAPSHOT_NUM_RETAINED_MIN = _option("snapshot.num-retained.min", "int", 10,
+    "Expiry keeps at least this many snapshots.", minimum=1)
+SNAPSHOT_NUM_RETAINED_MAX = _option("snapshot.num-retained.max", "int", 2_147_483_647,
+    "Expiry keeps at most this many snapshots.", minimum=1)
+SNAPSHOT_TIME_RETAINED = _option("snapshot.time-retained", "duration", HOUR_MS,
+    "Expiry keeps snapshots younger than this.")
+SNAPSHOT_EXPIRE_LIMIT = _option("snapshot.expire.limit", "int", 50,
+    "One run of expiry drops at most this many snapshots.", minimum=1)
+COMMIT_TIMEOUT = _option("commit.timeout", "duration", 10 * MINUTE_MS,
+    "A commit stops retrying after this time.", minimum=1)
+DELETION_VECTORS_ENABLED = _option("deletion-vectors.enabled", "bool", False,
+    "Mark deleted rows in bitmaps beside the data files; such tables are read, not yet written.")
+DELETION_VECTORS_BITMAP64 = _option("deletion-vectors.bitmap64", "bool", False,
+    "Deletion vectors of 64 bits; not supported.")
+CHANGELOG_PRODUCER = _option("changelog-producer", "choice", "none",
+    "Who writes complete changelog files.", choices=("none", "input", "full-compaction", "lookup"))
+CHANGELOG_ROW_DEDUPLICATE = _option("changelog-producer.row-deduplicate", "bool", False,
+    "Leave out changes whose row before equals the row after.")
+DYNAMIC_PARTITION_OVERWRITE = _option("dynamic-partition-overwrite", "bool", True,
+    "Overwrite replaces only the partitions that the new rows fall into.")
+NUM_LEVELS = _option("num-levels", "int", None,
+    "Levels of the merge tree; one more than num-sorted-run.compaction-trigger if unset.", minimum=2)
+COMPACTION_TRIGGER = _option("num-sorted-run.compaction-trigger", "int", 5,
+    "A bucket with this many sorted runs is compacted.", minimum=1)
+STOP_TRIGGER = _option("num-sorted-run.stop-trigger", "int", None,
+    "Writers wait for compaction above this many sorted runs; compaction-trigger plus 3 if unset.", minimum=1)
+COMPACTION_MAX_SIZE_AMPLIFICATION = _option("compaction.max-size-amplification-percent", "int", 200,
+    "All runs are compacted once the newer ones are this many percent of the oldest.", minimum=0)
+COMPACTION_SIZE_RATIO = _option("compaction.size-ratio", "int", 1,
+    "Percent by which a run may be larger than those before it and still join their compaction.", minimum=0)
+COMPACTION_OPTIMIZATION_INTERVAL = _option("compaction.optimization-interval", "duration", None,
+    "How often a full compaction is made for faster reading; never if unset.", minimum=1)
+COMPACTION_TOTAL_SIZE_THRESHOLD = _option("compaction.total-size-threshold", "bytes", None,
+    "Buckets smaller than this are always compacted fully.", minimum=1)
+COMPACTION_INCREMENTAL_SIZE_THRESHOLD = _option("compaction.incremental-size-threshold", "bytes", None,
+    "A bucket is compacted fully once its runs below the top level sum to this size.", minimum=1)
+COMPACTION_MIN_FILE_NUM = _option("compaction.min.file-num", "int", 5,
+    "Append tables compact this many small files of a bucket at once.", minimum=2)
+COMPACTION_DELETE_RATIO = _option("compaction.delete-ratio-threshold", "text", "0.2",
+    "Append files are rewritten once this share of their rows is deleted.")
+COMPACTION_FORCE_UP_LEVEL_0 = _option("compaction.force-up-level-0", "bool", False,
+    "Every compaction takes all files of level 0.")
+COMMIT_FORCE_COMPACT = _option("commit.force-compact", "bool", False, "Writers compact before every commit.")
+FULL_COMPACTION_DELTA_COMMITS = _option("full-compaction.delta-commits", "int", None,
+    "A full compaction follows every so many commits; never if unset.", minimum=1)
+SEQUENCE_SNAPSHOT_ORDERING = _option("sequence.snapshot-ordering", "bool", False,
+    "Order rows of equal key by snapshot; not supported.")
+DATA_EVOLUTION_ENABLED = _option("data-evolution.enabled", "bool", False,
+    "Add columns to rows in files of their own; not supported.")
+ROW_TRACKING_ENABLED = _option("row-tracking.enabled", "bool", False, "Number rows for ever; not supported.")
+PK_CLUSTERING_OVERRIDE = _option("pk-clustering-override", "bool", False,
+    "Sort data files by other columns than the primary key; not supported.")
+TYPE = _option("type", "choice", "table", "Kind of table.", choices=("table",))
+PATH = _option("path", "text", None, "Where the table lives; chosen by the catalog.")
+PARTIAL_UPDATE_REMOVE_RECORD = _option("partial-update.remove-record-on-delete", "bool", False,
+    "In partial-update tables a -D removes the row.")
+PARTIAL_UPDATE_REMOVE_RECORD_GROUP = _option("partial-update.remove-record-on-sequence-group", "names", (),
+    "In partial-update tables a -D that is newest in these sequence groups removes the row.")
+AGGREGATION_REMOVE_RECORD = _option("aggregation.remove-record-on-delete", "bool", False,
+    "In aggregation tables a -D removes the row.")
+STREAMING_READ_OVERWRITE = _option("streaming-read-overwrite", "bool", False,
+    "Readers of changes see what overwriting commits wrote.")
+CHANGE_TRACKING = _option("change-tracking", "bool", True,
+    "Commits of this table reach readers of changes and the log.")
+LOG_SYSTEM = _option("log.system", "choice", None,
+    "Where changes are published; kafka if brokers are configured, else filestore.", choices=("kafka", "filestore"))
+LOG_KAFKA_BOOTSTRAP_SERVERS = _option("log.kafka.bootstrap.servers", "text", None,
+    "Kafka brokers, such as localhost:9092.")
+LOG_KAFKA_TOPIC = _option("log.kafka.topic", "text", None,
+    "Topic of the table; named after the table if unset.")
+LOG_RETENTION = _option("log.retention", "duration", None,
+    "How long changes stay in the log; the broker decides if unset.", minimum=1)
+LOG_CONSISTENCY = _option("log.consistency", "choice", "transactional",
+    "Whether readers of the log see changes after their snapshot, or at once.", choices=("transactional", "eventual"))
+LOG_CHANGELOG_MODE = _option("log.changelog-mode", "choice", "auto",
+    "Whether the log holds -U records; auto means upsert with a primary key and all without.",
+    choices=("auto", "upsert", "all"))
+LOG_KEY_FORMAT = _option("log.key.format", "choice", "json", "Format of message keys.", choices=("json",))
+LOG_FORMAT = _option("log.format", "choice", "debezium-json", "Format of messages.", choices=("debezium-json",))
+ORPHAN_AGE = _option("tablestore.orphan-age", "duration", DAY_MS,
+    "Files that no snapshot names are removed only when older than this.", minimum=1)
+# fmt: on
+
+TABLE_OPTIONS: dict[str, Option] = {
+    option.key: option
+    for option in sorted((v for v in list(globals().values()) if isinstance(v, Option)), key=lambda o: o.key)
+}
+
+# Truthy values of these change what the files of a table mean.
+_UNSUPPORTED_FLAGS = (
+    DATA_EVOLUTION_ENABLED,
+    ROW_TRACKING_ENABLED,
+    SEQUENCE_SNAPSHOT_ORDERING,
+    DELETION_VECTORS_BITMAP64,
+    PK_CLUSTERING_OVERRIDE,
+)
+_NEVER_ABSENT = {MERGE_ENGINE.key: MERGE_ENGINE, TYPE.key: TYPE}
+
+
+class TableOptions(Mapping[str, str]):
+    """A table's options: text by key as a mapping, typed values by :meth:`value` and its kin.
+
+    Unknown keys are kept. Values are parsed when asked for, so that a foreign table with an odd value in an option
+    that nobody needs stays readable.
+    """
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._texts = dict(options)
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "TableOptions":
+        """Typed access to stored options."""
+        return cls(options)
+
+    def __getitem__(self, key: str) -> str:
+        return self._texts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __repr__(self) -> str:
+        return f"TableOptions({self._texts!r})"
+
+    def get(self, key: str | Option, default: Any = None) -> Any:
+        """With an :class:`Option`: its typed value (see :meth:`value`); with a text: what is stored, or ``default``."""
+        return self.value(key) if isinstance(key, Option) else self._texts.get(key, default)
+
+    def value(self, option: Option) -> Value:
+        """The typed value, or the default if the option is absent."""
+        text = self._texts.get(option.key)
+        return option.default if text is None else option.parse(text)
+
+    def integer(self, option: Option) -> int:
+        """The value of an int, bytes or duration option that has one."""
+        value = self.value(option)
+        assert isinstance(value, int) and not isinstance(value, bool), f"{option.key} has no number"
+        return value
+
+    def flag(self, option: Option) -> bool:
+        """The value of a bool option."""
+        value = self.value(option)
+        assert isinstance(value, bool), f"{option.key} is no flag"
+        return value
+
+    def text(self, option: Option) -> str:
+        """The value of a text or choice option that has one."""
+        value = self.value(option)
+        assert isinstance(value, str), f"{option.key} has no text"
+        return value
+
+    def names(self, option: Option) -> tuple[str, ...]:
+        """The value of an option that lists columns."""
+        value = self.value(option)
+        assert isinstance(value, tuple), f"{option.key} is no list"
+        return value
+
+
+def validate_options(options: Mapping[str, str]) -> None:
+    """Check the options of a table that tablestore creates.
+
+    Raises InvalidInputError for an unknown key (``kind="unknown-option"``), a value that is no text or does not
+    parse, and UnsupportedError for features that tablestore does not have.
+    """
+    for key, text in options.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise InvalidInputError(
+                f"expected text as key and value of an option, found {key!r:.100}: {text!r:.100}",
+                kind="invalid-option",
+            )
+        option = TABLE_OPTIONS.get(key)
+        if option is None and not key.startswith(KNOWN_PREFIXES):
+            raise InvalidInputError(
+                f"unknown table option {key!r:.100}{did_you_mean(key, TABLE_OPTIONS)}", kind="unknown-option"
+            )
+    refuse_unsupported(options)
+    parsed = TableOptions(options)
+    for key in options:
+        if key in TABLE_OPTIONS:
+            parsed.value(TABLE_OPTIONS[key])
+    _check_together(parsed)
+
+
+def refuse_unsupported(options: Mapping[str, str]) -> None:
+    """Raise UnsupportedError if a table uses a feature that changes what its files mean and that we do not have."""
+    for option in _UNSUPPORTED_FLAGS:
+        text = options.get(option.key, "false").strip()
+        if text.lower() not in ("false", ""):
+            raise UnsupportedError(
+                f"the table has {option.key}={text:.100}, which tablestore does not support; "
+                "use an engine that does, or a table without it",
+                kind="unsupported-option",
+            )
+    for key, option in _NEVER_ABSENT.items():
+        text = options.get(key, str(option.default)).strip()
+        if text.lower() not in option.choices:
+            raise UnsupportedError(
+                f"the table has {key}={text:.100}; tablestore supports {', '.join(option.choices)}",
+                kind="unsupported-option",
+            )
+
+
+def _check_together(options: TableOptions) -> None:
+    if options.integer(SNAPSHOT_NUM_RETAINED_MIN) > options.integer(SNAPSHOT_NUM_RETAINED_MAX):
+        raise InvalidInputError(
+            f"{SNAPSHOT_NUM_RETAINED_MIN.key} ({options.integer(SNAPSHOT_NUM_RETAINED_MIN)}) must not exceed "
+            f"{SNAPSHOT_NUM_RETAINED_MAX.key} ({options.integer(SNAPSHOT_NUM_RETAINED_MAX)})",
+            kind="invalid-option",
+        )
+    if options.integer(FILE_COMPRESSION_ZSTD_LEVEL) > 22:
+        raise InvalidInputError(
+            f"option {FILE_COMPRESSION_ZSTD_LEVEL.key}: expected 1 to 22, "
+            f"found {options.integer(FILE_COMPRESSION_ZSTD_LEVEL)}",
+            kind="invalid-option",
+        )
+    if options.value(BUCKET) == 0:
+        raise InvalidInputError(
+            "option bucket: expected a positive number, -1 or -2, found '0'", kind="invalid-option"
+        )
+    for option in (DATA_FILE_PREFIX, CHANGELOG_FILE_PREFIX, PARTITION_DEFAULT_NAME):
+        text = options.text(option)
+        if not text.strip() or not re.fullmatch(r"[\w.\- ]+", text, re.ASCII) or text in (".", ".."):
+            raise InvalidInputError(
+                f"option {option.key}: expected letters, digits and . _ - only, found {text!r:.100}",
+                kind="invalid-option",
+            )
+    mode = options.text(METADATA_STATS_MODE).strip().lower()
+    if not re.fullmatch(r"none|counts|full|truncate\([1-9]\d{0,8}\)", mode):
+        raise InvalidInputError(
+            f"option {METADATA_STATS_MODE.key}: expected none, counts, truncate(n) or full, found {mode!r:.100}",
+            kind="invalid-option",
+        )
+
+
+def format_value(option: Option, value: Value) -> str:
+    """A value in the shortest text that parses to it."""
+    if value is None or value == ():
+        return ""
+    if option.kind == "bool":
+        return "true" if value else "false"
+    if option.kind == "bytes" and isinstance(value, int):
+        units = ((GIB, "gb"), (MIB, "mb"), (KIB, "kb"))
+        return next((f"{value // size} {name}" for size, name in units if value % size == 0), f"{value} b")
+    if option.kind == "duration" and isinstance(value, int):
+        steps = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (1_000, "s"))
+        return next((f"{value // size} {name}" for size, name in steps if value % size == 0), f"{value} ms")
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def options_table_markdown() -> str:
+    """The reference table of all options, as Markdown."""
+    lines = ["| option | type | default | meaning |", "|---|---|---|---|"]
+    for option in TABLE_OPTIONS.values():
+        kind = " \\| ".join(f"`{choice}`" for choice in option.choices) if option.choices else option.kind
+        default = format_value(option, option.default)
+        lines.append(f"| `{option.key}` | {kind} | {f'`{default}`' if default else ''} | {option.sentence} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,72 @@
+"""What does a change do to its row: insert, update (before and after), delete?
+
+Codes are stored in data and changelog files (column ``_VALUE_KIND``) and never renumbered. At the API a change
+carries its kind as text in the column ``_row_kind``: ``+I``, ``-U``, ``+U`` or ``-D``.
+"""
+
+from enum import IntEnum
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidInputError
+
+ROW_KIND_COLUMN = "_row_kind"
+_SYMBOLS = ("+I", "-U", "+U", "-D")
+
+
+class RowKind(IntEnum):
+    """Stored codes."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    @property
+    def symbol(self) -> str:
+        """``+I``, ``-U``, ``+U`` or ``-D``."""
+        return _SYMBOLS[self]
+
+    @property
+    def is_add(self) -> bool:
+        """True for the kinds that leave a row behind: ``+I`` and ``+U``."""
+        return self in (RowKind.INSERT, RowKind.UPDATE_AFTER)
+
+    @classmethod
+    def from_symbol(cls, symbol: str) -> "RowKind":
+        """The kind of a symbol; InvalidInputError for any other text."""
+        if symbol not in _SYMBOLS:
+            raise InvalidInputError(f"expected a row kind (one of {', '.join(_SYMBOLS)}), found {symbol!r}")
+        return cls(_SYMBOLS.index(symbol))
+
+
+def kinds_from_symbols(symbols: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """int8 codes of a text column of symbols (dictionary-encoded and large text too), in the same layout.
+
+    Raises InvalidInputError for a null, another text or a column that is not text.
+    """
+    text = symbols.type.value_type if pa.types.is_dictionary(symbols.type) else symbols.type
+    if not (pa.types.is_string(text) or pa.types.is_large_string(text) or pa.types.is_string_view(text)):
+        raise InvalidInputError(
+            f"expected text in the column {ROW_KIND_COLUMN} (one of {', '.join(_SYMBOLS)}), found {symbols.type}"
+        )
+    plain = symbols.cast(pa.string())
+    codes = pc.index_in(plain, value_set=pa.array(_SYMBOLS, pa.string()))
+    if codes.null_count:
+        bad = plain.filter(pc.is_null(codes))[0].as_py()
+        raise InvalidInputError(
+            f"expected a row kind (one of {', '.join(_SYMBOLS)}) in the column {ROW_KIND_COLUMN}, "
+            f"found {bad!r} ({codes.null_count} such rows)"
+        )
+    return codes.cast(pa.int8())
+
+
+def symbols_from_kinds(kinds: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The text symbols of stored codes, in the same layout; InvalidInputError for a null or an unknown code."""
+    if len(kinds) and (kinds.null_count or pc.min(kinds).as_py() < 0 or pc.max(kinds).as_py() >= len(_SYMBOLS)):
+        raise InvalidInputError(f"expected row kind codes from 0 to 3, found {pc.unique(kinds).to_pylist()[:10]!r}")
+    table = pa.array(_SYMBOLS, pa.string())
+    if isinstance(kinds, pa.ChunkedArray):
+        return pa.chunked_array([table.take(chunk) for chunk in kinds.chunks], pa.string())
+    return table.take(kinds)
