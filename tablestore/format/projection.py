@@ -1,0 +1,166 @@
+"""How do a file's columns become the columns of a newer (or older) schema?
+
+By field id, at every depth: a column is read under the name that it had when the file was written, then cast to its
+present type. What the file does not have is null. Casts that lose values are refused by evolution, so a cast that
+fails here means a file that does not match its schema.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tablestore.errors import FormatError
+from tablestore.types.arrowtypes import to_arrow_field, to_arrow_type
+from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
+
+
+class Projection:
+    """Batches of files written with ``file_fields`` as batches of ``table_fields``.
+
+    ``file_columns`` are the columns to read from the file; columns named in ``keep`` (system columns) pass through
+    and come first. ``file_names`` are the columns that the file really has; None is all of ``file_fields``.
+    """
+
+    def __init__(
+        self,
+        file_fields: Sequence[Field],
+        table_fields: Sequence[Field],
+        *,
+        keep: Sequence[str] = (),
+        file_names: Sequence[str] | None = None,
+        where: str = "data file",
+    ) -> None:
+        by_id = {field.id: field for field in file_fields if file_names is None or field.name in file_names}
+        self._pairs = [(by_id.get(field.id), field) for field in table_fields]
+        self._keep = tuple(keep)
+        self._schema = pa.schema([to_arrow_field(field) for field in table_fields])
+        self._where = where
+        self.file_columns: tuple[str, ...] = (*self._keep, *(old.name for old, _ in self._pairs if old is not None))
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """One batch with the file's columns as one with the table's; columns that fit already are not copied."""
+        columns: list[pa.Array] = [batch.column(name) for name in self._keep]
+        fields: list[pa.Field] = [batch.schema.field(name) for name in self._keep]
+        for (old, new), target in zip(self._pairs, self._schema, strict=True):
+            if old is None:
+                columns.append(pa.nulls(batch.num_rows, target.type))
+                # A column added NOT NULL later is still missing in old files.
+                fields.append(target.with_nullable(True))
+                continue
+            try:
+                columns.append(_convert(batch.column(old.name), old.type, new.type))
+            except (pa.ArrowException, ValueError) as error:
+                raise FormatError(
+                    f"{self._where}: column {old.name!r} holds {batch.schema.field(old.name).type} values that do not "
+                    f"fit {target.type} ({error})"
+                ) from error
+            fields.append(target)
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def project(
+    batch: pa.RecordBatch, file_fields: Sequence[Field], table_fields: Sequence[Field], *, keep: Sequence[str] = ()
+) -> pa.RecordBatch:
+    """One batch through a ``Projection``."""
+    return Projection(file_fields, table_fields, keep=keep, file_names=batch.schema.names).apply(batch)
+
+
+def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
+    """An array of the file as the canonical Arrow type of ``new``."""
+    target = to_arrow_type(new)
+    if array.type.equals(target):
+        # Equal Arrow types can still hide a renamed, re-added field at depth: ids tell.
+        if not _has_rows(new) or _same_ids(old, new):
+            return array
+    match old, new:
+        case RowType(), RowType():
+            return _convert_row(array, old, new)
+        case ArrayType(), ArrayType():
+            values = _convert(array.values, old.element, new.element)
+            return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=_null_mask(array))
+        case ((MapType() | MultisetType()), (MapType() | MultisetType())):
+            return _convert_map(array, old, new)
+        case _:
+            return _cast(array, target)
+
+
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
+        # INT96 and files of others carry no time zone or another unit: the instant is the same.
+        if (array.type.tz is None) != (target.tz is None):
+            array = array.cast(pa.timestamp(array.type.unit, target.tz))
+        # A file may hold more digits than the declared precision; they are cut, as other readers do.
+        return array.cast(target, safe=False) if _coarser(array.type, target) else array.cast(target)
+    if pa.types.is_floating(array.type) and pa.types.is_decimal(target):
+        return array.cast(target, safe=False)
+    return array.cast(target)
+
+
+_UNITS = ("s", "ms", "us", "ns")
+
+
+def _coarser(found: pa.DataType, target: pa.DataType) -> bool:
+    return _UNITS.index(target.unit) < _UNITS.index(found.unit)
+
+
+def _convert_row(array: pa.StructArray, old: RowType, new: RowType) -> pa.Array:
+    by_id = {field.id: field for field in old.fields}
+    names = [array.type.field(i).name for i in range(array.type.num_fields)]
+    children: list[pa.Array] = []
+    fields: list[pa.Field] = []
+    for field in new.fields:
+        source = by_id.get(field.id)
+        arrow_field = to_arrow_field(field)
+        if source is None or source.name not in names:
+            children.append(pa.nulls(len(array), arrow_field.type))
+            fields.append(arrow_field.with_nullable(True))
+        else:
+            # ``field`` respects the array's offset, but not the row's own nulls: those stay in the mask.
+            children.append(_convert(array.field(names.index(source.name)), source.type, field.type))
+            fields.append(arrow_field)
+    return pa.StructArray.from_arrays(children, fields=fields, mask=_null_mask(array))
+
+
+def _convert_map(array: pa.MapArray, old: MapType | MultisetType, new: MapType | MultisetType) -> pa.Array:
+    old_key = old.key if isinstance(old, MapType) else old.element
+    new_key = new.key if isinstance(new, MapType) else new.element
+    keys = _convert(array.keys, old_key, new_key)
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        items = _convert(array.items, old.value, new.value)
+    else:
+        items = _cast(array.items, to_arrow_type(new).item_type)
+    return pa.MapArray.from_arrays(array.offsets, keys, items, type=to_arrow_type(new), mask=_null_mask(array))
+
+
+def _null_mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def _has_rows(data_type: DataType) -> bool:
+    match data_type:
+        case RowType():
+            return True
+        case ArrayType():
+            return _has_rows(data_type.element)
+        case MapType():
+            return _has_rows(data_type.key) or _has_rows(data_type.value)
+        case MultisetType():
+            return _has_rows(data_type.element)
+        case _:
+            return False
+
+
+def _same_ids(old: DataType, new: DataType) -> bool:
+    match old, new:
+        case RowType(), RowType():
+            return len(old.fields) == len(new.fields) and all(
+                a.id == b.id and _same_ids(a.type, b.type) for a, b in zip(old.fields, new.fields, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return _same_ids(old.element, new.element)
+        case MapType(), MapType():
+            return _same_ids(old.key, new.key) and _same_ids(old.value, new.value)
+        case MultisetType(), MultisetType():
+            return _same_ids(old.element, new.element)
+        case _:
+            return True

@@ -1,0 +1,274 @@
+"""Rows in memory until a flush turns them into sorted runs.
+
+``flush`` sorts all buckets of all partitions in one pass, by (partition, bucket, key, arrival), keeps one row per key,
+moves the rows once, and hands out one slice per bucket. Append tables keep the order of arrival and all their rows.
+
+Left to others: where the runs are written, their sequence numbers, and the changelog.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.bucket import bucket_of
+from tablestore.lsm.gather import take_rows
+from tablestore.lsm.keys import U64, plain_columns, to_words
+from tablestore.lsm.mergefn import merge_function
+from tablestore.lsm.sorting import Order, SortedOrder, sort_by_group_and_key
+from tablestore.lsm.survivors import rank_versions
+from tablestore.types.schema import TableSchema
+
+Kinds = npt.NDArray[np.int8]
+
+# Arrow strings address 2 GiB per column: no pass takes more.
+_MAX_PASS_BYTES = 1 << 30
+_MAX_PASS_ROWS = 1 << 27
+
+
+@dataclass(frozen=True, slots=True)
+class SortedRows:
+    """What one flush has for one bucket: the value columns, and each row's kind. Rows of a keyed table are sorted
+    by the trimmed primary key and hold each key once; rows of an append table come as they arrived."""
+
+    partition: tuple[object, ...]
+    bucket: int
+    rows: pa.Table
+    kinds: Kinds
+    retractions: int
+
+
+class WriteBuffer:
+    """Collects conformed rows of one table until it is flushed.
+
+    ``total_buckets`` is the number of hash buckets; below 1 every row goes to bucket 0. ``budget_bytes`` is when
+    ``full`` turns true; the buffer never refuses rows.
+    """
+
+    def __init__(self, schema: TableSchema, *, total_buckets: int, budget_bytes: int) -> None:
+        self._schema = schema
+        self._total_buckets = max(total_buckets, 1)
+        self._hashed = total_buckets > 0 and bool(schema.bucket_keys)
+        self._budget_bytes = budget_bytes
+        self._merge = merge_function(schema.options) if schema.is_keyed else None
+        self._pending: list[tuple[pa.Table, pa.ChunkedArray | None]] = []
+        self.nbytes = 0
+
+    @property
+    def full(self) -> bool:
+        """True if a flush is due."""
+        return self.nbytes >= self._budget_bytes
+
+    def add(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None = None) -> None:
+        """Take rows with exactly the table's columns; ``kinds`` holds a row kind code per row, None is all ``+I``.
+
+        Raises InvalidInputError for kinds that do not fit the table.
+        """
+        if isinstance(kinds, pa.Array):
+            kinds = pa.chunked_array([kinds])
+        if kinds is not None:
+            rows, kinds = self._checked(rows, kinds)
+        for piece, piece_kinds in _pieces(rows, kinds):
+            self._pending.append((piece, piece_kinds))
+            self.nbytes += piece.nbytes + piece.num_rows
+
+    def flush(self) -> list[SortedRows]:
+        """Empty the buffer: its rows per (partition, bucket).
+
+        More than 1 GiB of rows is done in several passes. Then a bucket occurs several times in the list, and of equal
+        keys the later wins, as between flushes.
+        """
+        out: list[SortedRows] = []
+        pending, self._pending, self.nbytes = self._pending, [], 0
+        start = 0
+        while start < len(pending):
+            stop, size, count = start, 0, 0
+            while stop < len(pending) and (stop == start or size + pending[stop][0].nbytes <= _MAX_PASS_BYTES):
+                size += pending[stop][0].nbytes
+                count += pending[stop][0].num_rows
+                stop += 1
+                if count > _MAX_PASS_ROWS:
+                    break
+            out.extend(self._pass(pending[start:stop]))
+            start = stop
+        return out
+
+    def _checked(self, rows: pa.Table, kinds: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray | None]:
+        if len(kinds) != rows.num_rows:
+            raise InvalidInputError(f"expected a row kind per row ({rows.num_rows}), found {len(kinds)}")
+        if not len(kinds):
+            return rows, None
+        codes = kinds.to_numpy()
+        if not codes.any():
+            return rows, None
+        retract = (codes & 1).astype(np.bool_)
+        if self._merge is None:
+            raise InvalidInputError(
+                "append tables take inserts (+I) only; create the table with a primary key for others"
+            )
+        if self._merge.ignore_delete and retract.any():
+            kept = pa.array(~retract)
+            return rows.filter(kept), kinds.filter(kept)
+        if self._merge.keep == "first" and retract.any():
+            raise UnsupportedError(
+                "merge-engine first-row takes no retractions (-U, -D); set ignore-delete to skip them"
+            )
+        return rows, kinds
+
+    def _pass(self, pending: Sequence[tuple[pa.Table, pa.ChunkedArray | None]]) -> Iterator[SortedRows]:
+        rows = pa.concat_tables([piece for piece, _ in pending])
+        if not rows.num_rows:
+            return
+        if not self._schema.is_keyed and not self._hashed and not self._schema.partition_keys:
+            yield SortedRows((), 0, rows, np.zeros(rows.num_rows, dtype=np.int8), 0)
+            return
+        rows = rows.combine_chunks()
+        kinds = _concat_kinds(pending)
+        partitions, partition_of = self._partitions(rows)
+        groups, group_count = self._groups(rows, partition_of, len(partitions))
+        order = (
+            self._keyed_order(rows, groups, group_count) if self._schema.is_keyed else _by_group(groups, rows.num_rows)
+        )
+        if order is not None:
+            rows = take_rows(rows, order)
+            kinds = kinds if kinds is None else kinds[order]
+            groups = groups if groups is None else groups[order]
+        starts = [0] if groups is None else [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist()]
+        for start, stop in zip(starts, [*starts[1:], rows.num_rows], strict=True):
+            group = 0 if groups is None else int(groups[start])
+            part = np.zeros(stop - start, dtype=np.int8) if kinds is None else kinds[start:stop]
+            yield SortedRows(
+                partition=partitions[group // self._total_buckets],
+                bucket=group % self._total_buckets,
+                rows=rows.slice(start, stop - start),
+                kinds=part,
+                retractions=0 if kinds is None else int((part & 1).sum()),
+            )
+
+    def _partitions(self, rows: pa.Table) -> tuple[list[tuple[object, ...]], U64 | None]:
+        """The distinct partitions by first occurrence, and each row's number among them (None: only one)."""
+        names = self._schema.partition_keys
+        if not names:
+            return [()], None
+        codes: npt.NDArray[np.int64] | None = None
+        columns = [_single(rows.column(name)) for name in names]
+        for column in columns:
+            encoded = pc.dictionary_encode(column, null_encoding="encode").indices.to_numpy().astype(np.int64)
+            # Renumbered after each column: the product of the distinct counts cannot overflow.
+            codes = encoded if codes is None else _dense(codes * (int(encoded.max()) + 1) + encoded)
+        assert codes is not None
+        codes = _dense(codes)
+        count = int(codes.max()) + 1
+        example = np.empty(count, dtype=np.int64)
+        example[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+        values = [_python_values(column.take(pa.array(example))) for column in columns]
+        return list(zip(*values, strict=True)), codes.astype(np.uint64) if count > 1 else None
+
+    def _groups(self, rows: pa.Table, partition_of: U64 | None, partitions: int) -> tuple[U64 | None, int]:
+        """Each row's (partition, bucket) as one number, None if all rows have number 0; and the bound of the numbers."""
+        count = partitions * self._total_buckets
+        buckets: U64 | None = None
+        if self._hashed and self._total_buckets > 1:
+            names = self._schema.bucket_keys
+            found = bucket_of(
+                [_single(rows.column(name)) for name in names],
+                [self._schema.field(name).type for name in names],
+                self._total_buckets,
+                function=self._schema.options.get("bucket-function.type", "default"),
+            )
+            buckets = found.astype(np.uint64)
+        if partition_of is None:
+            return buckets, count
+        groups = partition_of * np.uint64(self._total_buckets)
+        return groups if buckets is None else groups + buckets, count
+
+    def _keyed_order(self, rows: pa.Table, groups: U64 | None, group_count: int) -> Order | None:
+        """The places of the rows that a fold keeps, by group and key; None if the rows are in that order already."""
+        assert self._merge is not None
+        fields = self._schema.key_fields
+        plain = plain_columns([_single(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
+        done = sort_by_group_and_key(groups, group_count, to_words(plain))
+        if not done.repeats.any():
+            if bool((done.order[1:] > done.order[:-1]).all()):
+                return None
+            return done.order
+        order = self._by_sequence_fields(rows, done) if self._merge.sequence_fields else done.order
+        kept = np.ones(len(order), dtype=np.bool_)
+        if self._merge.keep == "last":
+            kept[:-1] = ~done.repeats
+        else:
+            kept[1:] = ~done.repeats
+        return order[kept]
+
+    def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Order:
+        """The order with the rows of one key arranged by the sequence fields, arrival last."""
+        assert self._merge is not None
+        several = np.zeros(len(done.order), dtype=np.bool_)
+        several[1:] = done.repeats
+        several[:-1] |= done.repeats
+        first = np.ones(len(done.order), dtype=np.bool_)
+        first[1:] = ~done.repeats
+        versions = done.order[several]
+        fields = self._merge.sequence_fields
+        ranked = rank_versions(
+            np.cumsum(first)[several],
+            [_single(rows.column(field.name)).take(pa.array(versions)) for field in fields],
+            descending=[field.descending for field in fields],
+            tie_breakers=[versions],
+        )
+        order = done.order.copy()
+        order[several] = versions[ranked]
+        return order
+
+
+def _pieces(rows: pa.Table, kinds: pa.ChunkedArray | None) -> Iterator[tuple[pa.Table, pa.ChunkedArray | None]]:
+    """The rows in pieces that one pass can take."""
+    if rows.nbytes <= _MAX_PASS_BYTES or rows.num_rows < 2:
+        if rows.num_rows:
+            yield rows, kinds
+        return
+    middle = rows.num_rows // 2
+    yield from _pieces(rows.slice(0, middle), None if kinds is None else kinds.slice(0, middle))
+    yield from _pieces(rows.slice(middle), None if kinds is None else kinds.slice(middle))
+
+
+def _concat_kinds(pending: Sequence[tuple[pa.Table, pa.ChunkedArray | None]]) -> Kinds | None:
+    if all(kinds is None for _, kinds in pending):
+        return None
+    return np.concatenate(
+        [
+            np.zeros(piece.num_rows, dtype=np.int8) if kinds is None else kinds.to_numpy().astype(np.int8)
+            for piece, kinds in pending
+        ]
+    )
+
+
+def _by_group(groups: U64 | None, rows: int) -> Order | None:
+    """Rows gathered by group, in order of arrival within each; None if they are so already."""
+    if groups is None or bool((groups[1:] >= groups[:-1]).all()):
+        return None
+    row_bits = np.uint64(max(rows - 1, 1).bit_length())
+    packed = (groups << row_bits) | np.arange(rows, dtype=np.uint64)
+    packed.sort()
+    return (packed & ((np.uint64(1) << row_bits) - np.uint64(1))).view(np.int64)
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _dense(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Codes renumbered from 0 without gaps, by first occurrence."""
+    return pc.dictionary_encode(pa.array(codes)).indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
+def _python_values(column: pa.Array) -> list[object]:
+    """Partition values as Python objects; nanosecond timestamps as numpy.datetime64, which alone can hold them."""
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        values = column.to_numpy(zero_copy_only=False)
+        return [None if np.isnat(value) else value for value in values]
+    return column.to_pylist()  # type: ignore[no-any-return]

@@ -1,0 +1,314 @@
+"""How do rows compare by key, at the speed of machine words?
+
+Two steps. ``plain_columns`` turns the key columns of one batch into *plain* columns whose natural order is
+Paimon's key order; plain columns of different batches of a merge compare with each other as they are, which is all that
+cutting a window needs:
+
+    integers, dates, times, timestamps, booleans, DECIMAL(<=18)    signed integers (numpy, mostly without a copy)
+    FLOAT, DOUBLE                                                  int64: -0.0 < 0.0, NaN last, as in Java
+    DECIMAL(>18)                                                   two columns: high int64, low uint64
+    strings, bytes                                                 Arrow binary: unsigned bytes, shorter first
+    anything nullable                                              one more column before it: 0 null, 1 value
+
+``pack`` then turns the plain columns of all chunks of one window into one array per chunk. The encoding is chosen
+from all chunks together, so the arrays compare with each other, but not with those of another window:
+
+    one integer column                  the integers themselves
+    up to 64 varying bits in all        uint64: only bits that differ anywhere in the window are kept
+    more                                fixed-width bytes 'S<8n>': big-endian words, so byte order is key order
+    a string over 128 bytes             its dense rank among the window's strings takes the place of its bytes
+
+Constant bits never decide a comparison, so dropping them keeps the order: keys such as ``item-00012345`` share a
+prefix and use four bits per digit, and fit into one word. Invariant: two packed values are equal exactly if the keys are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import FormatError, UnsupportedError
+
+PlainColumn = npt.NDArray[np.integer] | pa.Array  # type: ignore[type-arg]
+U64 = npt.NDArray[np.uint64]
+Keys = npt.NDArray[np.generic]
+
+MAX_WORDS_PER_STRING = 16
+_ALL_BITS = 2**64 - 1
+# The upper n bytes of a big-endian word, n = 0…8: what a string of n remaining bytes leaves of a word.
+_UPPER_BYTES = np.array([_ALL_BITS ^ ((1 << (64 - 8 * n)) - 1) for n in range(9)], dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Order-preserving words of the rows of one window: ``columns[i]`` holds values below ``2**bits[i]``, most
+    significant column first."""
+
+    columns: tuple[U64, ...]
+    bits: tuple[int, ...]
+
+    @property
+    def total_bits(self) -> int:
+        return sum(self.bits)
+
+
+def plain_columns(arrays: Sequence[pa.Array], nullable: Sequence[bool]) -> list[PlainColumn]:
+    """The plain columns of one batch's key columns; ``nullable[i]`` must be the same for all batches of a merge."""
+    plain: list[PlainColumn] = []
+    for array, may_be_null in zip(arrays, nullable, strict=True):
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        if may_be_null:
+            valid = np.ones(len(array), dtype=np.int8)
+            if array.null_count:
+                valid = array.is_valid().to_numpy(zero_copy_only=False).astype(np.int8)
+            plain.append(valid)
+        elif array.null_count:
+            raise FormatError(f"a key column of type {array.type} declared NOT NULL holds {array.null_count} nulls")
+        plain.extend(_plain(array))
+    return plain
+
+
+def pack(chunks: Sequence[Sequence[PlainColumn]]) -> list[Keys]:
+    """One comparable array per chunk, from the chunks' plain columns (all chunks have the same plain columns)."""
+    if len(chunks[0]) == 1 and isinstance(chunks[0][0], np.ndarray):
+        return [chunk[0] for chunk in chunks]
+    lengths = [len(chunk[0]) for chunk in chunks]
+    joined = join_words(to_words(concat_plain(chunks)))
+    bounds = np.cumsum([0, *lengths])
+    return [joined[bounds[i] : bounds[i + 1]] for i in range(len(lengths))]
+
+
+def concat_plain(chunks: Sequence[Sequence[PlainColumn]]) -> list[PlainColumn]:
+    """The chunks' plain columns one below the other."""
+    if len(chunks) == 1:
+        return list(chunks[0])
+    out: list[PlainColumn] = []
+    for parts in zip(*chunks, strict=True):
+        if all(isinstance(part, np.ndarray) for part in parts):
+            out.append(np.concatenate(parts))
+        else:
+            out.append(pa.concat_arrays(list(parts)))
+    return out
+
+
+def to_words(plain: Sequence[PlainColumn]) -> Words:
+    """Order-preserving words of a window's plain columns; bits that are the same in all rows are left out."""
+    columns: list[U64] = []
+    bits: list[int] = []
+    for column in plain:
+        for word, width in _string_words(column) if isinstance(column, pa.Array) else [_integer_word(column)]:
+            if width:
+                columns.append(word)
+                bits.append(width)
+    if not columns:
+        columns, bits = [np.zeros(len(plain[0]), dtype=np.uint64)], [1]
+    return Words(columns=tuple(columns), bits=tuple(bits))
+
+
+def join_words(words: Words) -> Keys:
+    """One array out of the words: uint64 if all bits fit, else fixed-width bytes."""
+    packed: list[U64] = []
+    free = 0
+    for column, width in zip(words.columns, words.bits, strict=True):
+        if packed and width <= free:
+            packed[-1] = (packed[-1] << np.uint64(width)) | column
+            free -= width
+        elif packed and free:
+            # A column may straddle two words: its upper bits fill the rest of this one.
+            rest = width - free
+            packed[-1] = (packed[-1] << np.uint64(free)) | (column >> np.uint64(rest))
+            packed.append(column & np.uint64((1 << rest) - 1))
+            free = 64 - rest
+        else:
+            packed.append(column)
+            free = 64 - width
+    if len(packed) == 1:
+        return packed[0]
+    packed[-1] = packed[-1] << np.uint64(free)
+    matrix = np.empty((len(packed[0]), len(packed)), dtype=">u8")
+    for position, column in enumerate(packed):
+        matrix[:, position] = column
+    return matrix.view(f"S{8 * len(packed)}").ravel()
+
+
+def slice_plain(plain: Sequence[PlainColumn], start: int, stop: int) -> list[PlainColumn]:
+    """Rows ``start`` to ``stop`` of plain columns, without a copy."""
+    return [
+        column.slice(start, stop - start) if isinstance(column, pa.Array) else column[start:stop] for column in plain
+    ]
+
+
+def key_at(plain: Sequence[PlainColumn], row: int) -> tuple[int | bytes, ...]:
+    """One row's key as a tuple that compares with other rows' in key order."""
+    return tuple(column[row].as_py() if isinstance(column, pa.Array) else int(column[row]) for column in plain)
+
+
+def rows_up_to(plain: Sequence[PlainColumn], bound: tuple[int | bytes, ...], start: int, stop: int) -> int:
+    """How far rows with key <= ``bound`` reach in the sorted rows ``start`` to ``stop``: the position after the last."""
+    low, high = start, stop
+    for column, value in zip(plain, bound, strict=True):
+        if isinstance(column, np.ndarray):
+            left = low + int(np.searchsorted(column[low:high], value, side="left"))
+            right = low + int(np.searchsorted(column[low:high], value, side="right"))
+        else:
+            left = _bisect(column, value, low, high, include_equal=False)
+            right = _bisect(column, value, low, high, include_equal=True)
+        low, high = left, right
+        if low == high:
+            return low
+    return high
+
+
+def _bisect(column: pa.Array, value: int | bytes, low: int, high: int, *, include_equal: bool) -> int:
+    while low < high:
+        middle = (low + high) // 2
+        found = column[middle].as_py()
+        if found < value or (include_equal and found == value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _plain(array: pa.Array) -> list[PlainColumn]:
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        array = array.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+        return [array.fill_null(b"") if array.null_count else array]
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return [array.fill_null(b"") if array.null_count else array]
+    if pa.types.is_fixed_size_binary(kind) or pa.types.is_binary_view(kind):
+        array = array.cast(pa.binary())
+        return [array.fill_null(b"") if array.null_count else array]
+    if pa.types.is_boolean(kind):
+        return [array.cast(pa.int8()).fill_null(0).to_numpy(zero_copy_only=False)]
+    if pa.types.is_floating(kind):
+        return [_ordered_floats(array)]
+    if pa.types.is_decimal(kind):
+        return _decimal_columns(array)
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        array = array.view(pa.int32())
+    elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind) or pa.types.is_date64(kind):
+        array = array.view(pa.int64())
+    elif not pa.types.is_integer(kind):
+        raise UnsupportedError(f"rows cannot be ordered by a column of type {kind}: use an atomic type as key")
+    if array.null_count:
+        array = array.fill_null(0)
+    return [array.to_numpy(zero_copy_only=False)]
+
+
+def _ordered_floats(array: pa.Array) -> npt.NDArray[np.int64]:
+    values = array.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    if np.isnan(values).any():
+        values = np.where(np.isnan(values), np.nan, values)  # one NaN: all NaNs are the same key
+    bits = values.view(np.int64)
+    # Negative numbers order backwards by their bits: flip all but the sign.
+    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+
+
+def _decimal_columns(array: pa.Array) -> list[PlainColumn]:
+    if not pa.types.is_decimal128(array.type):
+        array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    raw = np.frombuffer(array.buffers()[1], dtype="<u8").reshape(-1, 2)[array.offset : array.offset + len(array)]
+    if array.null_count:
+        raw = np.where(array.is_valid().to_numpy(zero_copy_only=False)[:, None], raw, np.uint64(0))
+    low = np.ascontiguousarray(raw[:, 0])
+    if array.type.precision <= 18:
+        return [low.view(np.int64)]
+    return [np.ascontiguousarray(raw[:, 1]).view(np.int64), low]
+
+
+def _integer_word(column: npt.NDArray[np.integer]) -> tuple[U64, int]:  # type: ignore[type-arg]
+    if not len(column):
+        return np.zeros(0, dtype=np.uint64), 0
+    smallest, largest = int(column.min()), int(column.max())
+    width = (largest - smallest).bit_length()
+    # Wraps around on purpose: the difference is right modulo 2**64 and below 2**width.
+    word = column.astype(np.uint64) if column.dtype != np.int64 else column.view(np.uint64)
+    return (word - np.uint64(smallest % 2**64) if smallest else word), width
+
+
+def _string_words(array: pa.Array) -> list[tuple[U64, int]]:
+    if not len(array):
+        return []
+    offsets, data = _string_buffers(array)
+    starts = offsets[:-1]
+    lengths = np.diff(offsets)
+    longest = int(lengths.max())
+    if longest > 8 * MAX_WORDS_PER_STRING:
+        ranks = pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy()
+        return [_integer_word(ranks)]
+    words: list[tuple[U64, int]] = []
+    used = data[int(offsets[0]) : int(offsets[-1])]
+    has_nul = len(used) > 0 and int(used.min()) == 0
+    uniform = int(lengths.min()) == longest
+    # A word may start within the last string and reach beyond the buffer: leave zeros behind it.
+    padded = np.concatenate([used, np.zeros(8, dtype=np.uint8)])
+    at_byte: U64 = np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))
+    starts = starts - offsets[0]
+    last = len(padded) - 8
+    for position in range(0, longest, 8):
+        if uniform:
+            # Strings of one length lie at a fixed stride: no gather.
+            word = np.ndarray(
+                shape=(len(array),), dtype="<u8", buffer=padded, offset=position, strides=(longest,)
+            ).byteswap()
+            remaining = min(8, longest - position)
+            if remaining < 8:
+                word &= _UPPER_BYTES[remaining]
+        else:
+            word = at_byte[np.minimum(starts + position, last)].byteswap()
+            word &= _UPPER_BYTES[np.clip(lengths - position, 0, 8)]
+        words.append(_varying_bits(word))
+    if has_nul and not uniform:
+        # Padding and a real NUL look alike: of two strings that differ in trailing NULs only, the shorter is smaller.
+        words.append(_integer_word(lengths))
+    return words
+
+
+def _string_buffers(array: pa.Array) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.uint8]]:  # type: ignore[type-arg]
+    wide = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+    _, offset_buffer, data_buffer = array.buffers()
+    dtype = np.dtype(np.int64 if wide else np.int32)
+    offsets = np.frombuffer(offset_buffer, dtype=dtype, count=len(array) + 1, offset=array.offset * dtype.itemsize)
+    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer is not None else np.zeros(0, dtype=np.uint8)
+    return offsets, data
+
+
+def _varying_bits(word: U64) -> tuple[U64, int]:
+    """The bits of the words that are not the same in all rows, moved together, and how many they are."""
+    differing = int(np.bitwise_or.reduce(word ^ word[0]))
+    if not differing:
+        return word, 0
+    low = (differing & -differing).bit_length() - 1
+    high = differing.bit_length()
+    count = differing.bit_count()
+    if high - low <= count + 8:
+        # Nearly dense: cutting off both ends is enough.
+        kept = (word >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1)
+        return kept, high - low
+    return _compress(word, differing), count
+
+
+def _compress(word: U64, mask: int) -> U64:
+    """The bits of ``word`` under ``mask``, moved to the low end in order (Warren, Hacker's Delight, "Compress")."""
+    out = word & np.uint64(mask)
+    kept_mask = mask
+    zeros_to_right = ~mask << 1 & _ALL_BITS
+    for step in range(6):
+        parity = zeros_to_right
+        for shift in (1, 2, 4, 8, 16, 32):
+            parity ^= parity << shift & _ALL_BITS
+        moving = parity & kept_mask
+        if moving:
+            kept_mask = (kept_mask ^ moving) | (moving >> (1 << step))
+            moved = out & np.uint64(moving)
+            out ^= moved
+            moved >>= np.uint64(1 << step)
+            out |= moved
+        zeros_to_right &= ~parity & _ALL_BITS
+    return out

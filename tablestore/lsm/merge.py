@@ -1,0 +1,325 @@
+"""How do several sorted runs read as one, with one row per key?
+
+The runs are read batch by batch, and cut into windows: a window ends at the smallest of the last keys that the runs
+have in memory, so every key lies in exactly one window, with all its versions.
+
+    run 1   |a  c  f |  ...          window 1: all keys up to f (run 1 ends first)
+    run 2   |b  c  d  h  k |
+    run 3   |f  m |
+
+In a window each run is one *chunk*. Which version of a key survives is decided without moving any row: if the chunks'
+sequence ranges do not interleave, chunk order is version order, and the survivors are those keys that no later chunk
+holds; otherwise (and with ``sequence.field``) the versions of each key that has several are compared row by row. Then each
+chunk is filtered, unless all its rows survive. Rows travel as Arrow; memory is one batch per run.
+
+Equal sequence numbers of one key: the later run in the given order wins. (Writers of this project never produce them;
+among other engines readers disagree.) Retractions take part in the fold like any row and are dropped after it.
+A file that is not sorted by key, or holds a key twice, is refused: merged, it would yield wrong rows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.errors import FormatError
+from tablestore.lsm.keys import Keys, PlainColumn, key_at, pack, plain_columns, rows_up_to, slice_plain
+from tablestore.lsm.mergefn import Keep, SequenceField
+from tablestore.lsm.survivors import last_of_each_key, order_by_key, winners_by_sequence
+from tablestore.types.datatypes import Field
+
+SEQUENCE_COLUMN = "_SEQUENCE_NUMBER"
+KIND_COLUMN = "_VALUE_KIND"
+
+Mask = npt.NDArray[np.bool_]
+
+# Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it.
+_SMALL_BATCH_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedSource:
+    """One data file's rows in key order, opened when ``read`` is called. Batches hold the key columns,
+    ``_VALUE_KIND`` and the needed value columns; ``_SEQUENCE_NUMBER`` only if the two bounds differ."""
+
+    min_sequence: int
+    max_sequence: int
+    read: Callable[[], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSpec:
+    """What to merge by and what to give back.
+
+    ``ordered`` gives rows in key order (for writing); without it rows of a window come run by run, which is cheaper.
+    ``emit_system_columns`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` before the output columns.
+    """
+
+    key_fields: tuple[Field, ...]
+    output_columns: tuple[str, ...]
+    sequence_fields: tuple[SequenceField, ...] = ()
+    keep: Keep = "last"
+    ignore_delete: bool = False
+    drop_retractions: bool = True
+    ordered: bool = False
+    emit_system_columns: bool = False
+    batch_rows: int = 131072
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """The rows of one run in one window."""
+
+    run: int
+    batch: pa.RecordBatch
+    plain: list[PlainColumn]
+    min_sequence: int
+    max_sequence: int
+
+    def sequences(self) -> npt.NDArray[np.int64]:
+        if self.min_sequence == self.max_sequence:
+            return np.full(self.batch.num_rows, self.min_sequence, dtype=np.int64)
+        return np.asarray(self.batch.column(SEQUENCE_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def retractions(self) -> Mask | None:
+        """Which rows retract; None if none does."""
+        kinds = self.batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False)
+        retract: Mask = (kinds & 1).astype(np.bool_)
+        return retract if retract.any() else None
+
+
+def merge_section(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
+    """The rows of a section, one per key, as batches of at most ``spec.batch_rows`` rows.
+
+    ``runs`` is a list of runs, each a list of sources with disjoint keys in key order. Raises FormatError for a
+    source that is not sorted, and whatever the sources raise.
+    """
+    return _coalesce(_merge(runs, spec), spec.batch_rows)
+
+
+def _merge(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
+    cursors = [_Cursor(run, sources, spec) for run, sources in enumerate(runs)]
+    alone = len(cursors) == 1
+    active = [cursor for cursor in cursors if cursor.advance(alone=alone)]
+    while active:
+        if alone:
+            chunks = [active[0].rest()]
+        else:
+            bound = min(cursor.last_key for cursor in active)
+            chunks = [chunk for cursor in active if (chunk := cursor.up_to(bound)) is not None]
+        yield from _fold(chunks, spec)
+        active = [cursor for cursor in active if cursor.has_rows or cursor.advance(alone=alone)]
+
+
+class _Cursor:
+    """Where one run stands: the batch in memory and the first row that was not taken."""
+
+    def __init__(self, run: int, sources: Sequence[SortedSource], spec: MergeSpec) -> None:
+        self._run = run
+        self._sources = iter(sources)
+        self._source: SortedSource | None = None
+        self._batches: Iterator[pa.RecordBatch] = iter(())
+        self._spec = spec
+        self._nullable = [field.type.nullable for field in spec.key_fields]
+        self._batch: pa.RecordBatch | None = None
+        self._plain: list[PlainColumn] = []
+        self._start = 0
+        self.last_key: tuple[int | bytes, ...] = ()
+
+    @property
+    def has_rows(self) -> bool:
+        return self._batch is not None and self._start < self._batch.num_rows
+
+    def advance(self, *, alone: bool) -> bool:
+        """Load the next batch; False at the end of the run. A run that is alone needs no keys."""
+        self._batch, self._start = None, 0
+        previous, self._plain = self.last_key, []
+        while self._batch is None:
+            batch = next(self._batches, None)
+            if batch is None:
+                self._source = next(self._sources, None)
+                if self._source is None:
+                    return False
+                self._batches = self._source.read()
+            elif batch.num_rows:
+                self._batch = batch
+        if not alone:
+            columns = [self._batch.column(field.name) for field in self._spec.key_fields]
+            self._plain = plain_columns(columns, self._nullable)
+            self.last_key = key_at(self._plain, self._batch.num_rows - 1)
+            if previous and not previous < key_at(self._plain, 0):
+                raise _not_sorted()
+        return True
+
+    def rest(self) -> _Chunk:
+        return self._chunk(self._batch.num_rows)  # type: ignore[union-attr]
+
+    def up_to(self, bound: tuple[int | bytes, ...]) -> _Chunk | None:
+        """The rows not taken yet whose key is at most ``bound``."""
+        assert self._batch is not None
+        rows = self._batch.num_rows
+        stop = rows if self.last_key <= bound else rows_up_to(self._plain, bound, self._start, rows)
+        return self._chunk(stop) if stop > self._start else None
+
+    def _chunk(self, stop: int) -> _Chunk:
+        assert self._batch is not None and self._source is not None
+        start, self._start = self._start, stop
+        whole = start == 0 and stop == self._batch.num_rows
+        chunk = _Chunk(
+            self._run,
+            self._batch if whole else self._batch.slice(start, stop - start),
+            self._plain if whole else slice_plain(self._plain, start, stop),
+            self._source.min_sequence,
+            self._source.max_sequence,
+        )
+        return _without(chunk, chunk.retractions()) if self._spec.ignore_delete else chunk
+
+
+def _without(chunk: _Chunk, rows: Mask | None) -> _Chunk:
+    if rows is None:
+        return chunk
+    kept = ~rows
+    mask = pa.array(kept)
+    plain = [column.filter(mask) if isinstance(column, pa.Array) else column[kept] for column in chunk.plain]
+    return _Chunk(chunk.run, chunk.batch.filter(mask), plain, chunk.min_sequence, chunk.max_sequence)
+
+
+def _fold(chunks: list[_Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
+    """One window: the surviving rows of its chunks."""
+    chunks = [chunk for chunk in chunks if chunk.batch.num_rows]
+    if len(chunks) < 2:
+        yield from (_emit(chunk, None, spec) for chunk in chunks)
+        return
+    ordered_chunks = None if spec.sequence_fields else _in_sequence_order(chunks)
+    if ordered_chunks is not None:
+        chunks = ordered_chunks if spec.keep == "last" else ordered_chunks[::-1]
+    keys = pack([chunk.plain for chunk in chunks])
+    for array in keys:
+        if not bool((array[1:] > array[:-1]).all()):
+            raise _not_sorted()
+    if ordered_chunks is not None:
+        masks = last_of_each_key(keys)
+    else:
+        masks = _by_row(chunks, keys, spec)
+    if spec.ordered:
+        yield from _emit_ordered(chunks, keys, masks, spec)
+    else:
+        for chunk, mask in zip(chunks, masks, strict=True):
+            yield _emit(chunk, mask, spec)
+
+
+def _in_sequence_order(chunks: Sequence[_Chunk]) -> list[_Chunk] | None:
+    """The chunks with older rows first, or None if the sequence ranges of two of them interleave."""
+    ordered = sorted(chunks, key=lambda chunk: (chunk.min_sequence, chunk.max_sequence, chunk.run))
+    for older, newer in zip(ordered, ordered[1:], strict=False):
+        # Ranges that touch in one number are in order as long as the tie goes to the later run.
+        if newer.min_sequence < older.max_sequence or (
+            newer.min_sequence == older.max_sequence and newer.run < older.run
+        ):
+            return None
+    return ordered
+
+
+def _by_row(chunks: Sequence[_Chunk], keys: Sequence[Keys], spec: MergeSpec) -> list[Mask | None]:
+    """The surviving rows where only a comparison row by row tells which version is newest."""
+    fields = [pa.concat_arrays([chunk.batch.column(field.name) for chunk in chunks]) for field in spec.sequence_fields]
+    joined = np.concatenate(list(keys))
+    order = order_by_key(joined)
+    mask = winners_by_sequence(
+        joined,
+        order,
+        fields,
+        descending=[field.descending for field in spec.sequence_fields],
+        sequences=np.concatenate([chunk.sequences() for chunk in chunks]),
+        keep=spec.keep,
+    )
+    bounds = np.cumsum([0, *(chunk.batch.num_rows for chunk in chunks)])
+    return [mask[bounds[i] : bounds[i + 1]] for i in range(len(chunks))]
+
+
+def _emit(chunk: _Chunk, survivors: Mask | None, spec: MergeSpec) -> pa.RecordBatch:
+    """The chunk's surviving rows: the chunk itself where all survive."""
+    if spec.drop_retractions:
+        retractions = chunk.retractions()
+        if retractions is not None:
+            survivors = ~retractions if survivors is None else survivors & ~retractions
+    out = _output(chunk, spec)
+    if survivors is None or survivors.all():
+        return out
+    return out.filter(pa.array(survivors))
+
+
+def _emit_ordered(
+    chunks: Sequence[_Chunk], keys: Sequence[Keys], masks: Sequence[Mask | None], spec: MergeSpec
+) -> Iterator[pa.RecordBatch]:
+    """The surviving rows of all chunks, interleaved in key order."""
+    batches: list[pa.RecordBatch] = []
+    kept_keys: list[Keys] = []
+    for chunk, array, mask in zip(chunks, keys, masks, strict=True):
+        survivors = mask
+        if spec.drop_retractions:
+            retractions = chunk.retractions()
+            if retractions is not None:
+                survivors = ~retractions if survivors is None else survivors & ~retractions
+        out = _output(chunk, spec)
+        if survivors is not None and not survivors.all():
+            out, array = out.filter(pa.array(survivors)), array[survivors]
+        if out.num_rows:
+            batches.append(out)
+            kept_keys.append(array)
+    if len(batches) < 2:
+        yield from batches
+        return
+    order = order_by_key(np.concatenate(kept_keys))
+    yield pa.concat_batches(batches).take(pa.array(order))
+
+
+def _output(chunk: _Chunk, spec: MergeSpec) -> pa.RecordBatch:
+    if not spec.emit_system_columns:
+        return chunk.batch.select(list(spec.output_columns))
+    values = chunk.batch.select(list(spec.output_columns))
+    return pa.RecordBatch.from_arrays(
+        [pa.array(chunk.sequences()), chunk.batch.column(KIND_COLUMN), *values.columns],
+        schema=pa.schema(
+            [
+                pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False),
+                pa.field(KIND_COLUMN, pa.int8(), nullable=False),
+                *values.schema,
+            ]
+        ),
+    )
+
+
+def _coalesce(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows without tiny batches, and none over ``batch_rows``."""
+    small: list[pa.RecordBatch] = []
+    small_rows = 0
+    for batch in batches:
+        if small and (batch.num_rows > _SMALL_BATCH_ROWS or small_rows + batch.num_rows > batch_rows):
+            yield from _split(pa.concat_batches(small), batch_rows)
+            small, small_rows = [], 0
+        if batch.num_rows > _SMALL_BATCH_ROWS:
+            yield from _split(batch, batch_rows)
+        elif batch.num_rows:
+            small.append(batch)
+            small_rows += batch.num_rows
+    if small:
+        yield from _split(pa.concat_batches(small), batch_rows)
+
+
+def _split(batch: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    if batch.num_rows <= batch_rows:
+        yield batch
+        return
+    for start in range(0, batch.num_rows, batch_rows):
+        yield batch.slice(start, batch_rows)
+
+
+def _not_sorted() -> FormatError:
+    return FormatError(
+        "a sorted run holds rows that are not in strictly ascending key order: merging it would give wrong rows; "
+        "find the file with `tablestore verify` and rewrite it",
+        kind="unsorted",
+    )

@@ -1,0 +1,122 @@
+"""Which files overlap, and which files form a sorted run?
+
+    Section   files whose key ranges hang together; sections are independent and in key order
+    run       files of a section with disjoint key ranges, in key order; a section of one run needs no merge
+    Levels    a bucket's files by level: level 0 newest first (each file a run of its own), then 1 to the top
+
+Pure: values in, values out. A row key is compared through ``comparable_key``, since Python's order of text and None is
+not Paimon's.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tablestore.format.datafile import DataFileMeta
+
+KeyOf = Callable[[bytes], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Files that overlap at least through others, as the fewest runs that the greedy packing finds."""
+
+    runs: tuple[tuple[DataFileMeta, ...], ...]
+
+    @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        """All files, run by run."""
+        return tuple(file for run in self.runs for file in run)
+
+    @property
+    def needs_merge(self) -> bool:
+        """True if a key can occur in more than one file."""
+        return len(self.runs) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """A bucket's files: ``level_zero`` newest first, ``upper[i]`` the sorted run of level i + 1, possibly empty."""
+
+    level_zero: tuple[DataFileMeta, ...]
+    upper: tuple[tuple[DataFileMeta, ...], ...]
+
+    @property
+    def runs(self) -> tuple[tuple[DataFileMeta, ...], ...]:
+        """The sorted runs, newest first: level-0 files one by one, then the levels that hold files."""
+        return (*((file,) for file in self.level_zero), *(run for run in self.upper if run))
+
+    @property
+    def top(self) -> int:
+        """The highest level that holds files."""
+        return max((level + 1 for level, run in enumerate(self.upper) if run), default=0)
+
+
+def levels(files: Sequence[DataFileMeta], key_of: KeyOf) -> Levels:
+    """A bucket's files by level; level 0 by max sequence, min sequence, creation time (all newest first), then name."""
+    zero = [file for file in files if file.level == 0]
+    zero.sort(key=lambda file: file.file_name)
+    zero.sort(
+        key=lambda file: (file.max_sequence_number, file.min_sequence_number, file.creation_time_millis or 0),
+        reverse=True,
+    )
+    top = max((file.level for file in files), default=0)
+    upper: list[list[DataFileMeta]] = [[] for _ in range(top)]
+    for file in files:
+        if file.level > 0:
+            upper[file.level - 1].append(file)
+    return Levels(tuple(zero), tuple(tuple(sorted(run, key=lambda file: key_of(file.min_key))) for run in upper))
+
+
+def partition_intervals(files: Sequence[DataFileMeta], key_of: KeyOf) -> tuple[Section, ...]:
+    """Cut files into sections in key order and pack each section into runs (Paimon's interval partition).
+
+    ``key_of`` turns ``min_key`` and ``max_key`` bytes into values that compare in key order (``comparable_key`` of the
+    decoded row). A run of the result that is given first holds the file with the smallest key; runs say nothing about age.
+    """
+    bounded = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
+    bounded.sort(key=lambda item: (item[0], item[1]))
+    sections: list[Section] = []
+    pending: list[tuple[Any, Any, DataFileMeta]] = []
+    reach: Any = None
+    for smallest, largest, file in bounded:
+        if pending and smallest > reach:
+            sections.append(_pack_runs(pending))
+            pending = []
+        reach = largest if not pending or largest > reach else reach
+        pending.append((smallest, largest, file))
+    if pending:
+        sections.append(_pack_runs(pending))
+    return tuple(sections)
+
+
+def comparable_key(values: Sequence[object]) -> tuple[tuple[int, Any], ...]:
+    """A decoded key row as a tuple that orders as Paimon does: nulls first, text by UTF-8 bytes, -0.0 < 0.0 < NaN."""
+    return tuple((0, 0) if value is None else (1, _comparable(value)) for value in values)
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, float):
+        bits = int(np.float64(np.nan if value != value else value).view(np.int64))
+        return bits ^ ((bits >> 63) & (2**63 - 1))
+    return value
+
+
+def _pack_runs(section: Sequence[tuple[Any, Any, DataFileMeta]]) -> Section:
+    """Each file, by smallest key, joins the run that ends first if it starts behind it; else it opens a run."""
+    runs: list[list[DataFileMeta]] = []
+    ends: list[tuple[Any, int]] = []
+    for smallest, largest, file in section:
+        if ends and ends[0][0] < smallest:
+            _, run = heapq.heappop(ends)
+            runs[run].append(file)
+        else:
+            run = len(runs)
+            runs.append([file])
+        heapq.heappush(ends, (largest, run))
+    return Section(tuple(tuple(run) for run in runs))
