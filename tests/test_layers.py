@@ -19,6 +19,7 @@ PLACES = {
     "errors": 0,
     "clock": 0,
     "ids": 0,
+    "names": 0,
     "options": 0,
     "types": 1,
     "format": 2,
@@ -33,7 +34,7 @@ PLACES = {
     "testing": 9,
 }
 CONNECTOR_PLACE = 8
-BASE = {"errors", "clock", "ids", "options"}
+BASE = {"errors", "clock", "ids", "names", "options"}
 
 # What the engine must not know. The demo's Spark step is a Spark program, and the only exception.
 FOREIGN = {"pyspark", "confluent_kafka", "connectors", "pyspark_tablestore", "tablestore_kafka", "tests", "benchmarks"}

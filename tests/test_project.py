@@ -1,0 +1,122 @@
+"""The project as something to install, fork and run services for: files, wheel, licence, compose file."""
+
+import hashlib
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import tablestore
+
+# SHA-256 of https://www.apache.org/licenses/LICENSE-2.0.txt
+APACHE_2 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
+FILES = (
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "Makefile",
+    "pyproject.toml",
+    "docker-compose.yml",
+    ".ci/run",
+    "tablestore/py.typed",
+)
+
+
+@pytest.fixture(scope="module")
+def wheel(project: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel of the checkout, built with what is installed: no network."""
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", str(project), "--no-deps", "--no-build-isolation", "--no-index"]
+    done = subprocess.run([*command, "--wheel-dir", str(target)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = target.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_is_there(project: Path, name: str) -> None:
+    assert (project / name).is_file()
+
+
+def test_ci_calls_lint_and_test_and_can_be_run(project: Path) -> None:
+    run = project / ".ci" / "run"
+    assert run.stat().st_mode & 0o111
+    assert "make --no-print-directory lint test" in run.read_text()
+
+
+def test_license_is_the_whole_apache_2_text(project: Path) -> None:
+    assert hashlib.sha256((project / "LICENSE").read_bytes()).hexdigest() == APACHE_2
+    assert pyproject(project)["project"]["license"] == "Apache-2.0"
+
+
+def test_wheel_has_the_engine_and_the_connector_at_top_level(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+    tops = {name.partition("/")[0] for name in names}
+    assert tops == {"tablestore", "pyspark_tablestore", f"tablestore-{tablestore.__version__}.dist-info"}
+    assert {"tablestore/__init__.py", "tablestore/py.typed", "pyspark_tablestore/__init__.py"} <= set(names)
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_wheel_works_where_the_checkout_is_not(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path)
+    program = "import tablestore, pyspark_tablestore as spark; print(tablestore.__file__, spark.__file__, sep='\\n')"
+    # -P and PYTHONPATH: the unpacked wheel comes first, before the editable install.
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        env={"PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [Path(line).parent.parent for line in done.stdout.split()] == [tmp_path, tmp_path]
+
+
+def test_every_package_says_what_it_is(project: Path) -> None:
+    packages = {file.parent for file in (project / "tablestore").rglob("*.py")}
+    silent = [
+        str(package.relative_to(project))
+        for package in sorted(packages)
+        if not (package / "__init__.py").is_file() or not (package / "__init__.py").read_text().startswith('"""')
+    ]
+    assert not silent, f"these need an __init__.py with a docstring: {silent}"
+
+
+def test_extras_are_all_there_and_name_each_other_rightly(project: Path) -> None:
+    extras = pyproject(project)["project"]["optional-dependencies"]
+    assert {"spark", "kafka", "s3", "sql", "sql-catalog", "bench", "dev", "all"} <= set(extras)
+    named = {
+        name.strip()
+        for needs in extras.values()
+        for need in needs
+        if need.startswith("tablestore[")
+        for name in need.removeprefix("tablestore[").removesuffix("]").split(",")
+    }
+    assert named <= set(extras)
+
+
+def test_dependencies_have_lower_bounds(project: Path) -> None:
+    data = pyproject(project)["project"]
+    needs = [*data["dependencies"], *(need for extra in data["optional-dependencies"].values() for need in extra)]
+    assert [need for need in needs if ">=" not in need and not need.startswith("tablestore[")] == []
+
+
+def test_services_are_pinned_and_say_when_they_are_healthy(project: Path) -> None:
+    services = yaml.safe_load((project / "docker-compose.yml").read_text())["services"]
+    assert {"kafka", "s3"} <= set(services)
+    for name, service in services.items():
+        tag = service["image"].partition(":")[2]
+        assert tag not in ("", "latest"), f"{name} floats"
+        assert service["healthcheck"]["test"], f"{name} has no health check"
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"]), f"{name} is open to the network"
+    assert services["kafka"]["environment"]["KAFKA_PROCESS_ROLES"] == "broker,controller"
+
+
+def pyproject(project: Path) -> dict:
+    return tomllib.loads((project / "pyproject.toml").read_text())
