@@ -141,14 +141,15 @@ def _collect(column: pa.ChunkedArray, data_type: DataType) -> ColumnStats:
     if floating and pc.any(pc.is_nan(column)).as_py():
         return ColumnStats(null_count=nulls)
     bounds = pc.min_max(column)
-    low, high = _python_value(bounds["min"]), _python_value(bounds["max"])
+    low, high = python_value(bounds["min"]), python_value(bounds["max"])
     if floating:
         low = -0.0 if low == 0 else low
         high = 0.0 if high == 0 else high
     return ColumnStats(min=low, max=high, null_count=nulls)
 
 
-def _python_value(scalar: pa.Scalar) -> Any:
+def python_value(scalar: pa.Scalar) -> Any:
+    """A scalar as metadata holds it: ``as_py``, but nanosecond timestamps as ``numpy.datetime64``."""
     if pa.types.is_timestamp(scalar.type) and scalar.type.unit == "ns":
         # Python's datetime ends at microseconds.
         return np.datetime64(scalar.value, "ns")
