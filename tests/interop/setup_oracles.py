@@ -134,7 +134,7 @@ def _ensure_jars(home: Path, say: Say) -> None:
                 f"Maven cannot resolve Paimon {version}",
             )
         except SetupError as error:
-            cause = re.search(r"Could not [^\n]*", str(error))
+            cause = re.search(r"Could not (?:find|transfer)[^(\n]*", str(error))
             reasons.append(f"Paimon {version}: {cause.group() if cause else error}")
             say(f"  {reasons[-1]}")
             continue
