@@ -13,9 +13,7 @@ class ManualClock:
     another actor run.
     """
 
-    def __init__(
-        self, *, start_ms: int = 1_700_000_000_000, on_sleep: Callable[[float], None] | None = None
-    ) -> None:
+    def __init__(self, *, start_ms: int = 1_700_000_000_000, on_sleep: Callable[[float], None] | None = None) -> None:
         self._now_ms = start_ms
         self._steady_s = 0.0
         self._lock = Lock()

@@ -1,0 +1,291 @@
+"""Files behind any fsspec protocol (SFTP, HDFS, Google Cloud Storage, …).
+
+fsspec has no verb that makes a file only if it is absent: most ``mode="create"`` implementations look first and
+write then, which loses a race. So nothing can be published here without a catalog lock; a store made with
+``publish_under_lock=True`` trusts its caller to hold one. :mod:`tablestore.io.local` and :mod:`tablestore.io.s3`
+have the real thing.
+
+Whether a half-written file can be seen depends on the protocol; names that nobody knows yet make up for it.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Any, BinaryIO, TypeVar, cast
+from urllib.parse import urlsplit, urlunsplit
+
+import fsspec
+from fsspec.core import url_to_fs
+
+from tablestore.clock import Clock, SystemClock
+from tablestore.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TablestoreError,
+    UnsupportedError,
+)
+from tablestore.ids import Ids, SystemIds
+from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, check_path, join_directory, join_inside
+from tablestore.io.oserrors import is_gone, too_large, translated
+from tablestore.io.ranged import RangedFile
+from tablestore.io.retry import retried
+
+T = TypeVar("T")
+
+_TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+
+
+class FsspecFileStore:
+    """A :class:`~tablestore.io.filestore.FileStore` below any fsspec URL.
+
+    ``options`` are those of the fsspec file system; they may hold secrets and appear in no message or ``repr``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        publish_under_lock: bool = False,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        self._url = url.rstrip("/")
+        self._options = dict(options or {})
+        self._locked = publish_under_lock
+        self._clock = clock or SystemClock()
+        self._ids = ids or SystemIds()
+        self._forget()
+        self._connected()
+
+    can_publish = False
+
+    @property
+    def root_uri(self) -> str:
+        parts = urlsplit(self._url)
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+    def __repr__(self) -> str:
+        return f"FsspecFileStore({self.root_uri!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_filesystem", "_root", "_pid")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._forget()
+
+    def at(self, path: str) -> "FsspecFileStore":
+        return FsspecFileStore(
+            join_inside(self._url, path),
+            self._options,
+            publish_under_lock=self._locked,
+            clock=self._clock,
+            ids=self._ids,
+        )
+
+    # ---- reading
+
+    def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
+        size = self.size(path)
+        if size > max_bytes:
+            raise too_large(self._where(path), size=size, max_bytes=max_bytes)
+        return bytes(self._repeat("read", path, lambda fs, full: fs.cat_file(full)))
+
+    def size(self, path: str) -> int:
+        return int(self._info(path)["size"])
+
+    def exists(self, path: str) -> bool:
+        try:
+            self._info(path)
+        except NotFoundError:
+            return False
+        return True
+
+    def open_input(self, path: str) -> BinaryIO:
+        def fetch(start: int, end: int) -> bytes:
+            return bytes(self._repeat("read", path, lambda fs, full: fs.cat_file(full, start=start, end=end)))
+
+        return cast(BinaryIO, RangedFile(size=self.size(path), fetch=fetch))
+
+    def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
+        def ls(fs: Any, full: str) -> Sequence[Mapping[str, Any]]:
+            fs.invalidate_cache()  # a listing from a cache would hide other writers' commits
+            try:
+                return cast(Sequence[Mapping[str, Any]], fs.ls(full, detail=True))
+            except OSError as error:
+                if is_gone(error):
+                    return []
+                raise
+
+        found = []
+        root = self._full(directory)
+        for info in self._repeat("list", directory, ls):
+            parent, _, name = str(info["name"]).rstrip("/").rpartition("/")
+            # A file that is listed as if it were a directory answers with itself.
+            if name.startswith(prefix) and name and parent.strip("/") == root.strip("/"):
+                found.append(_file_info(name, info))
+        return sorted(found, key=lambda info: info.name)
+
+    # ---- writing
+
+    def write(self, path: str, data: bytes) -> None:
+        self._refuse_existing(path)
+        self._create(path, lambda fs, full: fs.pipe_file(full, data))
+
+    def publish_if_absent(self, path: str, data: bytes) -> bool:
+        check_path(path)
+        if not self._locked:
+            raise UnsupportedError(
+                f"{self.root_uri} has no way to make a file only if it is absent, so a commit could silently replace "
+                "another one; open the catalog with a lock to write here, or read only",
+                kind="no-conditional-publish",
+            )
+        if self.exists(path):
+            return False
+        self._create(path, lambda fs, full: fs.pipe_file(full, data))
+        return True
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self._create(path, lambda fs, full: fs.pipe_file(full, data))
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[BinaryIO]:
+        self._refuse_existing(path)
+        file = self._create(path, lambda fs, full: fs.open(full, "wb"))
+        try:
+            yield cast(BinaryIO, file)
+            file.close()
+        except BaseException as error:
+            with suppress(Exception):
+                file.discard()  # what was uploaded in parts
+            with suppress(Exception):
+                file.close()
+            with suppress(TablestoreError):
+                self.delete(path)
+            if isinstance(error, OSError) and not isinstance(error, TablestoreError):
+                raise translated(error, verb="write", where=self._where(path)) from error
+            raise
+
+    # ---- removing
+
+    def delete(self, path: str) -> bool:
+        def remove(fs: Any, full: str) -> bool:
+            try:
+                fs.rm_file(full)
+            except OSError as error:
+                if is_gone(error):
+                    return False
+                raise
+            return True
+
+        # Looked at first: some file systems report the removal of nothing as a success.
+        return self.exists(path) and self._once("delete", path, remove)
+
+    def delete_directory(self, path: str) -> None:
+        # Name by name, because fsspec's own recursive removal takes "*" and "?" in names for patterns.
+        for info in self.list(path):
+            below = f"{path}/{info.name}"
+            if info.is_dir:
+                self.delete_directory(below)
+            else:
+                self.delete(below)
+
+        def remove(fs: Any, full: str) -> None:
+            with suppress(FileNotFoundError, NotImplementedError):
+                fs.rmdir(full)
+
+        self._once("delete directory", path, remove)
+
+    def sync(self, directory: str) -> None:
+        """Nothing can be done: fsspec has no verb for it."""
+        if directory:
+            check_path(directory)
+
+    # ---- helpers
+
+    def _forget(self) -> None:
+        self._filesystem: Any = None
+        self._root = ""
+        self._pid = 0
+
+    def _connected(self) -> Any:
+        if self._pid != os.getpid():
+            try:
+                self._filesystem, self._root = url_to_fs(self._url, **self._options)
+            except ImportError as error:
+                raise UnsupportedError(
+                    f"cannot open {self.root_uri}: {error}; install that package", kind="missing-package"
+                ) from error
+            except ValueError as error:
+                known = ", ".join(sorted(fsspec.available_protocols()))
+                raise InvalidInputError(
+                    f"cannot open {self.root_uri}: {error}; known protocols: {known}", kind="path"
+                ) from error
+            self._pid = os.getpid()
+        return self._filesystem
+
+    def _full(self, path: str) -> str:
+        self._connected()
+        return join_directory(self._root, path)
+
+    def _where(self, path: str) -> str:
+        return join_directory(self.root_uri, path)
+
+    def _once(self, verb: str, path: str, run: Callable[[Any, str], T]) -> T:
+        full = self._full(path)
+        try:
+            return run(self._filesystem, full)
+        except OSError as error:
+            raise translated(error, verb=verb, where=self._where(path)) from error
+
+    def _repeat(self, verb: str, path: str, run: Callable[[Any, str], T]) -> T:
+        """Like ``_once``, for verbs that change nothing: repeated while the error is transient."""
+        return retried(
+            lambda: self._once(verb, path, run),
+            is_transient=lambda error: isinstance(error, StorageError) and error.kind == "storage",
+            clock=self._clock,
+            ids=self._ids,
+        )
+
+    def _create(self, path: str, run: Callable[[Any, str], T]) -> T:
+        def create(fs: Any, full: str) -> T:
+            try:
+                return run(fs, full)
+            except FileNotFoundError:
+                # Only where directories are things; an object store might make a bucket of it.
+                fs.makedirs(full.rpartition("/")[0], exist_ok=True)
+                return run(fs, full)
+
+        return self._once("write", path, create)
+
+    def _info(self, path: str) -> Mapping[str, Any]:
+        check_path(path)
+
+        def info(fs: Any, full: str) -> Mapping[str, Any]:
+            fs.invalidate_cache()
+            return cast(Mapping[str, Any], fs.info(full))
+
+        found = self._repeat("look at", path, info)
+        if found.get("type") != "file":
+            raise NotFoundError(f"expected a file at {self._where(path)}, found a directory; check the path")
+        return found
+
+    def _refuse_existing(self, path: str) -> None:
+        if self.exists(path):
+            raise AlreadyExistsError(
+                f"cannot write {self._where(path)}: it exists, and files are written once; use another name"
+            )
+
+
+def _file_info(name: str, info: Mapping[str, Any]) -> FileInfo:
+    is_dir = info.get("type") == "directory"
+    moment = next((info[key] for key in _TIME_KEYS if info.get(key)), 0)
+    if isinstance(moment, datetime):
+        moment = moment.timestamp()
+    modified_ms = round(moment * 1000) if isinstance(moment, int | float) else 0
+    size = 0 if is_dir else int(info.get("size") or 0)
+    return FileInfo(name=name, size=size, modified_ms=modified_ms, is_dir=is_dir)

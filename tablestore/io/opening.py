@@ -1,0 +1,72 @@
+"""From the text that names a place to the file store that serves it.
+
+/data/wh, ~/wh, file:///data/wh    LocalFileStore
+memory://name                      MemoryFileStore
+s3://bucket/path (s3a too)         S3FileStore
+<protocol>://…                     FsspecFileStore, for whatever fsspec knows
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from tablestore.clock import Clock
+from tablestore.errors import InvalidInputError
+from tablestore.ids import Ids
+from tablestore.io.filestore import FileStore
+from tablestore.io.local import LocalFileStore
+from tablestore.io.memory import MemoryFileStore
+
+
+def open_store(
+    uri: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    publish_under_lock: bool = False,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+) -> FileStore:
+    """The file store rooted at ``uri``; nothing is created, and for remote stores nothing is asked yet.
+
+    ``options`` go to the client library (s3fs, …). ``publish_under_lock`` lets a store without conditional
+    writes publish, for a caller that holds a catalog lock whenever it does. InvalidInputError if ``uri`` is a
+    file, or names a protocol that nobody knows.
+    """
+    text = os.fspath(uri)
+    protocol, separator, place = text.partition("://")
+    if not separator:
+        return _local(os.path.expanduser(text), ids)
+    if protocol in ("file", "local"):
+        return _local(_path_of_file_url(text), ids)
+    if protocol == "memory":
+        name, _, path = place.strip("/").partition("/")
+        store = MemoryFileStore(name, clock=clock)
+        return store.at(path) if path else store
+    if protocol in ("s3", "s3a"):
+        from tablestore.io.s3 import S3FileStore  # botocore and aiohttp take a second to import
+
+        return S3FileStore(text, options, clock=clock, ids=ids)
+    from tablestore.io.fsspec_store import FsspecFileStore
+
+    return FsspecFileStore(text, options, publish_under_lock=publish_under_lock, clock=clock, ids=ids)
+
+
+def _local(path: str, ids: Ids | None) -> LocalFileStore:
+    store = LocalFileStore(path, ids=ids)
+    if os.path.lexists(store.root_uri) and not os.path.isdir(store.root_uri):
+        raise InvalidInputError(
+            f"expected a directory at {store.root_uri}, found a file; name the directory that holds the tables",
+            kind="path",
+        )
+    return store
+
+
+def _path_of_file_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise InvalidInputError(
+            f"expected a file URL with an absolute path, like file:///data/warehouse, found {url!r}", kind="path"
+        )
+    # No query or fragment in a file URL: "?" and "#" belong to the path.
+    return unquote(url.partition("://")[2].removeprefix(parts.netloc))

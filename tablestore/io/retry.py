@@ -1,0 +1,42 @@
+"""How often does a remote store repeat a request, and how long does it wait in between?
+
+At most :data:`ATTEMPTS` times, with doubling waits and jitter from the ids and on the clock that are handed in.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+
+from tablestore.clock import Clock
+from tablestore.ids import Ids
+
+T = TypeVar("T")
+
+ATTEMPTS = 5
+_FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 5.0
+
+
+def retried(
+    run: Callable[[], T],
+    *,
+    is_transient: Callable[[BaseException], bool],
+    clock: Clock,
+    ids: Ids,
+    attempts: int = ATTEMPTS,
+) -> T:
+    """The result of ``run``, repeated while its error is transient; the last error is raised as it is."""
+
+    def wait(state: RetryCallState) -> float:
+        longest = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** (state.attempt_number - 1))
+        return longest * (0.5 + 0.5 * ids.fraction())
+
+    retrying = Retrying(
+        stop=stop_after_attempt(attempts),
+        wait=wait,
+        sleep=clock.sleep,
+        retry=retry_if_exception(is_transient),
+        reraise=True,
+    )
+    return retrying(run)
