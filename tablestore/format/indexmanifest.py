@@ -181,7 +181,7 @@ def _from_record(record: Mapping[str, Any], name: str) -> IndexEntry:
 
 
 def _range(record: Mapping[str, Any] | None, file_size: int, name: str) -> DeletionVectorRange:
-    found = [None] * 3 if record is None else [record["f0"], record["f1"], record["f2"]]
+    found: list[Any] = [None] * 3 if record is None else [record["f0"], record["f1"], record["f2"]]
     if record is None or None in found or found[1] < 0 or found[2] < 0 or found[1] + found[2] > file_size:
         raise FormatError(
             f"{name}: expected a deletion vector within an index file of {file_size} bytes, found {found}. The index "
