@@ -9,9 +9,11 @@ from tablestore.types.arrowtypes import (
     to_arrow_schema,
     to_arrow_type,
 )
+from tablestore.types.conform import conform
 
 __all__ = [
     "TYPE_KEY",
+    "conform",
     "fields_from_arrow",
     "from_arrow_type",
     "timestamp_unit",
