@@ -111,16 +111,16 @@ def file_to_record(file: DataFileMeta) -> dict[str, object]:
         "_MAX_SEQUENCE_NUMBER": file.max_sequence_number,
         "_SCHEMA_ID": file.schema_id,
         "_LEVEL": file.level,
-        "_EXTRA_FILES": file.extra_files,
+        "_EXTRA_FILES": list(file.extra_files),
         "_CREATION_TIME": file.creation_time_millis,
         "_DELETE_ROW_COUNT": file.delete_row_count,
         "_EMBEDDED_FILE_INDEX": file.embedded_index,
         "_FILE_SOURCE": file.file_source,
-        "_VALUE_STATS_COLS": file.value_stats_cols,
+        "_VALUE_STATS_COLS": _list(file.value_stats_cols),
         "_EXTERNAL_PATH": file.external_path,
         "_FIRST_ROW_ID": file.first_row_id,
-        "_WRITE_COLS": file.write_cols,
-        "_WRITE_COLS_SEQUENCES": file.write_cols_sequences,
+        "_WRITE_COLS": _list(file.write_cols),
+        "_WRITE_COLS_SEQUENCES": _list(file.write_cols_sequences),
         FOOTER_DIGEST_FIELD: file.footer_digest,
     }
 
@@ -149,18 +149,23 @@ def file_from_record(record: Mapping[str, Any], where: str) -> DataFileMeta:
         delete_row_count=get("_DELETE_ROW_COUNT"),
         embedded_index=get("_EMBEDDED_FILE_INDEX"),
         file_source=get("_FILE_SOURCE"),
-        value_stats_cols=_strings(get("_VALUE_STATS_COLS")),
+        value_stats_cols=_tuple(get("_VALUE_STATS_COLS")),
         external_path=get("_EXTERNAL_PATH"),
         first_row_id=get("_FIRST_ROW_ID"),
-        write_cols=_strings(get("_WRITE_COLS")),
-        write_cols_sequences=_strings(get("_WRITE_COLS_SEQUENCES")),
+        write_cols=_tuple(get("_WRITE_COLS")),
+        write_cols_sequences=_tuple(get("_WRITE_COLS_SEQUENCES")),
         footer_digest=get(FOOTER_DIGEST_FIELD),
     )
     _check(file, where)
     return file
 
 
-def _strings(values: list[Any] | None) -> tuple[Any, ...] | None:
+def _list(values: tuple[object, ...] | None) -> list[object] | None:
+    # fastavro takes a tuple inside of a union for a pair of type name and value.
+    return None if values is None else list(values)
+
+
+def _tuple(values: list[Any] | None) -> tuple[Any, ...] | None:
     return None if values is None else tuple(values)
 
 

@@ -144,7 +144,7 @@ def _to_record(entry: IndexEntry) -> dict[str, object]:
             "_ROW_RANGE_START": index.row_range_start,
             "_ROW_RANGE_END": index.row_range_end,
             "_INDEX_FIELD_ID": index.index_field_id,
-            "_EXTRA_FIELD_IDS": index.extra_field_ids,
+            "_EXTRA_FIELD_IDS": None if index.extra_field_ids is None else list(index.extra_field_ids),
             "_INDEX_META": index.index_meta,
             "_SOURCE_META": index.source_meta,
         },

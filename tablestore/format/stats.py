@@ -65,7 +65,7 @@ def stats_to_record(stats: SimpleStats) -> dict[str, object]:
     return {
         "_MIN_VALUES": stats.min_values,
         "_MAX_VALUES": stats.max_values,
-        "_NULL_COUNTS": stats.null_counts,
+        "_NULL_COUNTS": list(stats.null_counts),
     }
 
 
