@@ -8,7 +8,7 @@ tag are outside of it.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tablestore.errors import FormatError
@@ -99,12 +99,12 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     The writer named in the file is us, whoever wrote the snapshot that ``snapshot`` may have been read from.
     """
     content: dict[str, object] = {}
+    if not _is_ours(snapshot.writer_version):
+        snapshot = replace(snapshot, writer_version=WRITER_VERSION)
     for key, attribute in _KEYS.items():
         value = getattr(snapshot, attribute)
         if value is not None:
             content[key] = value
-    if not _is_ours(snapshot.writer_version):
-        content["writerVersion"] = WRITER_VERSION
     content["commitKind"] = str(snapshot.commit_kind)
     properties = {key: value for key, value in sorted(snapshot.properties.items()) if key != CHECKSUM_KEY}
     content["properties"] = properties
