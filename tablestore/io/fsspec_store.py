@@ -186,6 +186,7 @@ class FsspecFileStore:
         return self.exists(path) and self._once("delete", path, remove)
 
     def delete_directory(self, path: str) -> None:
+        check_path(path)
         # Name by name, because fsspec's own recursive removal takes "*" and "?" in names for patterns.
         for info in self.list(path):
             below = f"{path}/{info.name}"
@@ -252,6 +253,8 @@ class FsspecFileStore:
         )
 
     def _create(self, path: str, run: Callable[[Any, str], T]) -> T:
+        check_path(path)
+
         def create(fs: Any, full: str) -> T:
             try:
                 return run(fs, full)
