@@ -13,6 +13,8 @@ from tablestore.format.paths import (
     EARLIEST_HINT,
     LATEST_HINT,
     SNAPSHOT_DIR,
+    encode_hint,
+    parse_hint,
     parse_snapshot_id,
     snapshot_path,
     tag_path,
@@ -118,16 +120,16 @@ class Snapshots:
 
     def write_latest_hint(self, snapshot_id: int) -> None:
         """Tell foreign readers where to look first. Only ever a hint."""
-        self._files.overwrite(f"{SNAPSHOT_DIR}/{LATEST_HINT}", str(snapshot_id).encode())
+        self._files.overwrite(f"{SNAPSHOT_DIR}/{LATEST_HINT}", encode_hint(snapshot_id))
         if snapshot_id == 1:
-            self._files.overwrite(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", b"1")
+            self._files.overwrite(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(1))
 
     def _earliest_hint(self) -> int:
         try:
             text = self._files.read(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", max_bytes=64)
         except (NotFoundError, FormatError, InvalidInputError):
             return 0
-        return int(text) if text.isdigit() else 0
+        return parse_hint(text) or 0
 
     def _not_found(self, snapshot_id: int) -> NotFoundError:
         ids = self.live_ids()

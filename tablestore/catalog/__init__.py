@@ -1,0 +1,1 @@
+"""Names of databases and tables, and where they lie."""

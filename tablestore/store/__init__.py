@@ -1,0 +1,1 @@
+"""Many buckets under one snapshot: scanning, reading, writing, committing."""

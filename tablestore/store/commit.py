@@ -1,0 +1,263 @@
+"""The commit loop, and nothing else.
+
+    each round, anew:   read latest -> filter replays -> check the table -> plan deletes -> renumber -> write metadata -> publish
+                        LANDED  hint, mark, return
+                        LOST    take back this attempt's metadata, next round
+                        DEAD    the same
+
+A round decides on the newest snapshot only; nothing is carried over from a lost one but the data files. Rounds are bounded by
+``commit.timeout``, not by a count. What each step decides lives in its own module: `replay`, `conflict`, `sequence`,
+`metadata`, `publish`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from tablestore.clock import Clock
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputError, StorageError, TablestoreError
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tablestore.ids import Ids
+from tablestore.io.filestore import FileStore
+from tablestore.store.conflict import check_buckets, check_deletes, check_own_delta, check_table
+from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
+from tablestore.store.message import CommitMessage
+from tablestore.store.metadata import MergePolicy, merged_base, row_delta
+from tablestore.store.publish import Outcome, Publisher
+from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks
+from tablestore.store.schemas import Schemas
+from tablestore.store.sequence import (
+    NEXT_SEQUENCE_PROPERTY,
+    Overlap,
+    Rewrite,
+    SequenceNumbers,
+    pick_outdated,
+    renumber,
+)
+from tablestore.store.snapshots import Snapshots
+
+TRACKED_PROPERTY = "tablestore.tracked"
+FIRST_WAIT_S = 0.005
+LONGEST_WAIT_S = 0.5
+
+PlanDeletes = Callable[[Snapshot | None], Sequence[ManifestEntry]]
+"""The DELETE entries of a commit, planned on the newest snapshot. May raise StalePlan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSettings:
+    """What a table's options say about committing."""
+
+    timeout_s: float = 600.0
+    orphan_age_s: float = 86_400.0
+    merge_policy: MergePolicy = field(default_factory=MergePolicy)
+    writer_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """One logical commit.
+
+    ``identifier`` None: only the snapshot's uuid identifies it. ``plan_deletes`` is called anew in every round.
+    ``tracked`` tells readers of changes whether this commit is theirs to see.
+    """
+
+    user: str
+    identifier: int | None = None
+    kind: CommitKind = CommitKind.APPEND
+    operation: str | None = None
+    message: CommitMessage
+    plan_deletes: PlanDeletes | None = None
+    replaces_everything_it_meets: bool = False
+    tracked: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+    allow_empty: bool = False
+
+
+@dataclass(slots=True)
+class _OwnFiles:
+    """The commit's own entries; a round may replace them."""
+
+    entries: tuple[ManifestEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Commits to one table. ``rewrite`` and ``remove_file`` touch the data files of the commit's own writer."""
+
+    files: FileStore
+    schemas: Schemas
+    snapshots: Snapshots
+    manifests: Manifests
+    sequence: SequenceNumbers
+    clock: Clock
+    ids: Ids
+    settings: CommitSettings
+    overlap: Overlap
+    rewrite: Rewrite
+    remove_file: Callable[[ManifestEntry], None]
+
+    def commit(self, request: CommitRequest) -> Snapshot | None:
+        """Publish ``request``; returns its snapshot, or None if there was nothing to publish.
+
+        A replay returns the snapshot that it published the first time (None if that has expired). Raises ConflictError,
+        CommitOutcomeUnknown, StorageError; on the first and the last nothing of the request is visible.
+        """
+        files = _OwnFiles(request.message.entries)
+        try:
+            return self._rounds(request, files)
+        except (ConflictError, InvalidInputError):
+            # Certainly not landed: nobody will ever refer to these files.
+            self._discard(files.entries)
+            raise
+
+    def _rounds(self, request: CommitRequest, files: "_OwnFiles") -> Snapshot | None:
+        replays = Replays(self.files, self.snapshots)
+        publisher = Publisher(
+            files=self.files, snapshots=self.snapshots, manifests=self.manifests, clock=self.clock, ids=self.ids
+        )
+        uuid = self.ids.uuid()
+        deadline_s = self.clock.steady_s() + self.settings.timeout_s
+        attempt = 0
+        while True:
+            latest = self.snapshots.latest()
+            highest = replays.highest(request.user, latest)
+            replays.check_identifier(request.user, request.identifier, highest)
+            if request.identifier is not None and highest is not None and request.identifier <= highest:
+                self._discard(files.entries)
+                return replays.find(request.user, request.identifier)
+            self._check_age(request.message)
+            check_table(request.message, latest=self.schemas.refreshed_latest(), table=self.files.root_uri)
+            deletes = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
+            if not files.entries and not deletes and not request.allow_empty:
+                return None
+            own = files.entries = self._with_winning_numbers(request, files.entries, latest, attempt)
+            written = WrittenMetadata()
+            try:
+                snapshot = self._build(request, own, deletes, latest, uuid, written)
+                outcome = publisher.publish(snapshot, latest, (*deletes, *own), deadline_s=deadline_s)
+            except CommitOutcomeUnknown:
+                raise
+            except TablestoreError:
+                self.manifests.remove(written)
+                raise
+            if outcome is Outcome.LANDED:
+                self._acknowledge(request, snapshot, replays)
+                return snapshot
+            self.manifests.remove(written)
+            attempt += 1
+            self._wait(attempt, deadline_s, snapshot)
+
+    def _with_winning_numbers(
+        self, request: CommitRequest, own: tuple[ManifestEntry, ...], latest: Snapshot | None, attempt: int
+    ) -> tuple[ManifestEntry, ...]:
+        base_id = request.message.base_snapshot_id
+        if latest is None or latest.id == base_id or not own:
+            return own
+        landed = self.sequence.landed_since(base_id, latest)
+        check_buckets(own, landed, table=self.files.root_uri)
+        if request.replaces_everything_it_meets:
+            return own
+        outdated = pick_outdated(own, landed, self.overlap)
+        if not outdated:
+            return own
+        renewed = renumber(
+            own, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite
+        )
+        kept = {entry.file.file_name for entry in renewed}
+        self._discard([entry for entry in own if entry.file.file_name not in kept])
+        return renewed
+
+    def _build(
+        self,
+        request: CommitRequest,
+        own: Sequence[ManifestEntry],
+        deletes: Sequence[ManifestEntry],
+        latest: Snapshot | None,
+        uuid: str,
+        written: WrittenMetadata,
+    ) -> Snapshot:
+        delta = (*deletes, *own)
+        check_own_delta(delta, table=self.files.root_uri)
+        if deletes:
+            check_deletes(deletes, self.manifests.live(latest), latest=latest, table=self.files.root_uri)
+        parent = self.manifests.all_manifests(latest) if latest else ()
+        base = merged_base(parent, self.settings.merge_policy, self.manifests, written)
+        base_name, base_size = self.manifests.write_list(base, 0, written)
+        delta_manifests = self.manifests.write_manifests(delta, written) if delta else ()
+        delta_name, delta_size = self.manifests.write_list(delta_manifests, 1, written)
+        self.manifests.sync()
+        rows = row_delta(delta)
+        now = self.clock.now_ms()
+        return Snapshot(
+            uuid=uuid,
+            id=latest.id + 1 if latest else 1,
+            schema_id=request.message.schema_id,
+            base_manifest_list=base_name,
+            base_manifest_list_size=base_size,
+            delta_manifest_list=delta_name,
+            delta_manifest_list_size=delta_size,
+            index_manifest=latest.index_manifest if latest else None,
+            commit_user=request.user,
+            writer_version=self.settings.writer_version,
+            commit_identifier=BATCH_IDENTIFIER if request.identifier is None else request.identifier,
+            commit_kind=request.kind,
+            # Ids order snapshots; times must never contradict them, whatever the clocks of two writers say.
+            time_millis=max(now, latest.time_millis + 1) if latest else now,
+            total_record_count=(latest.total_record_count if latest else 0) + rows,
+            delta_record_count=rows,
+            watermark=latest.watermark if latest else None,
+            statistics=latest.statistics if latest and latest.schema_id == request.message.schema_id else None,
+            properties=self._properties(request, own, latest),
+            operation=request.operation,
+        )
+
+    def _properties(
+        self, request: CommitRequest, own: Sequence[ManifestEntry], latest: Snapshot | None
+    ) -> dict[str, str]:
+        properties = {**request.properties, TRACKED_PROPERTY: "true" if request.tracked else "false"}
+        marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
+        if marks:
+            properties[MARKS_PROPERTY] = encode_marks(marks)
+        used = max_sequence_number(entry.file for entry in own) + 1
+        properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
+        return properties
+
+    def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
+        try:
+            if request.identifier is not None:
+                replays.raise_mark(request.user, request.identifier)
+        except StorageError as error:
+            raise StorageError(
+                f"snapshot {snapshot.id} of table {self.files.root_uri} has landed, but its mark against replays could not be "
+                f"written: {error}; repeat the commit with identifier {request.identifier}, it will not be applied twice",
+                kind="mark-not-written",
+            ) from error
+        # Only a hint: whoever finds it missing or stale lists the directory.
+        with suppress(StorageError):
+            self.snapshots.write_latest_hint(snapshot.id)
+
+    def _check_age(self, message: CommitMessage) -> None:
+        age_s = (self.clock.now_ms() - message.created_millis) / 1000
+        if age_s > self.settings.orphan_age_s / 2:
+            raise ConflictError(
+                f"the files of this commit to {self.files.root_uri} were begun {age_s:.0f} s ago, more than half of the age "
+                f"({self.settings.orphan_age_s:.0f} s) at which unreferenced files may be removed: write them again",
+                kind="too-old",
+            )
+
+    def _wait(self, attempt: int, deadline_s: float, snapshot: Snapshot) -> None:
+        if self.clock.steady_s() >= deadline_s:
+            raise ConflictError(
+                f"lost {attempt} race(s) for a snapshot of table {self.files.root_uri}, the last one for id {snapshot.id}, and "
+                f"commit.timeout ({self.settings.timeout_s:.0f} s) is over; nothing was committed: raise commit.timeout or "
+                "write less often",
+                kind="commit-timeout",
+            )
+        longest = min(FIRST_WAIT_S * 2 ** min(attempt, 10), LONGEST_WAIT_S)
+        self.clock.sleep(longest * self.ids.fraction())
+
+    def _discard(self, entries: Sequence[ManifestEntry]) -> None:
+        for entry in entries:
+            self.remove_file(entry)

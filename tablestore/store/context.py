@@ -1,0 +1,143 @@
+"""Everything that one open table consists of, wired together.
+
+A context is bound to one schema: what a handle read when it was opened. It can be made again from plain values
+(:class:`TableSpec`), which is how tasks on other processes get theirs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tablestore.clock import Clock, SystemClock
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.snapshot import WRITER_VERSION
+from tablestore.ids import Ids, SystemIds
+from tablestore.io.filestore import FileStore
+from tablestore.store.commit import CommitSettings, Committer
+from tablestore.store.conflict import TABLE_UUID_OPTION
+from tablestore.store.manifests import Manifests
+from tablestore.store.read import SplitReader
+from tablestore.store.schemas import Schemas
+from tablestore.store.sequence import KeyOrder, SequenceNumbers
+from tablestore.store.settings import TableSettings, check_writable, table_settings
+from tablestore.store.snapshots import Snapshots
+from tablestore.store.write import DataPaths, DataWriter, entry_path, rewrite_with_sequence
+from tablestore.types.datatypes import Field
+from tablestore.types.predicate import Predicate
+from tablestore.types.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableContext:
+    """One table, at one schema."""
+
+    files: FileStore
+    schema: TableSchema
+    settings: TableSettings
+    schemas: Schemas
+    snapshots: Snapshots
+    manifests: Manifests
+    sequence: SequenceNumbers
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=SystemIds)
+
+    @property
+    def table_uuid(self) -> str | None:
+        """The identity that a table of ours got when it was created; None for foreign ones."""
+        return self.schema.options.get(TABLE_UUID_OPTION)
+
+    @property
+    def paths(self) -> DataPaths:
+        """Where its data files lie."""
+        return DataPaths(self.schema, self.settings)
+
+    def at_schema(self, schema: TableSchema) -> "TableContext":
+        """The same table seen through another of its schemas."""
+        if schema == self.schema:
+            return self
+        return replace(self, schema=schema, settings=table_settings(schema))
+
+    def reader(
+        self, columns: tuple[str, ...], predicate: Predicate | None, *, batch_rows: int = 131_072
+    ) -> SplitReader:
+        """A reader of splits."""
+        return SplitReader(
+            files=self.files,
+            schema=self.schema,
+            settings=self.settings,
+            columns=columns,
+            predicate=predicate,
+            schema_of=self.schemas.read,
+            batch_rows=batch_rows,
+        )
+
+    def data_writer(self, first_sequence: int) -> DataWriter:
+        """A writer of data files. Raises UnsupportedError for tables that are only read."""
+        check_writable(self.schema, self.settings, self.files.root_uri)
+        return DataWriter(
+            files=self.files,
+            schema=self.schema,
+            settings=self.settings,
+            clock=self.clock,
+            ids=self.ids,
+            first_sequence=first_sequence,
+        )
+
+    def committer(self) -> Committer:
+        """The one that publishes snapshots."""
+        return Committer(
+            files=self.files,
+            schemas=self.schemas,
+            snapshots=self.snapshots,
+            manifests=self.manifests,
+            sequence=self.sequence,
+            clock=self.clock,
+            ids=self.ids,
+            settings=CommitSettings(
+                timeout_s=self.settings.commit_timeout_s,
+                orphan_age_s=self.settings.orphan_age_s,
+                merge_policy=self.settings.manifest_merge,
+                writer_version=WRITER_VERSION,
+            ),
+            overlap=KeyOrder(tuple(f.type for f in self.schema.key_fields)).overlap,
+            rewrite=self._rewrite,
+            remove_file=self.remove_file,
+        )
+
+    def remove_file(self, entry: ManifestEntry) -> None:
+        """Remove the data file of an own entry that was not committed."""
+        self.files.delete(entry_path(self.paths, entry, self.schema))
+
+    def fields_by_schema(self) -> Mapping[int, tuple[Field, ...]]:
+        """The columns of every schema of the table, by schema id."""
+        return {schema_id: self.schemas.read(schema_id).fields for schema_id in self.schemas.ids()}
+
+    def _rewrite(self, entry: ManifestEntry, number: int) -> DataFileMeta:
+        partition = decode_row(entry.partition, [f.type for f in self.schema.partition_fields])
+        return rewrite_with_sequence(self.files, self.paths, entry, number, ids=self.ids, partition=partition)
+
+
+def open_context(
+    files: FileStore, *, clock: Clock | None = None, ids: Ids | None = None, schema: TableSchema | None = None
+) -> TableContext:
+    """Open the table in ``files`` (rooted at its directory) at its newest schema.
+
+    Raises NotFoundError if there is no table, FormatError or UnsupportedError if it cannot be understood.
+    """
+    ids = ids or SystemIds()
+    schemas = Schemas(files)
+    schema = schema or schemas.latest()
+    snapshots = Snapshots(files)
+    manifests = Manifests(files, ids, [f.type for f in schema.partition_fields])
+    return TableContext(
+        files=files,
+        schema=schema,
+        settings=table_settings(schema),
+        schemas=schemas,
+        snapshots=snapshots,
+        manifests=manifests,
+        sequence=SequenceNumbers(snapshots, manifests),
+        clock=clock or SystemClock(),
+        ids=ids,
+    )

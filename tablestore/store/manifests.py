@@ -1,0 +1,167 @@
+"""Reading and writing the manifests of one table.
+
+Manifests and lists are immutable and named after their content, so decoded ones are kept in a bounded cache. Every attempt
+to commit writes its own (the nonce makes two attempts differ), so the loser of a race may remove what it wrote without
+looking: nobody else can have used those names.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Generic, TypeVar
+
+from tablestore.errors import NotFoundError
+from tablestore.format.datafile import DataFileMeta
+from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest
+from tablestore.format.liveset import live_entries
+from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
+from tablestore.format.paths import MANIFEST_DIR, manifest_list_name, manifest_name, manifest_path
+from tablestore.format.snapshot import Snapshot
+from tablestore.ids import Ids
+from tablestore.io.filestore import FileStore
+from tablestore.types.datatypes import DataType
+
+V = TypeVar("V")
+
+# Entries of one manifest file: about 8 MiB before compression, the format's usual target size.
+ENTRIES_PER_MANIFEST = 20_000
+CACHED_ENTRIES = 200_000
+
+
+class _EntryCache(Generic[V]):
+    """Least recently used values by name, bounded by the sum of their lengths. Thread-safe."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget, self._used = budget, 0
+        self._values: OrderedDict[str, tuple[V, ...]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, name: str) -> tuple[V, ...] | None:
+        with self._lock:
+            if (value := self._values.get(name)) is not None:
+                self._values.move_to_end(name)
+            return value
+
+    def put(self, name: str, value: tuple[V, ...]) -> None:
+        with self._lock:
+            if name in self._values or len(value) > self._budget:
+                return
+            self._values[name] = value
+            self._used += len(value) + 1
+            while self._used > self._budget:
+                _, evicted = self._values.popitem(last=False)
+                self._used -= len(evicted) + 1
+
+
+@dataclass(kw_only=True)
+class WrittenMetadata:
+    """The metadata files that one commit attempt wrote, so that a lost attempt can take them back."""
+
+    names: list[str] = field(default_factory=list)
+
+
+class Manifests:
+    """The manifest directory of one table."""
+
+    def __init__(self, files: FileStore, ids: Ids, partition_types: Sequence[DataType]) -> None:
+        self._files, self._ids = files, ids
+        self._partition_types = tuple(partition_types)
+        self._manifests: _EntryCache[ManifestEntry] = _EntryCache(CACHED_ENTRIES)
+        self._lists: _EntryCache[ManifestFile] = _EntryCache(CACHED_ENTRIES)
+
+    # -- reading
+
+    def read_list(self, name: str) -> tuple[ManifestFile, ...]:
+        """The manifests that a manifest list names, in order."""
+        if (known := self._lists.get(name)) is None:
+            known = decode_manifest_list(self._read(name), self._describe(name))
+            self._lists.put(name, known)
+        return known
+
+    def read_manifest(self, name: str) -> tuple[ManifestEntry, ...]:
+        """The entries of one manifest, in order."""
+        if (known := self._manifests.get(name)) is None:
+            known = decode_manifest(self._read(name), self._describe(name))
+            self._manifests.put(name, known)
+        return known
+
+    def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
+        """All live index files of a snapshot."""
+        if snapshot.index_manifest is None:
+            return ()
+        return decode_index_manifest(self._read(snapshot.index_manifest), self._describe(snapshot.index_manifest))
+
+    def all_manifests(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
+        """Base then delta: what a reader of ``snapshot`` has to look at."""
+        return self.read_list(snapshot.base_manifest_list) + self.read_list(snapshot.delta_manifest_list)
+
+    def entries(self, manifests: Iterable[ManifestFile]) -> list[ManifestEntry]:
+        """The entries of these manifests, in list order."""
+        return [entry for manifest in manifests for entry in self.read_manifest(manifest.file_name)]
+
+    def delta(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """What this snapshot's commit added and deleted."""
+        return self.entries(self.read_list(snapshot.delta_manifest_list))
+
+    def live(self, snapshot: Snapshot | None) -> list[ManifestEntry]:
+        """Every live file of a snapshot. Memory: all its entries, about 1.5 KiB each."""
+        if snapshot is None:
+            return []
+        groups = (self.read_manifest(manifest.file_name) for manifest in self.all_manifests(snapshot))
+        return list(live_entries(groups).values())
+
+    # -- writing
+
+    def write_manifests(self, entries: Sequence[ManifestEntry], written: WrittenMetadata) -> tuple[ManifestFile, ...]:
+        """Write entries as one or more manifest files and describe them for a list."""
+        parts = [entries[i : i + ENTRIES_PER_MANIFEST] for i in range(0, len(entries), ENTRIES_PER_MANIFEST)]
+        return tuple(self._write_manifest(part, number, written) for number, part in enumerate(parts))
+
+    def write_list(self, manifests: Sequence[ManifestFile], number: int, written: WrittenMetadata) -> tuple[str, int]:
+        """Write a manifest list; returns its name and size in bytes."""
+        data = encode_manifest_list(manifests, self._ids.nonce())
+        name = manifest_list_name(data, number)
+        self._write(name, data, written)
+        self._lists.put(name, tuple(manifests))
+        return name, len(data)
+
+    def remove(self, written: WrittenMetadata) -> None:
+        """Take back what a lost attempt wrote."""
+        for name in written.names:
+            self._files.delete(manifest_path(name))
+        written.names.clear()
+
+    def sync(self) -> None:
+        """Make the names of written metadata durable, before a snapshot refers to them."""
+        self._files.sync(MANIFEST_DIR)
+
+    def _write_manifest(self, entries: Sequence[ManifestEntry], number: int, written: WrittenMetadata) -> ManifestFile:
+        data = encode_manifest(entries, self._ids.nonce())
+        name = manifest_name(data, number)
+        self._write(name, data, written)
+        self._manifests.put(name, tuple(entries))
+        return summarise(entries, name, len(data), self._partition_types)
+
+    def _write(self, name: str, data: bytes, written: WrittenMetadata) -> None:
+        written.names.append(name)
+        self._files.write(manifest_path(name), data)
+
+    def _read(self, name: str) -> bytes:
+        try:
+            return self._files.read(manifest_path(name))
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"{self._describe(name)} is gone: the snapshot that names it has expired, or a file was removed by hand; "
+                "read a retained snapshot",
+                kind="metadata-gone",
+            ) from error
+
+    def _describe(self, name: str) -> str:
+        return f"{self._files.root_uri}/{manifest_path(name)}"
+
+
+def max_sequence_number(files: Iterable[DataFileMeta]) -> int:
+    """The greatest sequence number in these files, -1 for none."""
+    return max((file.max_sequence_number for file in files), default=-1)

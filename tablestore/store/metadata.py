@@ -1,0 +1,71 @@
+"""What a snapshot's metadata becomes: pure choices, and the one function that writes them.
+
+The base list of a new snapshot is the manifests of its parent, with a group of small ones merged now and then. Merging is
+size-tiered: a group is merged when it has enough members and none outweighs the younger ones together, so an entry is
+rewritten a logarithmic number of times and a commit costs the same however many files are live.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifestlist import ManifestFile
+from tablestore.store.manifests import Manifests, WrittenMetadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePolicy:
+    """``min_count`` manifests make a group worth merging; one of ``target_bytes`` is left alone."""
+
+    min_count: int = 30
+    target_bytes: int = 8 * 1024 * 1024
+
+
+def pick_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> range | None:
+    """The tail of ``manifests`` (positions) to merge into one, or None. Pure."""
+    deleted = sum(manifest.num_deleted for manifest in manifests)
+    added = sum(manifest.num_added for manifest in manifests)
+    if len(manifests) > 1 and deleted > 1_000 and deleted * 3 > added:
+        # Most entries cancel: one pass over all makes every later plan cheaper.
+        return range(len(manifests))
+    total, start = 0, len(manifests)
+    while start > 0:
+        size = manifests[start - 1].file_size
+        young = len(manifests) - start
+        if size >= policy.target_bytes or (young >= policy.min_count and size > 2 * total):
+            break
+        total += size
+        start -= 1
+    return range(start, len(manifests)) if len(manifests) - start >= policy.min_count else None
+
+
+def merged_base(
+    manifests: Sequence[ManifestFile], policy: MergePolicy, store: Manifests, written: WrittenMetadata
+) -> tuple[ManifestFile, ...]:
+    """The base list of the next snapshot. Order is kept; a merged tail keeps DELETEs whose ADD lies before it."""
+    picked = pick_merge(manifests, policy)
+    if picked is None:
+        return tuple(manifests)
+    entries = cancel_pairs(store.entries(manifests[picked.start :]), keep_deletes=picked.start > 0)
+    return (*manifests[: picked.start], *store.write_manifests(entries, written))
+
+
+def cancel_pairs(entries: Sequence[ManifestEntry], *, keep_deletes: bool) -> list[ManifestEntry]:
+    """Entries with each ADD and its later DELETE taken out. Pure.
+
+    ``keep_deletes``: DELETEs without an ADD in ``entries`` belong to older manifests and stay, in front: a file that moves to
+    another level is deleted at the old level before it is added at the new one.
+    """
+    added: dict[object, ManifestEntry] = {}
+    deletes: list[ManifestEntry] = []
+    for entry in entries:
+        if entry.kind is EntryKind.ADD:
+            added[entry.identity] = entry
+        elif added.pop(entry.identity, None) is None:
+            deletes.append(entry)
+    return [*(deletes if keep_deletes else ()), *added.values()]
+
+
+def row_delta(entries: Sequence[ManifestEntry]) -> int:
+    """Rows that a delta adds minus rows that it deletes."""
+    return sum(entry.file.row_count if entry.kind is EntryKind.ADD else -entry.file.row_count for entry in entries)

@@ -1,0 +1,114 @@
+"""Has this commit landed before?
+
+A writer with a stable ``commit_user`` numbers its commits. A commit whose number is not above the user's highest is a replay
+and must not be applied again, however long ago the first one was. The highest number of a user is found in
+
+1. the retained snapshots, newest first: the user's own newest one, or the marks that our snapshots carry in ``properties``;
+2. a small file per user, because a foreign commit drops ``properties`` and expiry drops snapshots. Marks only rise: each is a
+   file of its own (``tablestore-marks/<user>/<number>``), published if absent; the greatest counts. It is written after the
+   snapshot has landed and before the caller hears of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from tablestore.errors import FormatError, InvalidInputError
+from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tablestore.io.filestore import FileStore
+from tablestore.store.snapshots import Snapshots
+
+MARKS_DIR = "tablestore-marks"
+MARKS_PROPERTY = "tablestore.commit-marks"
+# Marks beyond this many users live in their files only: a snapshot must not grow with every job that ever wrote.
+MARKS_IN_SNAPSHOT = 100
+
+
+def marks_of(properties: Mapping[str, str]) -> dict[str, int]:
+    """The high-water marks by user that a snapshot carries."""
+    text = properties.get(MARKS_PROPERTY)
+    if text is None:
+        return {}
+    try:
+        return {str(user): int(identifier) for user, identifier in json.loads(text).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise FormatError(f"snapshot property {MARKS_PROPERTY} is not a map of numbers: {text[:80]!r}") from error
+
+
+def raised_marks(marks: Mapping[str, int], user: str, identifier: int | None) -> dict[str, int]:
+    """The marks of the next snapshot: ``user`` last, the longest-silent users left out."""
+    others = {name: value for name, value in marks.items() if name != user}
+    if identifier is not None:
+        others[user] = identifier
+    elif user in marks:
+        others[user] = marks[user]
+    return dict(list(others.items())[-MARKS_IN_SNAPSHOT:])
+
+
+def encode_marks(marks: Mapping[str, int]) -> str:
+    """The text of the property; order is kept, it tells which user was silent for longest."""
+    return json.dumps(marks, separators=(",", ":"))
+
+
+class Replays:
+    """The replay filter of one table."""
+
+    def __init__(self, files: FileStore, snapshots: Snapshots) -> None:
+        self._files, self._snapshots = files, snapshots
+
+    def highest(self, user: str, latest: Snapshot | None) -> int | None:
+        """The highest identifier that ``user`` has committed, None if there is none."""
+        return max(
+            (i for i in (self._from_snapshots(user, latest), self._from_files(user)) if i is not None), default=None
+        )
+
+    def find(self, user: str, identifier: int) -> Snapshot | None:
+        """The retained snapshot of this very commit, if it is still there."""
+        for snapshot_id in reversed(self._snapshots.live_ids()):
+            snapshot = self._snapshots.find(snapshot_id)
+            if snapshot and snapshot.commit_user == user and snapshot.commit_identifier == identifier:
+                return snapshot
+        return None
+
+    def raise_mark(self, user: str, identifier: int) -> None:
+        """Record that ``user`` has committed ``identifier``; lower marks are removed."""
+        directory = f"{MARKS_DIR}/{_directory_name(user)}"
+        self._files.publish_if_absent(f"{directory}/{identifier:020d}", user.encode())
+        for info in self._files.list(directory):
+            if info.name.isdigit() and int(info.name) < identifier:
+                self._files.delete(f"{directory}/{info.name}")
+
+    def check_identifier(self, user: str, identifier: int | None, highest: int | None) -> None:
+        """One user either numbers all of its commits or none. Raises InvalidInputError."""
+        if identifier is None and highest is not None:
+            raise InvalidInputError(
+                f"commit user {user!r} numbers its commits (highest: {highest}), this one has no identifier; pass "
+                f"identifier={highest + 1} or more, or use another commit_user",
+                kind="commit-identifier",
+            )
+        if identifier is not None and not 0 <= identifier < BATCH_IDENTIFIER:
+            raise InvalidInputError(
+                f"commit identifier {identifier} is outside of 0 to 2^63 - 2; number the commits of {user!r} upwards from 0",
+                kind="commit-identifier",
+            )
+
+    def _from_snapshots(self, user: str, latest: Snapshot | None) -> int | None:
+        snapshot_ids = self._snapshots.live_ids() if latest else ()
+        for snapshot_id in reversed([i for i in snapshot_ids if latest and i <= latest.id]):
+            snapshot = latest if latest and snapshot_id == latest.id else self._snapshots.find(snapshot_id)
+            if snapshot is None:
+                continue
+            if snapshot.commit_user == user and snapshot.commit_kind is not CommitKind.COMPACT:
+                return None if snapshot.commit_identifier == BATCH_IDENTIFIER else snapshot.commit_identifier
+            if MARKS_PROPERTY in snapshot.properties:
+                return marks_of(snapshot.properties).get(user)
+        return None
+
+    def _from_files(self, user: str) -> int | None:
+        names = (info.name for info in self._files.list(f"{MARKS_DIR}/{_directory_name(user)}"))
+        return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def _directory_name(user: str) -> str:
+    # A user is free text; its digest is always a safe file name.
+    return hashlib.sha256(user.encode()).hexdigest()[:32]

@@ -1,0 +1,132 @@
+"""Which sequence number does a file get, and does it still win when the commit lands?
+
+For one key the row of the later snapshot wins, before and after any compaction. All rows of a level-0 file carry one number,
+every file its own, drawn from a table-wide bound that snapshots record as ``tablestore.next-sequence``:
+
+    writer opens at snapshot L      numbers next(L), next(L) + 1, …           files are written with these
+    others land meanwhile           their numbers may be equal or higher
+    round a of the commit           an own file that meets one of them is written again, and so are the own files of that bucket
+                                    flushed after it, with next(latest) + 2^32 * a, …
+
+The headroom lets small commits that land meanwhile stay below, so the next lost race costs metadata only.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tablestore.errors import FormatError
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.store.manifests import Manifests, max_sequence_number
+from tablestore.store.snapshots import Snapshots
+from tablestore.types.datatypes import DataType
+
+NEXT_SEQUENCE_PROPERTY = "tablestore.next-sequence"
+HEADROOM = 2**32
+
+Overlap = Callable[[DataFileMeta, DataFileMeta], bool]
+Rewrite = Callable[[ManifestEntry, int], DataFileMeta]
+"""Writes the rows of an own file again, as a new file, with another sequence number."""
+
+
+class SequenceNumbers:
+    """The sequence bound of one table."""
+
+    def __init__(self, snapshots: Snapshots, manifests: Manifests) -> None:
+        self._snapshots, self._manifests = snapshots, manifests
+
+    def next_after(self, latest: Snapshot | None) -> int:
+        """The least number above every row that ``latest`` holds.
+
+        Looks back to the newest snapshot of ours and adds what foreign snapshots brought since. Only if no retained snapshot
+        has the property are all live files looked at.
+        """
+        bound = 0
+        snapshot = latest
+        while snapshot is not None:
+            if (text := snapshot.properties.get(NEXT_SEQUENCE_PROPERTY)) is not None:
+                if not text.isdigit():
+                    raise FormatError(
+                        f"snapshot {snapshot.id}: property {NEXT_SEQUENCE_PROPERTY} is {text!r}, not a number"
+                    )
+                return max(bound, int(text))
+            added = (entry.file for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD)
+            bound = max(bound, max_sequence_number(added) + 1)
+            snapshot = self._snapshots.find(snapshot.id - 1) if snapshot.id > 1 else None
+        live = (entry.file for entry in self._manifests.live(latest))
+        return max(bound, max_sequence_number(live) + 1)
+
+    def landed_since(self, base_id: int, latest: Snapshot | None) -> list[ManifestEntry]:
+        """Live files that snapshots after ``base_id`` added; all live files if one of these snapshots has expired."""
+        added: dict[object, ManifestEntry] = {}
+        for snapshot_id in range(base_id + 1, latest.id + 1) if latest else ():
+            snapshot = latest if latest and snapshot_id == latest.id else self._snapshots.find(snapshot_id)
+            if snapshot is None:
+                return self._manifests.live(latest)
+            for entry in self._manifests.delta(snapshot):
+                if entry.kind is EntryKind.ADD:
+                    added[entry.identity] = entry
+                else:
+                    added.pop(entry.identity, None)
+        return list(added.values())
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """Compares the serialised keys of a table in the order of its data files."""
+
+    types: tuple[DataType, ...]
+
+    def decode(self, key: bytes) -> tuple[object, ...]:
+        """A tuple that sorts as the key does: strings as UTF-8 bytes, nulls first."""
+        return tuple(_sortable(value) for value in decode_row(key, self.types))
+
+    def overlap(self, one: DataFileMeta, other: DataFileMeta) -> bool:
+        """Whether the key ranges of two files meet. Without a key any two do: then the number orders whole files."""
+        if not self.types:
+            return True
+        return not (
+            self.decode(one.max_key) < self.decode(other.min_key)
+            or self.decode(other.max_key) < self.decode(one.min_key)
+        )
+
+
+def _sortable(value: object) -> tuple[int, object]:
+    if value is None:
+        return (0, 0)
+    return (1, value.encode() if isinstance(value, str) else value)
+
+
+def pick_outdated(own: Sequence[ManifestEntry], landed: Iterable[ManifestEntry], overlap: Overlap) -> frozenset[int]:
+    """Positions in ``own`` (flush order) of the files whose number no longer wins over what landed. Pure."""
+    others: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
+    for entry in landed:
+        others[entry.partition, entry.bucket].append(entry.file)
+    outdated: set[int] = set()
+    buckets_hit: set[tuple[bytes, int]] = set()
+    for position, entry in enumerate(own):
+        bucket = (entry.partition, entry.bucket)
+        if bucket in buckets_hit or any(
+            file.max_sequence_number >= entry.file.min_sequence_number and overlap(file, entry.file)
+            for file in others.get(bucket, ())
+        ):
+            buckets_hit.add(bucket)
+            outdated.add(position)
+    return frozenset(outdated)
+
+
+def renumber(
+    own: Sequence[ManifestEntry], outdated: frozenset[int], *, next_sequence: int, attempt: int, rewrite: Rewrite
+) -> tuple[ManifestEntry, ...]:
+    """``own`` with the outdated files written again under numbers above everything that landed."""
+    number = next_sequence + HEADROOM * attempt
+    result = []
+    for position, entry in enumerate(own):
+        if position in outdated:
+            entry = replace(entry, file=rewrite(entry, number))
+            number = entry.file.max_sequence_number + 1
+        result.append(entry)
+    return tuple(result)

@@ -1,0 +1,1 @@
+"""Handles for users: catalogs, tables, scans and writers."""

@@ -1,0 +1,85 @@
+"""The handle of a catalog: databases and tables by name."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from tablestore.catalog.catalog import MetaCatalog
+from tablestore.catalog.identifier import parse_identifier
+from tablestore.clock import Clock
+from tablestore.errors import InvalidInputError
+from tablestore.ids import Ids
+from tablestore.store.context import open_context
+from tablestore.table.table import Table
+from tablestore.types.schema import new_schema
+
+
+class Catalog:
+    """Databases and their tables. Made by ``tablestore.open_catalog(...)``."""
+
+    def __init__(self, meta: MetaCatalog, clock: Clock, ids: Ids, uri: str) -> None:
+        self._meta, self._clock, self._ids, self._uri = meta, clock, ids, uri
+
+    def list_databases(self) -> tuple[str, ...]:
+        """Database names, ascending."""
+        return self._meta.list_databases()
+
+    def create_database(self, name: str, ignore_if_exists: bool = False) -> None:
+        """Create a database."""
+        self._meta.create_database(name, ignore_if_exists=ignore_if_exists)
+
+    def drop_database(self, name: str, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
+        """Drop a database; one with tables only if ``cascade``."""
+        self._meta.drop_database(name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade)
+
+    def list_tables(self, database: str) -> tuple[str, ...]:
+        """Names of the permanent tables of a database, ascending."""
+        return self._meta.list_tables(database)
+
+    def create_table(
+        self,
+        name: str,
+        schema: pa.Schema,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        ignore_if_exists: bool = False,
+    ) -> Table:
+        """Create the table ``database.name``, all or nothing, and open it.
+
+        With ``ignore_if_exists`` an existing table is opened as it is. Raises InvalidInputError, UnsupportedError,
+        AlreadyExistsError, NotFoundError (no such database).
+        """
+        identifier = parse_identifier(name)
+        if not isinstance(schema, pa.Schema):
+            raise InvalidInputError(f"expected a pyarrow.Schema as schema, found {type(schema).__qualname__}")
+        made = new_schema(
+            schema=schema,
+            primary_key=primary_key,
+            partition_by=partition_by,
+            options=options,
+            comment=comment,
+            time_millis=self._clock.now_ms(),
+        )
+        self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
+        return self.table(name)
+
+    def table(self, name: str) -> Table:
+        """Open the table ``database.name``. Raises NotFoundError."""
+        identifier = parse_identifier(name)
+        files = self._meta.table_files(identifier)
+        return Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier))
+
+    def drop_table(self, name: str, ignore_if_not_exists: bool = False) -> None:
+        """Remove a table and all of its files."""
+        self._meta.drop_table(parse_identifier(name), ignore_if_not_exists=ignore_if_not_exists)
+
+    def rename_table(self, name: str, new_name: str, ignore_if_not_exists: bool = False) -> None:
+        """Give a table another name; ``new_name`` may be in another database."""
+        self._meta.rename_table(
+            parse_identifier(name), parse_identifier(new_name), ignore_if_not_exists=ignore_if_not_exists
+        )
+
+    def __repr__(self) -> str:
+        return f"Catalog({self._uri!r})"

@@ -1,0 +1,103 @@
+"""Deleting by condition.
+
+In a keyed table the matching rows are written as retractions (``-D``). In an append table the files that hold matching rows
+are written again without them. Either way the plan is made on one snapshot and only lands on top of it: if rows have
+changed meanwhile it is made again, so that an acknowledged row is never deleted by a stale plan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import ConflictError
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.lsm.run import Section
+from tablestore.store.conflict import StalePlan
+from tablestore.store.context import TableContext
+from tablestore.store.scan import Split, plan_scan
+from tablestore.table.writer import Effect, TableWriter
+from tablestore.types.predicate import Predicate, evaluate
+
+
+def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None:
+    """Delete the rows for which ``predicate`` is TRUE. Raises ConflictError when others change rows faster than it can plan."""
+    deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
+    attempts = 0
+    while True:
+        base = context.snapshots.latest()
+        if base is None:
+            return None
+        with TableWriter(context) as writer:
+            try:
+                if context.schema.is_keyed:
+                    return _delete_keyed(context, writer, base, predicate)
+                return _delete_rewriting(context, writer, base, predicate)
+            except StalePlan as error:
+                attempts += 1
+                if context.clock.steady_s() >= deadline_s:
+                    raise ConflictError(
+                        f"the rows of table {context.files.root_uri} changed under this delete {attempts} times within "
+                        f"commit.timeout ({context.settings.commit_timeout_s:.0f} s); repeat it when fewer writers are at work"
+                    ) from error
+
+
+def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate) -> Snapshot | None:
+    reader = context.reader(context.schema.field_names, predicate)
+    for split in _matching_splits(context, base, predicate):
+        for batch in reader.read(split):
+            writer.retract(pa.Table.from_batches([batch]))
+
+    def nothing_to_delete(latest: Snapshot | None) -> Sequence[ManifestEntry]:
+        _check_unchanged(context, base, latest)
+        return ()
+
+    return writer.commit_as(Effect(operation="DELETE", plan_deletes=nothing_to_delete))
+
+
+def _delete_rewriting(
+    context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate
+) -> Snapshot | None:
+    replaced: list[ManifestEntry] = []
+    # Two passes, so that files without a match (the many) are read only in the columns of the condition.
+    matching, reader = context.reader((), predicate), context.reader(context.schema.field_names, None)
+    entries = {entry.file.file_name: entry for entry in context.manifests.live(base)}
+    for split in _matching_splits(context, base, predicate):
+        for file in split.files:
+            alone = replace(split, sections=(Section(((file,),)),))
+            if not any(batch.num_rows for batch in matching.read(alone)):
+                continue
+            for batch in reader.read(alone):
+                writer.write(batch.filter(pc.invert(evaluate(predicate, batch))))
+            replaced.append(replace(entries[file.file_name], kind=EntryKind.DELETE))
+    if not replaced:
+        return None
+
+    def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
+        _check_unchanged(context, base, latest)
+        return replaced
+
+    return writer.commit_as(Effect(kind=CommitKind.OVERWRITE, operation="DELETE", plan_deletes=plan_deletes))
+
+
+def _matching_splits(context: TableContext, base: Snapshot, predicate: Predicate) -> tuple[Split, ...]:
+    return plan_scan(
+        base,
+        context.manifests,
+        context.schema,
+        context.settings,
+        predicate,
+        file_fields=context.fields_by_schema(),
+    ).splits
+
+
+def _check_unchanged(context: TableContext, base: Snapshot, latest: Snapshot | None) -> None:
+    """Raise StalePlan if rows were added or taken away since ``base``. A compaction moves rows and changes none."""
+    if latest is None or latest.id < base.id:
+        raise StalePlan(f"table {context.files.root_uri} lost snapshot {base.id}")
+    for snapshot_id in range(base.id + 1, latest.id + 1):
+        snapshot = context.snapshots.find(snapshot_id)
+        if snapshot is None or snapshot.commit_kind is not CommitKind.COMPACT:
+            raise StalePlan(f"snapshot {snapshot_id} of table {context.files.root_uri} came after the plan")

@@ -1,0 +1,43 @@
+"""Where handles come from: ``open_catalog`` and ``open_table``."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tablestore.catalog.filesystem import FileSystemCatalog
+from tablestore.clock import Clock, SystemClock
+from tablestore.errors import InvalidInputError
+from tablestore.ids import Ids, SystemIds
+from tablestore.io.opening import open_store
+from tablestore.store.context import open_context
+from tablestore.table.catalog import Catalog
+from tablestore.table.table import Table
+
+
+def open_catalog(
+    warehouse: str | Mapping[str, Any],
+    *,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    **options: Any,
+) -> Catalog:
+    """Open the catalog of a warehouse: a directory, ``memory://name``, ``s3://bucket/path`` or any fsspec URL.
+
+    ``options`` go to the file system (``key=``, ``secret=``, ``endpoint_url=``, …). Instead of a warehouse a dict with the
+    key ``warehouse`` and options may be given. Nothing is created before the first database.
+    """
+    if isinstance(warehouse, Mapping):
+        options = {**warehouse, **options}
+        warehouse = options.pop("warehouse", None)
+    if not isinstance(warehouse, str) and not hasattr(warehouse, "__fspath__"):
+        raise InvalidInputError(
+            f'expected a warehouse as a path or URL, found {warehouse!r}; for example open_catalog("/data/warehouse")'
+        )
+    files = open_store(str(warehouse), options)
+    ids = ids or SystemIds()
+    return Catalog(FileSystemCatalog(files, ids), clock or SystemClock(), ids, files.root_uri)
+
+
+def open_table(path: str, *, clock: Clock | None = None, ids: Ids | None = None, **options: Any) -> Table:
+    """Open the table whose directory is ``path`` (also a URL), without a catalog. Raises NotFoundError."""
+    files = open_store(str(path), options)
+    return Table(open_context(files, clock=clock, ids=ids), files.root_uri)

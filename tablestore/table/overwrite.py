@@ -1,0 +1,128 @@
+"""Replacing rows: whole tables, given partitions, or the partitions that the new rows fall into.
+
+Which files go is decided on the newest snapshot in every round of the commit, so rows that others added to an overwritten
+partition meanwhile are replaced too, and none are forgotten.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.store.context import TableContext
+from tablestore.store.message import CommitMessage
+from tablestore.table.rows import schema_and_tables
+from tablestore.table.writer import Effect, TableWriter, commit_message
+from tablestore.types.arrow import to_arrow_type
+from tablestore.types.schema import TableSchema
+
+Matches = Callable[[bytes], bool]
+
+
+def overwrite(context: TableContext, rows: Any, partition: Mapping[str, Any] | None) -> Snapshot | None:
+    """Write ``rows`` in place of what the chosen partitions hold. Raises InvalidInputError for rows outside of them."""
+    wanted = _partition_spec(context.schema, partition)
+    with TableWriter(context) as writer:
+        schema, tables = schema_and_tables(rows)
+        if wanted:
+            schema, tables = _with_partition_columns(schema, tables, wanted, context.schema)
+        writer.write(pa.RecordBatchReader.from_batches(schema, (b for table in tables for b in table.to_batches())))
+        message = writer.prepare()
+        return commit_overwrite(context, message, wanted, user=context.ids.uuid())
+
+
+def commit_overwrite(
+    context: TableContext,
+    message: CommitMessage,
+    wanted: Mapping[str, object] | None,
+    *,
+    user: str,
+    identifier: int | None = None,
+) -> Snapshot | None:
+    """Commit prepared files as an overwrite; ``wanted`` as :func:`overwrite`'s partition."""
+    schema = context.schema
+    if wanted is None and schema.partition_keys and context.settings.dynamic_overwrite:
+        touched = {entry.partition for entry in message.entries}
+        matches: Matches = touched.__contains__
+    else:
+        matches = _matcher(schema, wanted or {})
+        _check_inside(schema, message, wanted or {}, matches)
+
+    def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
+        return [replace(e, kind=EntryKind.DELETE) for e in context.manifests.live(latest) if matches(e.partition)]
+
+    effect = Effect(
+        kind=CommitKind.OVERWRITE,
+        operation="OVERWRITE",
+        plan_deletes=plan_deletes,
+        replaces_everything_it_meets=True,
+    )
+    return commit_message(context, message, effect, user=user, identifier=identifier)
+
+
+def _partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> dict[str, object] | None:
+    """The wanted partition values as the engine holds them."""
+    if partition is None:
+        return None
+    known: dict[str, object] = {}
+    for name, value in partition.items():
+        if name not in schema.partition_keys:
+            there = ", ".join(schema.partition_keys) or "none, the table is not partitioned"
+            raise InvalidInputError(
+                f"{name!r} is not a partition column (there: {there})", kind="unknown-partition-column"
+            )
+        field = schema.field(name)
+        try:
+            known[name] = pa.scalar(value, to_arrow_type(field.type)).as_py()
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InvalidInputError(f"partition value {value!r} does not fit column {name!r}: {error}") from error
+    return known
+
+
+def _matcher(schema: TableSchema, wanted: Mapping[str, object]) -> Matches:
+    types = [field.type for field in schema.partition_fields]
+    positions = {name: position for position, name in enumerate(schema.partition_keys)}
+
+    def matches(partition: bytes) -> bool:
+        if not wanted:
+            return True
+        values = decode_row(partition, types)
+        return all(values[positions[name]] == value for name, value in wanted.items())
+
+    return matches
+
+
+def _check_inside(schema: TableSchema, message: CommitMessage, wanted: Mapping[str, object], matches: Matches) -> None:
+    types = [field.type for field in schema.partition_fields]
+    for entry in message.entries:
+        if not matches(entry.partition):
+            found = dict(zip(schema.partition_keys, decode_row(entry.partition, types), strict=True))
+            raise InvalidInputError(
+                f"Trying to overwrite partition {dict(wanted)}, but the changes in {found} does not belong to this partition; "
+                "leave these rows out or overwrite their partition too",
+                kind="outside-partition",
+            )
+
+
+def _with_partition_columns(
+    schema: pa.Schema, tables: Any, wanted: Mapping[str, object], table_schema: TableSchema
+) -> tuple[pa.Schema, Any]:
+    """Rows of a static partition need not repeat its values: missing columns are filled in."""
+    missing = [name for name in wanted if name not in schema.names]
+    fields = [pa.field(name, to_arrow_type(table_schema.field(name).type)) for name in missing]
+
+    def filled(table: pa.Table) -> pa.Table:
+        for field in fields:
+            value = pa.scalar(wanted[field.name], field.type)
+            table = table.append_column(field, pa.chunked_array([pa.repeat(value, table.num_rows)]))
+        return table
+
+    full = schema
+    for field in fields:
+        full = full.append(field)
+    return full, (filled(table) for table in tables)

@@ -1,0 +1,152 @@
+"""Reading a table as of one snapshot.
+
+A :class:`Scan` is a recipe, not a result: nothing is read before one of its conversions is called, and each call plans anew on
+the snapshot that was fixed when the scan was made. It is an Arrow stream exporter itself, so DuckDB, polars and others read it
+without a conversion.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError
+from tablestore.format.snapshot import Snapshot
+from tablestore.store.context import TableContext
+from tablestore.store.scan import Plan, plan_scan
+from tablestore.types.predicate import Predicate
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+
+
+class ArrowSource:
+    """The conversions that everything readable shares; subclasses give a schema and batches."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        raise AssertionError("a subclass gives the schema")
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Rows as record batches, streamed: memory does not grow with the table."""
+        raise AssertionError("a subclass gives the batches")
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Rows as a streaming reader."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one table in memory."""
+        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+
+    def to_pandas(self, **options: Any) -> "pandas.DataFrame":
+        """All rows as a pandas frame; ``options`` go to ``pyarrow.Table.to_pandas``."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> "polars.DataFrame":
+        """All rows as a polars frame."""
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def to_duckdb(self, connection: "duckdb.DuckDBPyConnection", name: str) -> "duckdb.DuckDBPyRelation":
+        """Register the rows as the view ``name``; each query of it reads the scan again, streaming."""
+        connection.register(name, self)
+        return connection.table(name)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+class Scan(ArrowSource):
+    """Some columns and rows of a table as of one snapshot. Made by ``table.scan(...)``."""
+
+    def __init__(
+        self,
+        context: TableContext,
+        snapshot: Snapshot | None,
+        columns: tuple[str, ...],
+        predicate: Predicate | None,
+    ) -> None:
+        self._context, self._snapshot = context, snapshot
+        self._columns, self._predicate = columns, predicate
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that is read; None if the table has none yet."""
+        return self._snapshot.id if self._snapshot else None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return self._context.reader(self._columns, None).arrow_schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run."""
+        reader = self._context.reader(self._columns, self._predicate)
+        for split in self.plan.splits:
+            yield from reader.read(split)
+
+    def count(self) -> int:
+        """The number of rows, reading no more columns than that needs."""
+        context = self._context
+        if self._predicate is None and not context.schema.is_keyed and not any(s.deletions for s in self.plan.splits):
+            return sum(file.row_count for file in self.plan.files)
+        reader = context.reader((), self._predicate)
+        return sum(batch.num_rows for split in self.plan.splits for batch in reader.read(split))
+
+    @cached_property
+    def plan(self) -> Plan:
+        """Which files are read. Planned once: the snapshot is fixed, so it cannot change."""
+        context = self._context
+        return plan_scan(
+            self._snapshot,
+            context.manifests,
+            context.schema,
+            context.settings,
+            self._predicate,
+            file_fields=context.fields_by_schema() if self._predicate is not None else None,
+        )
+
+    def explain(self) -> str:
+        """What would be read, as text for people."""
+        plan = self.plan
+        merged = sum(len(section.files) for split in plan.splits for section in split.sections if section.needs_merge)
+        size = sum(file.file_size for file in plan.files)
+        lines = [
+            f"Scan of {self._context.files.root_uri}",
+            f"  snapshot   {self.snapshot_id if self._snapshot else 'none: the table is empty'}",
+            f"  columns    {', '.join(self._columns) or '(none)'}",
+            f"  filter     {self._predicate if self._predicate is not None else '(none)'}",
+            f"  manifests  {plan.manifests_read} of {plan.manifests_total} read",
+            f"  files      {len(plan.files)} of {plan.files_total} read, {merged} of them merged, {size:,} bytes",
+            f"  splits     {len(plan.splits)}",
+        ]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Scan(snapshot_id={self.snapshot_id}, columns={list(self._columns)}, filter={self._predicate})"
+
+
+def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns to read, checked; None means all. Raises InvalidInputError."""
+    if columns is None:
+        return known
+    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+        raise InvalidInputError(f"expected a list of column names, found {columns!r}; write columns=[{columns!r}]")
+    wanted = tuple(columns)
+    for name in wanted:
+        if name not in known:
+            raise InvalidInputError(
+                f"no column {name!r} in this table; it has {', '.join(known)}", kind="unknown-column"
+            )
+    twice = sorted({name for name in wanted if wanted.count(name) > 1})
+    if twice:
+        raise InvalidInputError(f"column {twice[0]!r} is asked for more than once", kind="duplicate-column")
+    return wanted

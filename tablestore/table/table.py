@@ -1,0 +1,228 @@
+"""The handle of one table: everything a user does with it.
+
+A handle holds no rows and no open files, only the schema that it read when it was opened. Every write re-checks that schema when
+it commits; :meth:`Table.refresh` gives a handle at the newest one.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidInputError
+from tablestore.format.snapshot import Snapshot
+from tablestore.store.context import TableContext, open_context
+from tablestore.table.delete import delete_where
+from tablestore.table.listing import files_table, partitions_table, schema_history_table
+from tablestore.table.overwrite import overwrite
+from tablestore.table.scan import Scan, check_columns
+from tablestore.table.writer import TableWriter
+from tablestore.types.filters import parse_filter
+from tablestore.types.predicate import Predicate
+from tablestore.types.rowkind import ROW_KIND_COLUMN
+from tablestore.types.schema import TableSchema
+
+Filter = str | pc.Expression | Predicate | None
+
+
+class Table:
+    """A managed table. Made by ``catalog.table(...)`` or ``tablestore.open_table(...)``."""
+
+    def __init__(self, context: TableContext, name: str) -> None:
+        self._context, self._name = context, name
+
+    # -- what it is
+
+    @property
+    def name(self) -> str:
+        """``database.table``, or the path for a table opened by path."""
+        return self._name
+
+    @property
+    def location(self) -> str:
+        """Where its files lie."""
+        return self._context.files.root_uri
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of its columns."""
+        return self._context.schema.arrow_schema
+
+    @property
+    def table_schema(self) -> TableSchema:
+        """Columns with ids, keys, partitioning and options, as stored."""
+        return self._context.schema
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """Names of the primary key columns, empty for an append table."""
+        return self._context.schema.primary_keys
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """Names of the partition columns."""
+        return self._context.schema.partition_keys
+
+    @property
+    def comment(self) -> str | None:
+        """What the table is for."""
+        return self._context.schema.comment
+
+    @property
+    def context(self) -> TableContext:
+        """The engine's view of the table, for connectors and tools."""
+        return self._context
+
+    def options(self) -> dict[str, str]:
+        """The table's options as stored."""
+        return dict(self._context.schema.options)
+
+    def refresh(self) -> "Table":
+        """The same table at its newest schema."""
+        old = self._context
+        return Table(open_context(old.files, clock=old.clock, ids=old.ids), self._name)
+
+    # -- reading
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter = None,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: datetime | int | None = None,
+        tag: str | None = None,
+    ) -> Scan:
+        """Read the table, now or as of a snapshot id, a point in time or a tag (at most one of them).
+
+        ``filter`` is SQL text, a pyarrow expression or a predicate. ``timestamp`` is a datetime (naive: local time) or
+        milliseconds since the epoch. Time travel sees the columns that the table had then. Raises InvalidInputError,
+        NotFoundError.
+        """
+        snapshot = self._snapshot(snapshot_id, timestamp, tag)
+        context = self._context
+        if snapshot is not None and not (snapshot_id is None and timestamp is None and tag is None):
+            context = context.at_schema(context.schemas.read(snapshot.schema_id))
+        predicate = parse_filter(filter, context.schema.fields)
+        return Scan(context, snapshot, check_columns(columns, context.schema.field_names), predicate)
+
+    def _snapshot(self, snapshot_id: int | None, timestamp: datetime | int | None, tag: str | None) -> Snapshot | None:
+        given = [
+            name
+            for name, value in (("snapshot_id", snapshot_id), ("timestamp", timestamp), ("tag", tag))
+            if value is not None
+        ]
+        if len(given) > 1:
+            raise InvalidInputError(
+                f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(given)}"
+            )
+        snapshots = self._context.snapshots
+        if snapshot_id is not None:
+            return snapshots.read(_whole_number(snapshot_id, "snapshot_id"))
+        if timestamp is not None:
+            return snapshots.at_time(_millis(timestamp))
+        if tag is not None:
+            return snapshots.tagged(tag)
+        return snapshots.latest()
+
+    # -- writing
+
+    def append(self, rows: Any) -> Snapshot | None:
+        """Add rows to a table without a primary key. Returns the new snapshot, None if there were no rows."""
+        if self._context.schema.is_keyed:
+            raise InvalidInputError(
+                f"table {self._name} has a primary key ({', '.join(self.primary_key)}): rows of a known key replace the old ones, "
+                "so write with table.upsert(rows)",
+                kind="keyed-table",
+            )
+        return self._write(rows)
+
+    def upsert(self, rows: Any) -> Snapshot | None:
+        """Insert rows, replacing those of the same primary key. Returns the new snapshot, None if there were no rows."""
+        if not self._context.schema.is_keyed:
+            raise InvalidInputError(
+                f"table {self._name} has no primary key to upsert by: use table.append(rows)", kind="append-table"
+            )
+        return self._write(rows)
+
+    def write_changes(self, rows: Any) -> Snapshot | None:
+        """Apply changes: rows with a ``_row_kind`` column of ``+I``, ``-U``, ``+U``, ``-D``; append tables take ``+I`` only.
+
+        Within one call the later row of a key wins.
+        """
+        return self._write(rows, changes=True)
+
+    def delete(self, keys_or_predicate: Any) -> Snapshot | None:
+        """Delete rows by key (rows with the primary key columns) or by condition (SQL text, pyarrow expression).
+
+        A condition sees the table as of the moment the commit lands: rows that others wrote meanwhile are looked at again.
+        Returns the new snapshot, None if nothing matched.
+        """
+        if isinstance(keys_or_predicate, (str, pc.Expression)) or _is_predicate(keys_or_predicate):
+            predicate = parse_filter(keys_or_predicate, self._context.schema.fields)
+            assert predicate is not None, "a filter was given"
+            return delete_where(self._context, predicate)
+        with self.new_writer() as writer:
+            writer.delete(keys_or_predicate)
+            return writer.commit()
+
+    def overwrite(self, rows: Any, partition: Mapping[str, Any] | None = None) -> Snapshot | None:
+        """Replace rows. With ``partition`` exactly the partitions that match it (``{}``: the whole table); without it the
+        partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
+        return overwrite(self._context, rows, partition)
+
+    def new_writer(self, commit_user: str | None = None) -> TableWriter:
+        """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
+        return TableWriter(self._context, commit_user=commit_user)
+
+    def _write(self, rows: Any, *, changes: bool = False) -> Snapshot | None:
+        has_kinds = ROW_KIND_COLUMN in getattr(getattr(rows, "schema", None), "names", ())
+        if has_kinds and not changes:
+            raise InvalidInputError(
+                f"the rows have a {ROW_KIND_COLUMN} column: apply them with table.write_changes(rows), or drop the column"
+            )
+        with self.new_writer() as writer:
+            writer.write(rows)
+            return writer.commit()
+
+    # -- looking around
+
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The retained snapshots, oldest first."""
+        return self._context.snapshots.retained()
+
+    def files(self) -> pa.Table:
+        """The live data files of the newest snapshot."""
+        return files_table(self._context)
+
+    def partitions(self) -> pa.Table:
+        """The partitions of the newest snapshot with rows (before merging), files and bytes."""
+        return partitions_table(self._context)
+
+    def schema_history(self) -> pa.Table:
+        """Every schema that the table has had."""
+        return schema_history_table(self._context)
+
+    def __repr__(self) -> str:
+        return f"Table({self._name!r}, location={self.location!r})"
+
+
+def _is_predicate(value: object) -> bool:
+    # The union is written with `|`, which isinstance takes.
+    return isinstance(value, Predicate)
+
+
+def _whole_number(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInputError(f"expected a whole number as {name}, found {value!r}")
+    return value
+
+
+def _millis(timestamp: object) -> int:
+    if isinstance(timestamp, datetime):
+        return int(timestamp.astimezone(UTC).timestamp() * 1000)
+    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
+        return timestamp
+    raise InvalidInputError(f"expected a datetime or milliseconds since the epoch as timestamp, found {timestamp!r}")

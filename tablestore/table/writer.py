@@ -1,0 +1,206 @@
+"""Writing to a table: many writes, one commit.
+
+    with table.new_writer(commit_user="etl") as writer:
+        writer.write(rows)
+        writer.commit(identifier=7)        # a second commit with identifier 7 or less changes nothing
+
+A writer that is left without a commit removes what it wrote. After a commit it can go on with the next one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.store.commit import CommitRequest, PlanDeletes
+from tablestore.store.context import TableContext
+from tablestore.store.message import CommitMessage
+from tablestore.store.write import DataWriter
+from tablestore.table.rows import schema_and_tables
+from tablestore.types.conform import conform
+from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
+
+# Distance between the sequence numbers of the tasks of one distributed write: later tasks win ties, and no task can
+# write as many files.
+TASK_STRIDE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a commit does besides adding the rows that were written."""
+
+    kind: CommitKind = CommitKind.APPEND
+    operation: str = "WRITE"
+    plan_deletes: PlanDeletes | None = None
+    replaces_everything_it_meets: bool = False
+    allow_empty: bool = False
+    properties: Mapping[str, str] | None = None
+
+
+class TableWriter:
+    """Collects rows for one table and commits them. One writer, one thread.
+
+    ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash
+    is applied once. Without it every commit stands for itself.
+    """
+
+    def __init__(self, context: TableContext, *, commit_user: str | None = None, task_index: int = 0) -> None:
+        if commit_user is not None and not (isinstance(commit_user, str) and 0 < len(commit_user) <= 256):
+            raise InvalidInputError(f"expected a commit user of 1 to 256 characters, found {commit_user!r:.80}")
+        self._context = context
+        self._user = commit_user or context.ids.uuid()
+        self._task_index = task_index
+        self._writer: DataWriter | None = None
+        self._base_id = 0
+
+    def write(self, rows: Any) -> None:
+        """Add rows: anything Arrow can see. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
+
+        In a keyed table the later row of a key wins. Raises InvalidInputError for rows that do not fit; what was written
+        before is kept.
+        """
+        context = self._context
+        schema, tables = schema_and_tables(rows)
+        where = f"table {context.files.root_uri}"
+        fields = context.schema.fields
+        changes = ROW_KIND_COLUMN in schema.names
+        if schema.names.count(ROW_KIND_COLUMN) > 1:
+            raise InvalidInputError(
+                f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column"
+            )
+        # Even without a row the columns must fit: a wrong schema is an error now, not with the first row.
+        conform(schema.empty_table().drop_columns([ROW_KIND_COLUMN] if changes else []), fields, where=where)
+        writer = self._data_writer()
+        for table in tables:
+            kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if changes else None
+            values = table.drop_columns([ROW_KIND_COLUMN]) if changes else table
+            writer.write(conform(values, fields, where=where), kinds)
+
+    def delete(self, keys: Any) -> None:
+        """Delete rows of a keyed table by key: rows that hold the primary key columns (others are ignored)."""
+        context, schema = self._context, self._context.schema
+        where = f"table {context.files.root_uri}"
+        if not schema.is_keyed:
+            raise InvalidInputError(f'{where} has no primary key: delete by a condition, table.delete("price > 10")')
+        given, tables = schema_and_tables(keys)
+        key_fields = tuple(f for f in schema.fields if f.name in schema.primary_keys)
+        names = [f.name for f in key_fields]
+        missing = [name for name in names if name not in given.names]
+        if missing:
+            raise InvalidInputError(
+                f"{where}: to delete by key, give the columns {', '.join(names)}; missing: {', '.join(missing)}",
+                kind="missing-column",
+            )
+        for table in tables:
+            self.retract(retractions_of(conform(table.select(names), key_fields, where=where), context))
+
+    def retract(self, rows: pa.Table) -> None:
+        """Delete these rows of a keyed table; they have the table's columns, of which only the key counts."""
+        self._data_writer().write(rows, pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows))
+
+    def commit(self, identifier: int | None = None) -> Snapshot | None:
+        """Publish what was written since the last commit as one snapshot; None if that is nothing.
+
+        With an ``identifier`` even an empty commit is published, so that the job's progress is on record. A replay
+        (an identifier that is not above the user's last one) publishes nothing and returns the first commit's snapshot, None
+        if that has expired. Raises ConflictError (nothing is visible), CommitOutcomeUnknown (look for the uuid it names).
+        """
+        return self.commit_as(Effect(allow_empty=identifier is not None), identifier)
+
+    def commit_as(self, effect: Effect, identifier: int | None = None) -> Snapshot | None:
+        """As :meth:`commit`, with deletes or another kind."""
+        message = self.prepare()
+        return commit_message(self._context, message, effect, user=self._user, identifier=identifier)
+
+    def prepare(self) -> CommitMessage:
+        """The files written so far, as a value for whoever commits them. The writer starts anew."""
+        context, writer = self._context, self._writer
+        latest = context.snapshots.latest() if writer is None else None
+        entries: tuple[ManifestEntry, ...] = writer.finish() if writer is not None else ()
+        created = writer.created_millis if writer is not None else None
+        self._writer = None
+        return CommitMessage(
+            table_uuid=context.table_uuid,
+            schema_id=context.schema.id,
+            base_snapshot_id=self._base_id if writer is not None else (latest.id if latest else 0),
+            created_millis=context.clock.now_ms() if created is None else created,
+            entries=entries,
+        )
+
+    def abort(self) -> None:
+        """Remove what was written and not committed."""
+        if self._writer is not None:
+            self._writer.abort()
+            self._writer = None
+
+    def __enter__(self) -> "TableWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def _data_writer(self) -> DataWriter:
+        if self._writer is None:
+            latest = self._context.snapshots.latest()
+            self._base_id = latest.id if latest else 0
+            first = self._context.sequence.next_after(latest) + self._task_index * TASK_STRIDE
+            self._writer = self._context.data_writer(first)
+        return self._writer
+
+
+def commit_message(
+    context: TableContext, message: CommitMessage, effect: Effect, *, user: str, identifier: int | None = None
+) -> Snapshot | None:
+    """Commit prepared files. If the commit certainly did not land, they are removed before the error is raised."""
+    request = CommitRequest(
+        user=user,
+        identifier=identifier,
+        kind=effect.kind,
+        operation=effect.operation,
+        message=message,
+        plan_deletes=effect.plan_deletes,
+        replaces_everything_it_meets=effect.replaces_everything_it_meets,
+        tracked=context.settings.tracked and effect.kind is CommitKind.APPEND,
+        properties=effect.properties or {},
+        allow_empty=effect.allow_empty,
+    )
+    return context.committer().commit(request)
+
+
+def retractions_of(keys: pa.Table, context: TableContext) -> pa.Table:
+    """Rows that hold the given key columns; the other columns are null, or zero where the type is NOT NULL."""
+    target = context.schema.arrow_schema
+    rows = keys.num_rows
+    columns = []
+    for field in target:
+        if field.name in keys.schema.names:
+            columns.append(keys.column(field.name))
+        elif field.nullable:
+            columns.append(pa.chunked_array([pa.nulls(rows, field.type)]))
+        else:
+            columns.append(pa.chunked_array([pa.repeat(_zero(field.type), rows)]))
+    return pa.Table.from_arrays(columns, schema=target)
+
+
+def _zero(data_type: pa.DataType) -> pa.Scalar:
+    """The value that stands for nothing in a NOT NULL column of a retraction: nobody ever reads it."""
+    if pa.types.is_string(data_type):
+        return pa.scalar("", data_type)
+    if pa.types.is_binary(data_type):
+        return pa.scalar(b"", data_type)
+    if pa.types.is_boolean(data_type):
+        return pa.scalar(False)
+    if pa.types.is_list(data_type) or pa.types.is_map(data_type):
+        return pa.scalar([], data_type)
+    if pa.types.is_struct(data_type):
+        return pa.scalar(
+            {field.name: None if field.nullable else _zero(field.type).as_py() for field in data_type}, data_type
+        )
+    return pa.scalar(0, pa.int64()).cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
