@@ -27,26 +27,31 @@ from tablestore.errors import (
 
 if TYPE_CHECKING:
     from tablestore.format.snapshot import CommitKind, Snapshot
+    from tablestore.table.catalog import Catalog
     from tablestore.table.opening import open_catalog, open_table
     from tablestore.table.scan import Scan
     from tablestore.table.table import Table
+    from tablestore.table.writer import TableWriter
     from tablestore.types.rowkind import RowKind
 
 __version__ = "0.1.0"
 
 # name -> the module that defines it
 _LAZY = {
+    "Catalog": "tablestore.table.catalog",
     "CommitKind": "tablestore.format.snapshot",
     "RowKind": "tablestore.types.rowkind",
     "Scan": "tablestore.table.scan",
     "Snapshot": "tablestore.format.snapshot",
     "Table": "tablestore.table.table",
+    "TableWriter": "tablestore.table.writer",
     "open_catalog": "tablestore.table.opening",
     "open_table": "tablestore.table.opening",
 }
 
 __all__ = [
     "AlreadyExistsError",
+    "Catalog",
     "CommitKind",
     "CommitOutcomeUnknown",
     "ConflictError",
@@ -58,6 +63,7 @@ __all__ = [
     "Snapshot",
     "StorageError",
     "Table",
+    "TableWriter",
     "TablestoreError",
     "UnsupportedError",
     "__version__",

@@ -21,7 +21,6 @@ class Loaded:
     """What the Spark half goes on from: the table, the raw data, and the snapshot of the middle of the year."""
 
     table: ts.Table
-    path: str
     raw: pd.DataFrame
     midyear: ts.Snapshot
 
@@ -45,8 +44,7 @@ def run(warehouse: str, report: Report) -> Loaded:
         _repeat(report, table, flights)
         counts.rows, counts.snapshots, counts.files = size(table)
     midyear = next(moment.snapshot for moment in moments if moment.name == "the end of June")
-    database, _, name = TABLE.partition(".")
-    return Loaded(table=table, path=f"{warehouse}/{database}.db/{name}", raw=raw, midyear=midyear)
+    return Loaded(table=table, raw=raw, midyear=midyear)
 
 
 def size(table: ts.Table) -> tuple[int, int, int]:

@@ -74,7 +74,7 @@ def _read(report: Report, spark: "SparkSession", warehouse: str, loaded: Loaded)
     same = ours.to_dict("records") == theirs.to_dict("records")
     report.check("the same flights and delays by airport as pandas", None if same else f"pandas has {theirs}")
 
-    june = spark.read.format("tablestore").option("snapshot-id", str(loaded.midyear.id)).load(loaded.path)
+    june = spark.read.format("tablestore").option("snapshot-id", str(loaded.midyear.id)).load(loaded.table.location)
     count = june.where("status = 'scheduled'").count()
     expected = int((raw["month"] > 6).sum())
     promise = f"as of the end of June (snapshot {loaded.midyear.id}) {count:,} flights are still to come"
@@ -83,9 +83,9 @@ def _read(report: Report, spark: "SparkSession", warehouse: str, loaded: Loaded)
 
 def _write(report: Report, spark: "SparkSession", loaded: Loaded) -> None:
     report.step("Write through Spark: flights that left and never arrived are marked as diverted")
-    lost = spark.read.format("tablestore").option("filter", "status = 'departed'").load(loaded.path)
+    lost = spark.read.format("tablestore").option("filter", "status = 'departed'").load(loaded.table.location)
     diverted = lost.replace("departed", "diverted", subset=["status"])
-    diverted.write.format("tablestore").mode("append").save(loaded.path)
+    diverted.write.format("tablestore").mode("append").save(loaded.table.location)
     snapshot = loaded.table.snapshots()[-1]
     report.say(f"snapshot {snapshot.id}: upserted by Spark, read back by Python")
     rows = loaded.table.scan().to_arrow()
