@@ -233,13 +233,9 @@ def arrow_type(paimon_type: Any) -> pa.DataType:
     if text == "ARRAY":
         return pa.list_(arrow_field("element", paimon_type["element"]))
     if text == "MAP":
-        return pa.map_(
-            arrow_field("key", paimon_type["key"]).with_nullable(False), arrow_field("value", paimon_type["value"])
-        )
+        return pa.map_(arrow_field("key", paimon_type["key"]).with_nullable(False), arrow_field("value", paimon_type["value"]))
     if text == "MULTISET":
-        return pa.map_(
-            arrow_field("key", paimon_type["element"]).with_nullable(False), pa.field("value", pa.int32(), False)
-        )
+        return pa.map_(arrow_field("key", paimon_type["element"]).with_nullable(False), pa.field("value", pa.int32(), False))
     if text == "ROW":
         return pa.struct([arrow_field(field["name"], field["type"]) for field in paimon_type["fields"]])
     base, numbers = re.match(r"[A-Z]+", text).group(), [int(n) for n in re.findall(r"\d+", text)]  # type: ignore[union-attr]

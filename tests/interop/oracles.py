@@ -147,9 +147,9 @@ class Oracle:
         options: Mapping[str, str] | None = None,
     ) -> int:
         """Compacts; the id of the latest snapshot afterwards."""
-        return self.call(
-            "compact", path, partition=dict(partition or {}), bucket=bucket, full=full, options=dict(options or {})
-        )["snapshot"]
+        return self.call("compact", path, partition=dict(partition or {}), bucket=bucket, full=full, options=dict(options or {}))[
+            "snapshot"
+        ]
 
     def alter(self, path: Path_, *changes: Mapping[str, Any]) -> None:
         """Evolves the schema."""
@@ -188,8 +188,7 @@ class Oracle:
         except (OSError, queue.Empty) as error:
             self._kill()
             raise OracleDied(
-                f"{self.name} gave no answer to {command!r} in {self._timeout_s:g} s; its last words:\n"
-                f"{self._last_words()}"
+                f"{self.name} gave no answer to {command!r} in {self._timeout_s:g} s; its last words:\n{self._last_words()}"
             ) from error
         if line is None:
             self._kill()

@@ -78,9 +78,7 @@ class Oracle:
         for column in request["columns"]:
             field_id = counter.increment_and_get()
             fields.append(DataField(field_id, column["name"], _parse_type(column["type"], counter)))
-        schema = Schema(
-            fields, request.get("partition_by") or [], request.get("primary_key") or [], request.get("options") or {}
-        )
+        schema = Schema(fields, request.get("partition_by") or [], request.get("primary_key") or [], request.get("options") or {})
         catalog, identifier = _catalog(request)
         catalog.create_database(identifier.get_database_name(), True)
         catalog.create_table(identifier, schema, False)

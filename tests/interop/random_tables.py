@@ -115,9 +115,7 @@ def _integer(bits: int) -> Callable[..., int]:
 
 
 def _float(rng: random.Random, kind: Any, numbers: list[int]) -> Any:
-    return rng.choice(
-        [0.0, 1.5, -2.25, "NaN", "Infinity", "-Infinity", struct.unpack("f", struct.pack("f", rng.gauss(0, 1e6)))[0]]
-    )
+    return rng.choice([0.0, 1.5, -2.25, "NaN", "Infinity", "-Infinity", struct.unpack("f", struct.pack("f", rng.gauss(0, 1e6)))[0]])
 
 
 def _double(rng: random.Random, kind: Any, numbers: list[int]) -> Any:

@@ -139,9 +139,7 @@ def _ensure_jars(home: Path, say: Say) -> None:
             say(f"  {reasons[-1]}")
             continue
         jars = sorted(path.name for path in lib.glob("*.jar"))
-        stamp_file.write_text(
-            json.dumps({"version": version, "pom": _pom_hash(version), "jars": jars, "passed_over": reasons})
-        )
+        stamp_file.write_text(json.dumps({"version": version, "pom": _pom_hash(version), "jars": jars, "passed_over": reasons}))
         return
     raise SetupError("\n".join([*reasons, f"check the network and Maven's settings, then {COMMAND}"]))
 

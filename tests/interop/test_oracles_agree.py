@@ -1,13 +1,5 @@
 """The oracles among themselves: what one writes the others read alike. It shows what a released reader cannot do,
-before the engine is blamed for it.
-
-| limit of a released implementation                                             | which                      |
-|--------------------------------------------------------------------------------|----------------------------|
-| TIMESTAMP(7-9) as 64-bit nanoseconds (what pypaimon writes) is misread          | Java core 1.4.2            |
-| a deleted row comes back, because the writer says _DELETE_ROW_COUNT = 0         | written by pypaimon-pure   |
-| no compaction, no expiry                                                        | pypaimon                   |
-| row kinds come only from a string column of the table (option rowkind.field)    | pypaimon                   |
-| MULTISET is not read or written                                                 | pypaimon                   |
+before the engine is blamed for it. The table of such limits is in limits.py.
 """
 
 import random
@@ -16,14 +8,11 @@ from pathlib import Path
 import ours
 import pytest
 from canonical import comparable
+from limits import has_nanoseconds
 from oracles import JavaOracle, Oracle, OracleError, PypaimonOracle
 from random_tables import SHAPES, History, Model, TableSpec, all_type_columns, number_fields, random_rows, random_spec
 
 pytestmark = pytest.mark.interop
-
-
-def has_nanoseconds(kind: object) -> bool:
-    return isinstance(kind, str) and kind.startswith("TIMESTAMP(9)")
 
 
 @pytest.mark.parametrize("writer_name", ["java", "pypaimon_pure", "pypaimon_native"])
@@ -77,9 +66,7 @@ def test_random_histories_read_alike_at_every_snapshot(
 
 
 @pytest.mark.parametrize("writer_name", ["pypaimon_pure", "pypaimon_native"])
-def test_deletes_by_pypaimon(
-    request: pytest.FixtureRequest, java: JavaOracle, warehouse: Path, writer_name: str
-) -> None:
+def test_deletes_by_pypaimon(request: pytest.FixtureRequest, java: JavaOracle, warehouse: Path, writer_name: str) -> None:
     writer: Oracle = request.getfixturevalue(writer_name)
     spec = TableSpec(
         number_fields([{"name": "id", "type": "INT NOT NULL"}, {"name": "op", "type": "STRING"}]),
@@ -107,15 +94,11 @@ def test_java_round_trips_multisets_and_pypaimon_refuses_them(
         pypaimon_pure.read(path)
 
 
-def test_java_evolves_compacts_tags_and_expires(
-    java: JavaOracle, pypaimon_native: PypaimonOracle, warehouse: Path
-) -> None:
+def test_java_evolves_compacts_tags_and_expires(java: JavaOracle, pypaimon_native: PypaimonOracle, warehouse: Path) -> None:
     path = warehouse / "db.db" / "evolved"
     java.create(
         path,
-        number_fields(
-            [{"name": "id", "type": "INT NOT NULL"}, {"name": "a", "type": "INT"}, {"name": "b", "type": "STRING"}]
-        ),
+        number_fields([{"name": "id", "type": "INT NOT NULL"}, {"name": "a", "type": "INT"}, {"name": "b", "type": "STRING"}]),
         primary_key=["id"],
         options={"bucket": "1"},
     )
@@ -134,9 +117,7 @@ def test_java_evolves_compacts_tags_and_expires(
     assert [file["level"] for file in java.files(path)] == [5]
     for reader in (java, pypaimon_native):
         assert comparable(reader.read(path)) == comparable(now)
-        assert comparable(reader.read(path, snapshot=1)) == comparable(
-            [{"id": 1, "a": 10, "b": "x"}, {"id": 2, "a": 20, "b": "y"}]
-        )
+        assert comparable(reader.read(path, snapshot=1)) == comparable([{"id": 1, "a": 10, "b": "x"}, {"id": 2, "a": 20, "b": "y"}])
         assert reader.read(path, equals={"id": 3}) == [now[2]]
         assert comparable(reader.read(path, columns=["c"])) == comparable([{"c": row["c"]} for row in now])
     assert java.expire(path, retain=1) == last - 1
@@ -160,3 +141,41 @@ def test_java_ignores_a_replayed_commit(java: JavaOracle, warehouse: Path) -> No
     assert java.write(path, [{"id": 1}], user="job", identifier=1) == 1
     assert java.write(path, [{"id": 2}], user="job", identifier=2) == 2
     assert comparable(java.read(path)) == comparable([{"id": 1}, {"id": 2}])
+
+
+def test_pure_pypaimon_drops_nanoseconds_where_it_merges(
+    java: JavaOracle, pypaimon_pure: PypaimonOracle, pypaimon_native: PypaimonOracle, warehouse: Path
+) -> None:
+    path = warehouse / "db.db" / "nanoseconds"
+    columns = number_fields([{"name": "k", "type": "INT NOT NULL"}, {"name": "t", "type": "TIMESTAMP(9)"}])
+    java.create(path, columns, primary_key=["k"], options={"bucket": "1", "write-only": "true"})
+    rows = [{"k": 1, "t": "2024-01-01T00:00:00.123456789"}, {"k": 2, "t": None}]
+    java.write(path, rows)
+    java.write(path, rows)
+    assert comparable(pypaimon_native.read(path)) == comparable(rows)
+    assert pypaimon_pure.read(path, equals={"k": 1}) == [{"k": 1, "t": "2024-01-01T00:00:00.123456000"}]
+
+
+def test_java_misreads_nanoseconds_by_pypaimon(
+    java: JavaOracle, pypaimon_pure: PypaimonOracle, pypaimon_native: PypaimonOracle, warehouse: Path
+) -> None:
+    if java.hello()["version"] != "1.4.2":
+        pytest.skip("a limit of 1.4.2 only")
+    columns = number_fields([{"name": "t", "type": "TIMESTAMP(9)"}])
+    for writer in (pypaimon_pure, pypaimon_native):
+        path = warehouse / "db.db" / f"by_{writer.name.replace('-', '_')}"
+        writer.create(path, columns)
+        writer.write(path, [{"t": "2024-01-01T00:00:00.123456789"}])
+        assert java.read(path) != pypaimon_pure.read(path) == [{"t": "2024-01-01T00:00:00.123456789"}]
+        assert pypaimon_native.read(path) == pypaimon_pure.read(path)
+
+
+def test_pure_pypaimon_finds_nothing_by_statistics_with_nan(
+    java: JavaOracle, pypaimon_pure: PypaimonOracle, pypaimon_native: PypaimonOracle, warehouse: Path
+) -> None:
+    path = warehouse / "db.db" / "nan"
+    java.create(path, number_fields([{"name": "d", "type": "DOUBLE"}]))
+    java.write(path, [{"d": value} for value in (0.5, "NaN", 0.25)])
+    assert java.read(path, equals={"d": 0.25}) == [{"d": 0.25}]
+    assert pypaimon_native.read(path, equals={"d": 0.25}) == [{"d": 0.25}]
+    assert pypaimon_pure.read(path, equals={"d": 0.25}) == []

@@ -52,16 +52,12 @@ def test_java_reads_every_golden_snapshot(java: JavaOracle, golden_warehouse: Pa
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name not in (WRONG_DELETE_COUNT, *BY_JAVA_09)])
-def test_pure_pypaimon_reads_every_golden_snapshot(
-    pypaimon_pure: PypaimonOracle, golden_warehouse: Path, name: str
-) -> None:
+def test_pure_pypaimon_reads_every_golden_snapshot(pypaimon_pure: PypaimonOracle, golden_warehouse: Path, name: str) -> None:
     assert_reads_as_expected(pypaimon_pure, golden_warehouse, name)
 
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name not in (WRONG_DELETE_COUNT, *BY_JAVA_09)])
-def test_native_pypaimon_reads_every_golden_snapshot(
-    pypaimon_native: PypaimonOracle, golden_warehouse: Path, name: str
-) -> None:
+def test_native_pypaimon_reads_every_golden_snapshot(pypaimon_native: PypaimonOracle, golden_warehouse: Path, name: str) -> None:
     assert_reads_as_expected(pypaimon_native, golden_warehouse, name)
 
 
@@ -75,9 +71,7 @@ def test_a_delete_count_too_low_brings_the_row_back_in_every_released_reader(
 
 
 @pytest.mark.parametrize("name", BY_JAVA_09)
-def test_pypaimon_cannot_open_tables_of_java_09(
-    pypaimon_pure: PypaimonOracle, golden_warehouse: Path, name: str
-) -> None:
+def test_pypaimon_cannot_open_tables_of_java_09(pypaimon_pure: PypaimonOracle, golden_warehouse: Path, name: str) -> None:
     with pytest.raises(OracleError):
         pypaimon_pure.read(golden_warehouse / name)
 

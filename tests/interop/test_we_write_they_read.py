@@ -1,0 +1,191 @@
+"""What tablestore writes, every other implementation reads: row for row, at every snapshot, filtered and not,
+before and after either side compacts. What a released reader cannot do is listed in limits.py.
+"""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ours
+import pytest
+from canonical import comparable
+from limits import has_nanoseconds, seen_by
+from oracles import JavaOracle, PypaimonOracle
+from ours import Ours
+from random_tables import (
+    ATOMIC_TYPES,
+    SHAPES,
+    History,
+    Model,
+    TableSpec,
+    all_type_columns,
+    nested_types,
+    number_fields,
+    random_rows,
+    random_spec,
+)
+
+pytestmark = pytest.mark.interop
+
+# One seed a shape; `pytest -m slow` takes more.
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]
+
+
+@pytest.fixture
+def readers(java: JavaOracle, pypaimon_pure: PypaimonOracle, pypaimon_native: PypaimonOracle) -> list[Any]:
+    """Everyone who must agree, us included."""
+    return [Ours(), java, pypaimon_pure, pypaimon_native]
+
+
+def assert_all_read(readers: Sequence[Any], path: Path, model: Model) -> None:
+    for snapshot, rows in model.at.items():
+        for reader in readers:
+            got = seen_by(reader.name, reader.read(path, snapshot=snapshot))
+            assert got == seen_by(reader.name, rows), (reader.name, snapshot)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_snapshot_of_a_random_table_reads_alike(
+    readers: list[Any], java: JavaOracle, warehouse: Path, shape: str, seed: int
+) -> None:
+    print(f"shape {shape} seed {seed}")
+    rng = random.Random(f"we write {shape} {seed}")
+    spec = random_spec(rng, shape)
+    path = warehouse / "db.db" / "t"
+    us = Ours()
+    ours.create(us, path, spec)
+    model, history = Model(spec), History(rng, spec)
+    for _ in range(4):
+        batch = history.batch(rng.choice([1, 20, 60]))
+        model.apply(batch.rows, batch.kinds)
+        model.snapshot(us.write(path, batch.rows, kinds=batch.kinds))
+    assert_all_read(readers, path, model)
+
+    # One row by its key, or by any column: nobody's pruning drops it, ours least.
+    wanted = rng.choice(model.contents() or [None])
+    if wanted is not None:
+        names = spec.primary_key or ("v0",)
+        equals = {name: wanted[name] for name in names if not isinstance(wanted[name], list | dict | None)}
+        matching = [row for row in model.contents() if all(row[name] == value for name, value in equals.items())]
+        for reader in readers:
+            if equals and "NaN" not in equals.values():
+                assert comparable(reader.read(path, equals=equals)) == comparable(matching), (reader.name, equals)
+
+    # Compaction by them, on top of it ours: nothing changes, at no snapshot.
+    model.snapshot(java.compact(path))
+    model.snapshot(us.compact(path))
+    assert_all_read(readers, path, model)
+
+
+def test_all_types_in_one_table(readers: list[Any], warehouse: Path) -> None:
+    columns = number_fields(all_type_columns())
+    rows = random_rows(random.Random(21), columns, 300)
+    path = warehouse / "db.db" / "types"
+    us = Ours()
+    us.create(path, columns, options={"bucket": "-1"})
+    us.write(path, rows)
+    for reader in readers:
+        assert comparable(reader.read(path)) == comparable(rows), reader.name
+
+
+@pytest.mark.parametrize("kind", [k for k in ATOMIC_TYPES if k not in ("FLOAT", "DOUBLE")])
+def test_every_key_type_goes_to_the_bucket_where_others_look_for_it(
+    java: JavaOracle, pypaimon_pure: PypaimonOracle, pypaimon_native: PypaimonOracle, warehouse: Path, kind: str
+) -> None:
+    """Others update our rows by key: in another bucket or order there would be two of them."""
+    rng = random.Random(f"keys {kind}")
+    spec = TableSpec(
+        number_fields([{"name": "k", "type": f"{kind} NOT NULL"}, {"name": "v", "type": "INT"}]),
+        ("k",),
+        options={"bucket": "4"},
+    )
+    path = warehouse / "db.db" / "keys"
+    us = Ours()
+    ours.create(us, path, spec)
+    rows = [{**row, "v": 0} for row in random_rows(rng, spec.columns, 40)]
+    model = Model(spec)
+    model.apply(rows)
+    us.write(path, rows)
+    updated = [{**row, "v": 1} for row in model.contents()[::2]]
+    model.apply(updated)
+    java.write(path, updated)
+    for reader in (Ours(), java, pypaimon_pure, pypaimon_native):
+        assert seen_by(reader.name, reader.read(path)) == seen_by(reader.name, model.contents()), reader.name
+        if not (reader is pypaimon_pure and has_nanoseconds(kind)):
+            for row in model.contents()[:4]:
+                assert reader.read(path, equals={"k": row["k"]}) == [row], reader.name
+    java.compact(path)
+    assert comparable(us.read(path)) == comparable(model.contents())
+
+
+@pytest.mark.parametrize("shape", ["keyed-partitioned", "append-partitioned"])
+def test_an_overwritten_partition_is_replaced_for_everyone(readers: list[Any], warehouse: Path, shape: str) -> None:
+    spec = TableSpec(
+        number_fields(
+            [
+                {"name": "part", "type": "STRING NOT NULL"},
+                {"name": "k", "type": "INT NOT NULL"},
+                {"name": "v", "type": "STRING"},
+            ]
+        ),
+        ("part", "k") if shape.startswith("keyed") else (),
+        ("part",),
+        {"bucket": "2" if shape.startswith("keyed") else "-1"},
+    )
+    path = warehouse / "db.db" / "overwritten"
+    us = Ours()
+    ours.create(us, path, spec)
+    rows = [{"part": part, "k": k, "v": "old"} for part in ("a", "b=c") for k in range(5)]
+    us.write(path, rows)
+    replacement = [{"part": "b=c", "k": 7, "v": "new"}]
+    us.write(path, replacement, overwrite={"part": "b=c"})
+    for reader in readers:
+        assert comparable(reader.read(path)) == comparable([*rows[:5], *replacement]), reader.name
+        assert comparable(reader.read(path, snapshot=1)) == comparable(rows), reader.name
+
+
+def test_a_streaming_reader_gets_our_input_changelog(java: JavaOracle, warehouse: Path) -> None:
+    spec = TableSpec(
+        number_fields([{"name": "k", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]),
+        ("k",),
+        options={"bucket": "1", "changelog-producer": "input"},
+    )
+    path = warehouse / "db.db" / "changes"
+    us = Ours()
+    ours.create(us, path, spec)
+    us.write(path, [{"k": 1, "v": "a"}, {"k": 2, "v": "b"}], kinds=["+I", "+I"])
+    us.write(path, [{"k": 1, "v": "a"}, {"k": 1, "v": "c"}, {"k": 2, "v": "b"}], kinds=["-U", "+U", "-D"])
+    expected = [
+        ("-U", {"k": 1, "v": "a"}),
+        ("+U", {"k": 1, "v": "c"}),
+        ("-D", {"k": 2, "v": "b"}),
+    ]
+    assert java.changes(path, from_snapshot=1, to_snapshot=2) == expected
+    assert us.changes(path, from_snapshot=1, to_snapshot=2) == expected
+
+
+def test_others_expire_our_snapshots_and_lose_nothing(readers: list[Any], java: JavaOracle, warehouse: Path) -> None:
+    rng = random.Random(22)
+    spec = random_spec(rng, "keyed", types=["INT", "STRING", *nested_types()])
+    path = warehouse / "db.db" / "expired"
+    us = Ours()
+    ours.create(us, path, spec)
+    model, history = Model(spec), History(rng, spec)
+    for step in range(6):
+        batch = history.batch(30)
+        model.apply(batch.rows, batch.kinds)
+        model.snapshot(us.write(path, batch.rows, kinds=batch.kinds))
+        if step == 3:
+            # A compaction may move files to another level without rewriting them; expiry must not take those.
+            model.snapshot(us.compact(path))
+    assert java.expire(path, retain=2) > 0
+    kept = sorted(model.at)[-2:]
+    model.at = {snapshot: model.at[snapshot] for snapshot in kept}
+    assert [snapshot["id"] for snapshot in java.snapshots(path)] == kept
+    assert_all_read(readers, path, model)
+    batch = history.batch(30)
+    model.apply(batch.rows, batch.kinds)
+    model.snapshot(us.write(path, batch.rows, kinds=batch.kinds))
+    assert_all_read(readers, path, model)
