@@ -1,0 +1,103 @@
+"""What did the caller mean by this filter: SQL text, an Arrow expression, or a predicate made by hand?
+
+All three become one tree over the table's columns, with literals of exactly the columns' types (``binding``).
+"""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
+from tablestore.types.arrowfilter import parse_expression
+from tablestore.types.binding import rebind
+from tablestore.types.datatypes import Field
+from tablestore.types.predicate import (
+    And,
+    Comparison,
+    Constant,
+    IsIn,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+)
+
+# Chains of AND and OR count once; everything that walks a tree may recurse this deep.
+MAX_DEPTH = 200
+_TOO_DEEP = f"the filter is nested more than {MAX_DEPTH} levels deep; write it with fewer parentheses and NOTs"
+_NODES = (And, Or, Not, Constant, Comparison, IsIn, IsNull, StartsWith, Like)
+
+
+def parse_filter(filter: "str | pc.Expression | Predicate | None", fields: Sequence[Field]) -> Predicate | None:
+    """The predicate that a filter says over the columns ``fields``; None keeps every row.
+
+    Raises InvalidInputError for an unknown column (naming the nearest), a literal that does not compare with its
+    column, or text that is no condition; UnsupportedError for what a filter cannot say.
+    """
+    if filter is None:
+        return None
+    try:
+        predicate = _read(filter, _resolver(fields))
+        _check_depth(predicate, MAX_DEPTH)
+    except RecursionError as error:
+        raise InvalidInputError(_TOO_DEEP, kind="limit") from error
+    return predicate
+
+
+def _read(filter: object, field_of: Callable[[str], Field]) -> Predicate:
+    if isinstance(filter, str):
+        # sqlglot takes a while to load; only text needs it.
+        from tablestore.types.sqlfilter import parse_sql
+
+        return parse_sql(filter, field_of)
+    if isinstance(filter, pc.Expression):
+        return parse_expression(filter, field_of)
+    if isinstance(filter, _NODES):
+        return rebind(filter, field_of)
+    raise InvalidInputError(
+        f"expected a filter as SQL text or pyarrow expression, found {type(filter).__name__}; "
+        'for example filter="price > 10"'
+    )
+
+
+def _check_depth(predicate: Predicate, left: int) -> None:
+    if left == 0:
+        raise InvalidInputError(_TOO_DEEP, kind="limit")
+    match predicate:
+        case And(children) | Or(children):
+            for child in children:
+                _check_depth(child, left - 1)
+        case Not(child):
+            _check_depth(child, left - 1)
+        case _:
+            pass
+
+
+def _resolver(fields: Sequence[Field]) -> Callable[[str], Field]:
+    exact = {field.name: field for field in fields}
+    folded: dict[str, list[Field]] = {}
+    for field in fields:
+        folded.setdefault(field.name.casefold(), []).append(field)
+
+    def resolve(name: str) -> Field:
+        if name in exact:
+            return exact[name]
+        found = folded.get(name.casefold(), [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise InvalidInputError(
+                f"the filter names the column {name!r}, which could be {' or '.join(repr(f.name) for f in found)}; "
+                "write it as in the table",
+                kind="ambiguous-column",
+            )
+        raise InvalidInputError(
+            f"the filter names the column {name!r}, which does not exist{did_you_mean(name, exact)} "
+            f"(columns: {', '.join(exact)})",
+            kind="unknown-column",
+        )
+
+    return resolve

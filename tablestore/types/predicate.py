@@ -1,0 +1,413 @@
+"""Which rows does a filter keep?
+
+A frozen tree over the columns of one table, with SQL's three-valued logic: a comparison with NULL is unknown,
+NOT unknown is unknown, and a row is kept only where the whole is true.
+
+    predicate = And | Or | Not | leaf
+    leaf      = Comparison | IsIn | IsNull | StartsWith | Like | Constant
+
+Literals are Python values as Arrow gives them (``as_py``; ``numpy.datetime64`` for nanoseconds), already of the
+column's type: ``filters`` binds them. Floats are ordered as SQL engines do: NaN equals NaN and is greater than every
+other number, -0.0 equals 0.0. Strings are ordered by their UTF-8 bytes.
+
+This module says what a tree means row by row; ``pruning`` says what it means for a file's column ranges.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidInputError
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+NEGATED: dict[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """True, false, or (None) unknown for every row."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``field op literal``; unknown where the field is null. The literal is never None."""
+
+    op: Operator
+    field: str
+    literal: Any
+
+    def __post_init__(self) -> None:
+        if self.op not in NEGATED:
+            raise InvalidInputError(f"expected one of {', '.join(NEGATED)} as comparison, found {self.op!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """``field IN (values)``; a None among the values makes every miss unknown."""
+
+    field: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """``field IS NULL``; never unknown."""
+
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartsWith:
+    """``field LIKE 'prefix%'``, the prefix taken literally."""
+
+    field: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    r"""``field LIKE pattern``: ``%`` any text, ``_`` one character, ``\`` takes the next character literally."""
+
+    field: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """True where all children are; true if there are none."""
+
+    children: "tuple[Predicate, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """True where any child is; false if there are none."""
+
+    children: "tuple[Predicate, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Swaps true and false; unknown stays."""
+
+    child: "Predicate"
+
+
+Leaf = Constant | Comparison | IsIn | IsNull | StartsWith | Like
+Predicate = And | Or | Not | Leaf
+
+TRUE = Constant(True)
+FALSE = Constant(False)
+UNKNOWN = Constant(None)
+
+
+def all_of(predicates: Iterable[Predicate]) -> Predicate:
+    """The conjunction, flattened; TRUE for none."""
+    flat = tuple(part for predicate in predicates for part in conjuncts(predicate) if part != TRUE)
+    return flat[0] if len(flat) == 1 else And(flat) if flat else TRUE
+
+
+def any_of(predicates: Iterable[Predicate]) -> Predicate:
+    """The disjunction, flattened; FALSE for none."""
+    flat: list[Predicate] = []
+    for predicate in predicates:
+        flat.extend(predicate.children if isinstance(predicate, Or) else (predicate,))
+    flat = [part for part in flat if part != FALSE]
+    return flat[0] if len(flat) == 1 else Or(tuple(flat)) if flat else FALSE
+
+
+def columns(predicate: Predicate | None) -> frozenset[str]:
+    """The columns that a predicate looks at."""
+    match predicate:
+        case None | Constant():
+            return frozenset()
+        case And(children) | Or(children):
+            return frozenset().union(*(columns(child) for child in children))
+        case Not(child):
+            return columns(child)
+        case _:
+            return frozenset((predicate.field,))
+
+
+def conjuncts(predicate: Predicate | None) -> tuple[Predicate, ...]:
+    """The parts that must all be true, nested ANDs dissolved; none for TRUE and None."""
+    if predicate is None or predicate == TRUE:
+        return ()
+    if isinstance(predicate, And):
+        return tuple(part for child in predicate.children for part in conjuncts(child))
+    return (predicate,)
+
+
+def push_negation(predicate: Predicate, *, negate: bool = False) -> Predicate:
+    """An equal tree in which NOT stands over leaves only, and over no comparison."""
+    match predicate:
+        case Not(child):
+            return push_negation(child, negate=not negate)
+        case And(children) | Or(children):
+            parts = tuple(push_negation(child, negate=negate) for child in children)
+            return And(parts) if isinstance(predicate, And) != negate else Or(parts)
+        case _ if not negate:
+            return predicate
+        case Constant(value):
+            return Constant(None if value is None else not value)
+        case Comparison(op, field, literal):
+            return Comparison(NEGATED[op], field, literal)
+        case _:
+            return Not(predicate)
+
+
+def keep_only(predicate: Predicate | None, names: Iterable[str]) -> Predicate | None:
+    """A weaker predicate over ``names`` alone, true wherever the given one is; None if nothing can be said."""
+    if predicate is None:
+        return None
+    kept = _keep_only(push_negation(predicate), frozenset(names))
+    return None if kept == TRUE else kept
+
+
+def _keep_only(predicate: Predicate, names: frozenset[str]) -> Predicate | None:
+    match predicate:
+        case And(children):
+            parts = [kept for child in children if (kept := _keep_only(child, names)) is not None]
+            return all_of(parts) if parts else None
+        case Or(children):
+            branches = [_keep_only(child, names) for child in children]
+            known = [branch for branch in branches if branch is not None]
+            return any_of(known) if len(known) == len(branches) else None
+        case _:
+            return predicate if columns(predicate) <= names else None
+
+
+MAX_EQUALITIES = 64
+
+
+def equalities(predicate: Predicate | None, names: Sequence[str]) -> list[dict[str, object]] | None:
+    """Every value tuple of ``names`` that a kept row can have, or None if they are not so few (at most 64).
+
+    A value of None stands for null. An empty list means that no row is kept.
+    """
+    if predicate is None:
+        return None
+    found = _assignments(push_negation(predicate), frozenset(names))
+    if any(len(assignment) < len(set(names)) for assignment in found):
+        return None
+    return [{name: value for name, (_, value) in assignment.items()} for assignment in found]
+
+
+# Column name -> (comparison token, value): the token tells whether two values are the same one.
+_Assignment = dict[str, tuple[object, object]]
+
+
+def _assignments(predicate: Predicate, names: frozenset[str]) -> list[_Assignment]:
+    """Partial assignments, one of which every kept row has; ``[{}]`` says nothing."""
+    match predicate:
+        case Comparison("=", field, literal) if field in names:
+            return _assigned(field, (literal,))
+        case IsIn(field, values) if field in names:
+            return _assigned(field, tuple(value for value in values if value is not None))
+        case IsNull(field) if field in names:
+            return [{field: (None, None)}]
+        case Constant(value) if value is not True:
+            return []
+        case Or(children):
+            branches = [assignment for child in children for assignment in _assignments(child, names)]
+            return _distinct(branches)
+        case And(children):
+            result: list[_Assignment] = [{}]
+            for child in children:
+                joined = _distinct(
+                    [
+                        left | right
+                        for left in result
+                        for right in _assignments(child, names)
+                        if all(left[name][0] == right[name][0] for name in left.keys() & right.keys())
+                    ]
+                )
+                # Too many: what is known without this child still holds.
+                result = joined if joined != [{}] else result
+            return result
+        case _:
+            return [{}]
+
+
+def _assigned(field: str, values: Sequence[object]) -> list[_Assignment]:
+    found: list[_Assignment] = []
+    for value in values:
+        if isinstance(value, float) and math.isnan(value):
+            # NaNs of several bit patterns are equal here, and different to a hash.
+            return [{}]
+        if isinstance(value, float) and value == 0:
+            found += [{field: ("0.0", 0.0)}, {field: ("-0.0", -0.0)}]
+        else:
+            found.append({field: ((type(value).__name__, value), value)})
+    return _distinct(found)
+
+
+def _distinct(assignments: list[_Assignment]) -> list[_Assignment]:
+    """Without repetitions; ``[{}]`` if one says nothing or there are too many."""
+    kept: dict[frozenset[tuple[str, object]], _Assignment] = {}
+    for assignment in assignments:
+        kept[frozenset((name, token) for name, (token, _) in assignment.items())] = assignment
+        if not assignment or len(kept) > MAX_EQUALITIES:
+            return [{}]
+    return list(kept.values())
+
+
+def to_expression(predicate: Predicate | None, schema: pa.Schema) -> pc.Expression:
+    """The Arrow expression that is true for exactly the kept rows; ``schema`` gives the columns' types."""
+    if predicate is None:
+        return pc.scalar(True)
+    built = _build(push_negation(predicate), lambda name: (pc.field(name), _plain_type(schema, name)), pc.scalar)
+    assert isinstance(built, pc.Expression)
+    return built
+
+
+def evaluate(predicate: Predicate | None, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
+    """True for every kept row of the batch, in its order; never null."""
+    if predicate is None or predicate == TRUE:
+        return pa.repeat(pa.scalar(True), batch.num_rows)
+
+    def column(name: str) -> tuple[Any, pa.DataType]:
+        plain = _plain_type(batch.schema, name)
+        values = batch.column(name)
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        return (values if values.type == plain else values.cast(plain)), plain
+
+    built = _build(push_negation(predicate), column, lambda value: pa.repeat(value, batch.num_rows))
+    return pc.fill_null(built, False)
+
+
+def _plain_type(schema: pa.Schema, name: str) -> pa.DataType:
+    index = schema.get_field_index(name)
+    if index < 0:
+        raise InvalidInputError(f"the filter names the column {name!r}; the rows have {', '.join(schema.names)}")
+    arrow_type = schema.field(index).type
+    return arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+
+
+def _build(
+    predicate: Predicate, column: Callable[[str], tuple[Any, pa.DataType]], constant: Callable[[pa.Scalar], Any]
+) -> Any:
+    """The predicate over expressions or arrays alike (pyarrow's functions take both), nulls for unknown."""
+    match predicate:
+        case Constant(value):
+            return constant(pa.scalar(value, pa.bool_()))
+        case And(children) | Or(children):
+            join = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
+            parts = [_build(child, column, constant) for child in children]
+            return _balanced(parts, join) if parts else constant(pa.scalar(isinstance(predicate, And)))
+        case Not(child):
+            return pc.invert(_build(child, column, constant))
+        case IsNull(field):
+            return pc.is_null(column(field)[0])
+        case StartsWith(field, prefix):
+            return pc.starts_with(column(field)[0], pattern=prefix)
+        case Like(field, pattern):
+            # match_like leaves line breaks out of % and _; SQL does not.
+            return pc.match_substring_regex(column(field)[0], pattern=like_regex(pattern))
+        case Comparison(op, field, literal):
+            return _compare(op, *column(field), literal)
+        case IsIn(field, values):
+            return _is_in(*column(field), values, constant)
+
+
+def _balanced(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+    """Joined as a tree of least depth: thousands of parts must not exhaust Arrow's recursion."""
+    while len(parts) > 1:
+        parts = [join(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
+    return parts[0]
+
+
+_FUNCTIONS = {
+    "=": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def _compare(op: Operator, values: Any, arrow_type: pa.DataType, literal: Any) -> Any:
+    is_float = pa.types.is_floating(arrow_type)
+    if is_float and math.isnan(literal):
+        # Beside NaN there is only NaN itself and what is smaller.
+        is_nan = pc.is_nan(values)
+        if op in ("=", ">="):
+            return is_nan
+        if op in ("!=", "<"):
+            return pc.invert(is_nan)
+        always = pc.or_kleene(is_nan, pc.invert(is_nan))
+        return always if op == "<=" else pc.invert(always)
+    compared = _FUNCTIONS[op](values, to_scalar(literal, arrow_type))
+    if is_float and op in (">", ">=", "!="):
+        # The != needs it too, for Arrow's Parquet reader prunes by bounds that leave NaN out.
+        return pc.or_kleene(compared, pc.is_nan(values))
+    return compared
+
+
+def _is_in(values: Any, arrow_type: pa.DataType, wanted: Sequence[Any], constant: Callable[[pa.Scalar], Any]) -> Any:
+    has_null = any(value is None for value in wanted)
+    plain = [value for value in wanted if value is not None]
+    has_nan = pa.types.is_floating(arrow_type) and any(math.isnan(value) for value in plain)
+    if pa.types.is_floating(arrow_type):
+        # Arrow's is_in tells -0.0 from 0.0.
+        plain = [value for value in plain if not math.isnan(value)]
+        plain += [-value for value in plain if value == 0]
+    value_set = pa.array([to_scalar(value, arrow_type) for value in plain], arrow_type)
+    found = pc.is_in(values, value_set=value_set)
+    if has_nan:
+        found = pc.or_kleene(found, pc.is_nan(values))
+    # is_in says false for null; SQL says unknown, and unknown for every miss if the list holds NULL.
+    unknown = constant(pa.scalar(None, pa.bool_()))
+    may_be_unknown = pc.and_kleene(pc.is_null(values), unknown) if not has_null else unknown
+    return pc.or_kleene(found, may_be_unknown)
+
+
+def to_scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
+    """A literal as an Arrow scalar of the column's type; InvalidInputError if it is none."""
+    try:
+        if isinstance(value, np.datetime64):
+            ticks = value.astype(f"datetime64[{arrow_type.unit}]").astype(np.int64).item()
+            return pa.scalar(ticks, pa.int64()).cast(arrow_type)
+        return pa.scalar(value, arrow_type)
+    except (pa.ArrowException, OverflowError, ValueError, TypeError, AttributeError) as error:
+        raise InvalidInputError(f"expected a value of type {arrow_type} in a filter, found {value!r:.100}") from error
+
+
+def like_regex(pattern: str) -> str:
+    """The RE2 expression that matches what the LIKE pattern matches."""
+    parts, escaped = [], False
+    for char in pattern:
+        if escaped:
+            parts.append(_quote(char))
+        elif char == "%":
+            parts.append(".*")
+        elif char == "_":
+            parts.append(".")
+        elif char != "\\":
+            parts.append(_quote(char))
+        escaped = char == "\\" and not escaped
+    return r"(?s)\A" + "".join(parts) + r"\z"
+
+
+def like_prefix(pattern: str) -> tuple[str, str]:
+    """The literal text at the start of a LIKE pattern, and what is left of the pattern."""
+    prefix, position = "", 0
+    while position < len(pattern) and pattern[position] not in "%_":
+        if pattern[position] == "\\":
+            position += 1
+        prefix += pattern[position : position + 1]
+        position += 1
+    return prefix, pattern[position:]
+
+
+def _quote(char: str) -> str:
+    return char if char.isalnum() or ord(char) > 127 else f"\\x{{{ord(char):x}}}"

@@ -1,0 +1,218 @@
+"""Can a file hold a row that a filter keeps, judging by the ranges of its columns?
+
+The tree is evaluated over sets of outcomes: for every node, which of true, false and unknown could some row have,
+given only bounds and null counts. Each step over-approximates, so "cannot be true" is certain, under NOT as well:
+
+    a in [3, 7], no nulls     a > 9  -> {false}     NOT a > 9  -> {true}     a > 5  -> {true, false}
+
+Bounds need not be attained (truncated strings). A bound of None is unknown, unless all values are null. Bounds that
+do not compare with the literal (another type after schema evolution) count as unknown too.
+"""
+
+import datetime as dt
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+
+from tablestore.types.predicate import (
+    And,
+    Comparison,
+    Constant,
+    IsIn,
+    IsNull,
+    Like,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+    like_prefix,
+    push_negation,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRange:
+    """What is known about one column of a file. ``nan_free``: for floats, that the bounds cover every value;
+    writers of other engines leave NaN out of them."""
+
+    min: object | None
+    max: object | None
+    null_count: int | None
+    row_count: int
+    nan_free: bool = False
+
+
+def may_match(predicate: Predicate | None, ranges: Mapping[str, ColumnRange]) -> bool:
+    """False only if no row can be kept. A column without a range is unknown."""
+    if any(known.row_count == 0 for known in ranges.values()):
+        return False
+    return predicate is None or _outcomes(push_negation(predicate), ranges).true
+
+
+class _Outcomes(NamedTuple):
+    """Which results some row may have."""
+
+    true: bool
+    false: bool
+    unknown: bool
+
+
+class _Ordered(NamedTuple):
+    """A value on the scale of its kind; values of two kinds do not compare."""
+
+    kind: str
+    key: float | int | Decimal | bytes
+
+
+class _Span(NamedTuple):
+    """Where the non-null values lie, None for open ends."""
+
+    low: _Ordered | None
+    high: _Ordered | None
+    some: bool  # there may be non-null values
+    nulls: bool  # there may be nulls
+
+
+_ANY = _Outcomes(True, True, True)
+_EPOCH = dt.datetime(1970, 1, 1)
+_UNIT_NS = {"D": 86_400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
+
+
+def _outcomes(predicate: Predicate, ranges: Mapping[str, ColumnRange]) -> _Outcomes:
+    match predicate:
+        case Constant(value):
+            return _Outcomes(value is True, value is False, value is None)
+        case And(children):
+            parts = [_outcomes(child, ranges) for child in children]
+            return _Outcomes(all(p.true for p in parts), any(p.false for p in parts), any(p.unknown for p in parts))
+        case Or(children):
+            parts = [_outcomes(child, ranges) for child in children]
+            return _Outcomes(any(p.true for p in parts), all(p.false for p in parts), any(p.unknown for p in parts))
+        case Not(child):
+            inner = _outcomes(child, ranges)
+            return _Outcomes(inner.false, inner.true, inner.unknown)
+        case _:
+            known = ranges.get(predicate.field)
+            return _ANY if known is None else _leaf(predicate, _span(known))
+
+
+def _span(known: ColumnRange) -> _Span:
+    nulls = known.null_count is None or known.null_count > 0
+    if known.null_count is not None and known.null_count >= known.row_count:
+        return _Span(None, None, some=False, nulls=True)
+    low, high = _ordered(known.min), _ordered(known.max)
+    if isinstance(known.min, float) or isinstance(known.max, float):
+        # NaN is the greatest number, and may stand outside of bounds that leave it out.
+        high = high if known.nan_free else None
+    return _Span(low, high, some=True, nulls=nulls)
+
+
+def _leaf(
+    predicate: Comparison | IsIn | IsNull | StartsWith | Like, span: _Span
+) -> _Outcomes:
+    match predicate:
+        case IsNull():
+            return _Outcomes(span.nulls, span.some, False)
+        case Comparison(op, _, literal):
+            hit = _comparison(op, span, _ordered(literal))
+        case IsIn(_, values):
+            wanted = [_ordered(value) for value in values if value is not None]
+            hits = [_comparison("=", span, value) for value in wanted]
+            miss = all(false for _, false in hits)
+            has_null = len(wanted) < len(values)
+            # A miss in a list with NULL is unknown, not false.
+            true, false = any(true for true, _ in hits), miss and not has_null
+            return _Outcomes(span.some and true, span.some and false, span.nulls or (has_null and miss))
+        case StartsWith(_, prefix):
+            hit = _prefix(span, prefix)
+        case Like(_, pattern):
+            prefix, rest = like_prefix(pattern)
+            true, false = _prefix(span, prefix)
+            hit = (true, false if rest == "%" else True)
+    return _Outcomes(span.some and hit[0], span.some and hit[1], span.nulls)
+
+
+def _comparison(op: Operator, span: _Span, value: _Ordered | None) -> tuple[bool, bool]:
+    """Whether some non-null value may satisfy the comparison, and whether some may not."""
+    if value is None:
+        return True, True
+    below = _less(span.low, value, or_equal=False)  # some value may be less
+    above = _less(value, span.high, or_equal=False)  # some value may be greater
+    equal = _less(span.low, value, or_equal=True) and _less(value, span.high, or_equal=True)
+    match op:
+        case "=":
+            return equal, below or above
+        case "!=":
+            return below or above, equal
+        case "<":
+            return below, equal or above
+        case "<=":
+            return below or equal, above
+        case ">":
+            return above, equal or below
+        case ">=":
+            return above or equal, below
+
+
+def _less(left: _Ordered | None, right: _Ordered | None, *, or_equal: bool) -> bool:
+    """left < right, or that this is not known."""
+    if left is None or right is None or left.kind != right.kind:
+        return True
+    return bool(left.key <= right.key if or_equal else left.key < right.key)  # type: ignore[operator]
+
+
+def _prefix(span: _Span, prefix: str) -> tuple[bool, bool]:
+    wanted = prefix.encode("utf-8", "surrogatepass")
+    low, high = (_text_key(end) for end in (span.low, span.high))
+    true = (low is None or low[: len(wanted)] <= wanted) and (high is None or high[: len(wanted)] >= wanted)
+    inside = low is not None and high is not None and low.startswith(wanted) and high.startswith(wanted)
+    return true, not inside
+
+
+def _text_key(end: _Ordered | None) -> bytes | None:
+    return end.key if end is not None and end.kind == "text" and isinstance(end.key, bytes) else None
+
+
+def _ordered(value: object) -> _Ordered | None:
+    """The value on its scale; None if it is unknown there."""
+    match value:
+        case bool():
+            return _Ordered("bool", int(value))
+        case float() if math.isnan(value):
+            return None
+        case int() | float() | Decimal():
+            return _Ordered("number", value)
+        case str():
+            return _Ordered("text", value.encode("utf-8", "surrogatepass"))
+        case bytes():
+            return _Ordered("bytes", value)
+        case np.datetime64():
+            return None if np.isnat(value) else _Ordered("instant", numpy_nanoseconds(value))
+        case dt.datetime():
+            return _Ordered("instant", nanoseconds(value))
+        case dt.date():
+            return _Ordered("date", value.toordinal())
+        case dt.time():
+            return _Ordered("time", ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond)
+        case _:
+            return None
+
+
+def nanoseconds(value: dt.datetime) -> int:
+    """Nanoseconds since the epoch, of UTC or of the local calendar."""
+    utc = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+    passed = utc - _EPOCH
+    micros = (passed.days * 86_400 + passed.seconds) * 10**6 + passed.microseconds
+    # pandas.Timestamp, which pyarrow gives for nanoseconds, has three more digits.
+    return micros * 1000 + int(getattr(value, "nanosecond", 0))
+
+
+def numpy_nanoseconds(value: np.datetime64) -> int:
+    """Nanoseconds since the epoch, also where they do not fit into 64 bits; years and months are not for us."""
+    unit, count = np.datetime_data(value.dtype)
+    return int(value.astype(np.int64)) * _UNIT_NS[unit] * count

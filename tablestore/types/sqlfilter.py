@@ -1,0 +1,393 @@
+"""What does a filter written as SQL text mean?
+
+    price > 10 AND (day BETWEEN DATE '2024-01-01' AND '2024-01-31' OR name LIKE 'a%') AND NOT done
+
+sqlglot reads the text (Spark's dialect); this module takes the part of SQL that a predicate can say, and refuses the
+rest by name. Column names match exactly, else without regard to case if that is unambiguous. As in Spark 4, a quote
+inside a text is doubled or escaped (``'it''s'``, ``'it\\'s'``), and double quotes make a text too.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
+from typing import Any
+
+import sqlglot
+from sqlglot import Token, TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
+from tablestore.types.binding import Instant, bind_comparison, bind_in, bind_like, parse_instant
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.predicate import FALSE, TRUE, UNKNOWN, And, Constant, IsNull, Not, Operator, Or, Predicate
+from tablestore.types.typestring import parse_type, type_to_sql
+
+MAX_TEXT = 1 << 20
+
+_OPERATORS: dict[type[exp.Expression], Operator] = {
+    exp.EQ: "=",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_FLIPPED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_INT_BITS = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
+_INSTANT_TYPES = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"})
+
+FieldOf = Callable[[str], Field]
+
+
+def parse_sql(text: str, field_of: FieldOf) -> Predicate:
+    """The predicate that the text says, over the columns that ``field_of(name)`` gives.
+
+    Raises InvalidInputError for what is no SQL condition, UnsupportedError for SQL that a filter cannot say.
+    """
+    if len(text) > MAX_TEXT:
+        raise InvalidInputError(f"the filter has {len(text)} characters, more than the limit of {MAX_TEXT}")
+    return _Reader(text, field_of).condition(_parse(text))
+
+
+def _parse(text: str) -> exp.Expression:
+    dialect = sqlglot.Dialect.get_or_raise("spark")
+    try:
+        tokens = _join_quotes(dialect.tokenize(text), text)
+        trees: list[Any] = dialect.parser().parse_into(exp.Condition, tokens, text)
+    except SqlglotError as error:
+        reason = str(error).splitlines()[0] if str(error) else "no condition"
+        raise InvalidInputError(
+            f"expected a filter such as \"price > 10 AND name LIKE 'a%'\", found {_shorten(text)!r} ({reason}); "
+            "put column names that are SQL words between backticks"
+        ) from error
+    if len(trees) != 1 or trees[0] is None:
+        raise InvalidInputError(f"expected one condition as filter, found {_shorten(text)!r}")
+    tree: exp.Expression = trees[0]
+    return tree
+
+
+def _join_quotes(tokens: Iterable[Token], text: str) -> list[Token]:
+    """Tokens in which ``'it''s'`` is one text, not two beside each other."""
+    joined: list[Token] = []
+    for token in tokens:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.token_type == token.token_type == TokenType.STRING
+            and last.end + 1 == token.start
+            and text[last.end] == text[token.start]
+        ):
+            joined[-1] = Token(
+                TokenType.STRING,
+                last.text + text[token.start] + token.text,
+                line=last.line,
+                col=last.col,
+                start=last.start,
+                end=token.end,
+            )
+        else:
+            joined.append(token)
+    return joined
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+class _Literal:
+    """A literal's value, to tell NULL from the absence of a literal."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class _Reader:
+    """One filter text being read."""
+
+    def __init__(self, text: str, field_of: FieldOf) -> None:
+        self._text = text
+        self._field_of = field_of
+
+    def condition(self, node: exp.Expression) -> Predicate:
+        """The predicate of a node that must be a condition."""
+        node = _unwrap(node)
+        match node:
+            case exp.And() | exp.Or():
+                parts = tuple(self.condition(part) for part in _operands(node))
+                return And(parts) if isinstance(node, exp.And) else Or(parts)
+            case exp.Not():
+                self._only(node, "this")
+                return Not(self.condition(node.this))
+            case exp.Column():
+                field = self._field(node)
+                return bind_comparison("=", field, True)
+            case exp.Boolean():
+                return TRUE if node.this else FALSE
+            case exp.Null():
+                return UNKNOWN
+            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                self._only(node, "this", "expression")
+                return self._comparison(_OPERATORS[type(node)], node.this, node.expression)
+            case exp.NullSafeEQ() | exp.NullSafeNEQ():
+                self._only(node, "this", "expression")
+                equal = self._null_safe_equal(node.this, node.expression)
+                return equal if isinstance(node, exp.NullSafeEQ) else Not(equal)
+            case exp.Between():
+                self._only(node, "this", "low", "high")
+                low = self._comparison(">=", node.this, node.args["low"])
+                return And((low, self._comparison("<=", node.this, node.args["high"])))
+            case exp.In():
+                return self._in(node)
+            case exp.Is():
+                self._only(node, "this", "expression", "negate")
+                return self._negated(node, self._is(node))
+            case exp.Like():
+                self._only(node, "this", "expression", "negate")
+                return self._negated(node, self._like(node, "\\"))
+            case exp.Escape():
+                self._only(node, "this", "expression")
+                like, escape = _unwrap(node.this), self._literal(node.expression)
+                if not isinstance(like, exp.Like) or escape is None or not isinstance(escape.value, str):
+                    raise self._refusal(node)
+                self._only(like, "this", "expression", "negate")
+                return self._negated(like, self._like(like, escape.value))
+            case _:
+                raise self._refusal(node)
+
+    def _comparison(self, op: Operator, left: exp.Expression, right: exp.Expression) -> Predicate:
+        left, right = _unwrap(left), _unwrap(right)
+        for first, second, direction in ((left, right, op), (right, left, _FLIPPED[op])):
+            if isinstance(first, exp.Column):
+                value = self._literal(second)
+                if value is None:
+                    raise self._refusal(second)
+                return bind_comparison(direction, self._field(first), value.value)
+        values = self._literal(left), self._literal(right)
+        if values[0] is None or values[1] is None:
+            raise self._refusal(left if values[0] is None else right)
+        return _compare_literals(op, values[0].value, values[1].value, self._text)
+
+    def _null_safe_equal(self, left: exp.Expression, right: exp.Expression) -> Predicate:
+        left, right = _unwrap(left), _unwrap(right)
+        if not isinstance(left, exp.Column):
+            left, right = right, left
+        value = self._literal(right)
+        if not isinstance(left, exp.Column) or value is None:
+            raise self._refusal(right if isinstance(left, exp.Column) else left)
+        field = self._field(left)
+        if value.value is None:
+            return IsNull(field.name)
+        return And((Not(IsNull(field.name)), bind_comparison("=", field, value.value)))
+
+    def _in(self, node: exp.In) -> Predicate:
+        self._only(node, "this", "expressions")
+        values = [self._literal(value) for value in node.expressions]
+        if (unknown := next((n for n, v in zip(node.expressions, values, strict=True) if v is None), None)) is not None:
+            raise self._refusal(unknown)
+        return bind_in(self._column(node.this), [value.value for value in values if value is not None])
+
+    def _is(self, node: exp.Is) -> Predicate:
+        field, right = self._column(node.this), _unwrap(node.expression)
+        if isinstance(right, exp.Null):
+            return IsNull(field.name)
+        if not isinstance(right, exp.Boolean):
+            raise self._refusal(right)
+        return And((Not(IsNull(field.name)), bind_comparison("=", field, bool(right.this))))
+
+    def _like(self, node: exp.Like, escape: str) -> Predicate:
+        pattern = self._literal(node.expression)
+        if pattern is None or not (pattern.value is None or isinstance(pattern.value, str)):
+            raise self._refusal(node.expression)
+        field = self._column(node.this)
+        if pattern.value is None:
+            return UNKNOWN
+        if len(escape) != 1:
+            raise InvalidInputError(f"expected one character after ESCAPE in the filter, found {escape!r:.20}")
+        return bind_like(field, pattern.value if escape == "\\" else _with_backslashes(pattern.value, escape))
+
+    def _negated(self, node: exp.Expression, predicate: Predicate) -> Predicate:
+        return Not(predicate) if node.args.get("negate") else predicate
+
+    def _column(self, node: exp.Expression) -> Field:
+        node = _unwrap(node)
+        if not isinstance(node, exp.Column):
+            raise self._refusal(node)
+        return self._field(node)
+
+    def _field(self, node: exp.Column) -> Field:
+        if node.args.get("table") is not None or not isinstance(node.this, exp.Identifier):
+            raise UnsupportedError(
+                f"the filter names {node.sql(dialect='spark')!r}; filters take whole columns of the table, "
+                "neither fields of nested rows nor names with a table; put names with dots between backticks",
+                kind="unsupported-filter",
+            )
+        return self._field_of(node.name)
+
+    def _literal(self, node: exp.Expression) -> _Literal | None:
+        node = _unwrap(node)
+        match node:
+            case exp.Null():
+                return _Literal(None)
+            case exp.Boolean():
+                return _Literal(bool(node.this))
+            case exp.Literal(is_string=True) | exp.RawString():
+                return _Literal(str(node.this))
+            case exp.Literal():
+                return _Literal(self._decimal(str(node.this)))
+            case exp.HexString():
+                return _Literal(self._hex(str(node.this)))
+            case exp.Neg():
+                inner = self._literal(node.this)
+                if inner is None or not (inner.value is None or isinstance(inner.value, (Decimal, float, int))):
+                    return None
+                # Not "-value": that would round a decimal to 28 digits.
+                return _Literal(_negative(inner.value))
+            case exp.Concat():
+                parts = [self._literal(part) for part in node.expressions]
+                if any(part is None or not isinstance(part.value, str) for part in parts):
+                    return None
+                return _Literal("".join(part.value for part in parts if part is not None))
+            case exp.Cast():
+                inner = self._literal(node.this)
+                return None if inner is None else self._cast(inner, node)
+            case _:
+                return None
+
+    def _decimal(self, text: str) -> Decimal:
+        try:
+            return Decimal(text)
+        except InvalidOperation as error:
+            raise InvalidInputError(f"expected a number in the filter, found {text!r:.60}") from error
+
+    def _hex(self, text: str) -> bytes:
+        try:
+            return bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
+        except ValueError as error:
+            raise InvalidInputError(f"expected hexadecimal digits in X'…', found {text!r:.60}") from error
+
+    def _cast(self, literal: _Literal, node: exp.Cast) -> _Literal:
+        value, kind = literal.value, node.to.this
+        if value is None:
+            return literal
+        if kind.name in _INSTANT_TYPES or kind.name == "DATE":
+            instant = value if isinstance(value, Instant) else parse_instant(value) if isinstance(value, str) else None
+            if instant is None:
+                raise InvalidInputError(f"expected a date or timestamp in the filter, found {value!r:.60}")
+            day = 86_400 * 10**9
+            return _Literal(Instant(instant.ns // day * day, False) if kind.name == "DATE" else instant)
+        try:
+            target = parse_type(node.to.sql(dialect="spark"))
+        except (FormatError, UnsupportedError) as error:
+            raise self._refusal(node) from error
+        cast = _cast_number(value, target) if isinstance(target, AtomicType) else None
+        if cast is None:
+            raise InvalidInputError(
+                f"the filter casts {value!r:.60} to {type_to_sql(target)}, which it does not fit; "
+                "write the value itself"
+            )
+        return _Literal(cast)
+
+    def _only(self, node: exp.Expression, *known: str) -> None:
+        """Refuse a node with parts that this module does not know, instead of passing over them."""
+        if any(part for key, part in node.args.items() if key not in known):
+            raise self._refusal(node)
+
+    def _refusal(self, node: exp.Expression) -> UnsupportedError:
+        name = type(node).__name__
+        if isinstance(node, exp.Column):
+            reason = f"compares the column {node.sql(dialect='spark')!r} with something else than a literal"
+        else:
+            reason = f"uses {_shorten(node.sql(dialect='spark'))!r} ({name})"
+        return UnsupportedError(
+            f"the filter {_shorten(self._text)!r} {reason}; filters take comparisons of columns with literals, IN, "
+            "BETWEEN, LIKE, IS NULL, AND, OR and NOT; compute the rest on the rows that come back",
+            kind="unsupported-filter",
+        )
+
+
+def _unwrap(node: exp.Expression) -> exp.Expression:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _operands(node: exp.Expression) -> list[exp.Expression]:
+    """The operands of a chain of one connector, without recursion: chains may be long."""
+    kind, found, stack = type(node), list[exp.Expression](), [node]
+    while stack:
+        part = _unwrap(stack.pop())
+        if type(part) is kind:
+            stack += [part.expression, part.this]
+        else:
+            found.append(part)
+    return found
+
+
+def _with_backslashes(pattern: str, escape: str) -> str:
+    """A LIKE pattern with another escape character, rewritten to the backslash."""
+    parts: list[str] = []
+    characters = iter(pattern)
+    for char in characters:
+        if char == escape:
+            following = next(characters, None)
+            if following is None:
+                raise InvalidInputError(f"the LIKE pattern {pattern!r:.100} ends in its escape character; double it")
+            parts.append("\\" + following)
+        else:
+            parts.append("\\\\" if char == "\\" else char)
+    return "".join(parts)
+
+
+def _negative(value: Any) -> Any:
+    return value.copy_negate() if isinstance(value, Decimal) else None if value is None else -value
+
+
+def _cast_number(value: Any, target: AtomicType) -> Any:
+    """A literal cast to a number, text or boolean type; None if it does not fit."""
+    if target.root in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+        return value if isinstance(value, str) else None
+    if target.root is TypeRoot.BOOLEAN:
+        word = value.strip().lower() if isinstance(value, str) else ""
+        return value if isinstance(value, bool) else {"true": True, "false": False}.get(word)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, Decimal)):
+        return None
+    try:
+        number = Decimal(value)
+        if target.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+            return float(number)
+        if not number.is_finite() or abs(number.adjusted()) > 400:
+            return None
+        with localcontext(prec=1000):
+            if target.root in _INT_BITS:
+                whole = int(number.to_integral_value(rounding=ROUND_DOWN))
+                limit = 1 << (_INT_BITS[target.root] - 1)
+                return whole if -limit <= whole < limit else None
+            if target.root is TypeRoot.DECIMAL:
+                rounded = number.quantize(Decimal((0, (1,), -(target.scale or 0))), rounding=ROUND_HALF_UP)
+                return rounded if len(rounded.as_tuple().digits) <= (target.precision or 0) else None
+    except (InvalidOperation, OverflowError):
+        return None
+    return None
+
+
+def _compare_literals(op: Operator, left: Any, right: Any, text: str) -> Constant:
+    """``1 = 1``; both of one kind."""
+    if left is None or right is None:
+        return UNKNOWN
+    kinds: Sequence[tuple[type, ...]] = ((bool,), (str,), (bytes,), (int, float, Decimal))
+    kind = next((kind for kind in kinds if isinstance(left, kind)), None)
+    if kind is None or not isinstance(right, kind) or (kind != (bool,) and isinstance(right, bool)):
+        raise UnsupportedError(
+            f"the filter {_shorten(text)!r} compares literals of two types; leave the comparison out",
+            kind="unsupported-filter",
+        )
+    results = {
+        "=": left == right,
+        "!=": left != right,
+        "<": left < right,
+        "<=": left <= right,
+        ">": left > right,
+        ">=": left >= right,
+    }
+    return TRUE if results[op] else FALSE
