@@ -53,6 +53,11 @@ class FsspecFileStore:
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
+        if "::" in url:
+            # A chain has a root of its own in each link, so a path could be joined at the wrong one.
+            raise InvalidInputError(
+                f"expected the URL of one file system, like sftp://host/path, found the chain {url!r}", kind="path"
+            )
         self._url = url.rstrip("/")
         self._options = dict(options or {})
         self._locked = publish_under_lock

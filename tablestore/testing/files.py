@@ -307,8 +307,11 @@ class FaultyFileStore:
         return join_inside(self._prefix, path) if path else join_directory(self._prefix, "")
 
 
+_PASSED_ON = frozenset({"closed", "flush", "readable", "seek", "seekable", "size", "tell", "writable"})
+
+
 class _Wrapped:
-    """A file whose other methods are those of the file that it wraps."""
+    """A file that passes on what moves no bytes. All else is missing, or pyarrow would read past the faults."""
 
     def __init__(self, file: Any, path: str, faults: Faults) -> None:
         self._file = file
@@ -316,6 +319,8 @@ class _Wrapped:
         self._faults = faults
 
     def __getattr__(self, name: str) -> Any:
+        if name not in _PASSED_ON:
+            raise AttributeError(name)
         return getattr(self._file, name)
 
 
@@ -325,6 +330,9 @@ class _FaultyOutput(_Wrapped):
         written = self._file.write(data)
         self._faults.end(call)
         return int(written)
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class _FaultyInput(_Wrapped):
