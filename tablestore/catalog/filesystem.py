@@ -33,12 +33,12 @@ class FileSystemCatalog:
         # An empty directory does not exist on an object store; a marker file does, and foreign readers skip it.
         marker = f"{database_directory(name)}/{DATABASE_MARKER}"
         existed = self._has_database(name)
-        if not self._files.publish_if_absent(marker, b"") or existed:
-            if not ignore_if_exists:
-                raise AlreadyExistsError(
-                    f"database {name!r} exists in {self._files.root_uri}; pass ignore_if_exists=True to use it",
-                    kind="database-exists",
-                )
+        created = self._files.publish_if_absent(marker, b"") and not existed
+        if not created and not ignore_if_exists:
+            raise AlreadyExistsError(
+                f"database {name!r} exists in {self._files.root_uri}; pass ignore_if_exists=True to use it",
+                kind="database-exists",
+            )
 
     def drop_database(self, name: str, *, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
         if not self._has_database(name):
@@ -67,16 +67,15 @@ class FileSystemCatalog:
             raise self._no_database(identifier.database)
         options = {**schema.options, TABLE_UUID_OPTION: self._ids.uuid()}
         data = encode_schema(replace(schema, options=options))
-        if self._exists(identifier) or not self._files.publish_if_absent(
-            f"{identifier.directory}/{schema_path(0)}", data
-        ):
-            if not ignore_if_exists:
-                raise AlreadyExistsError(
-                    f"Failed to create file store path. Reason: directory {self._files.root_uri}/{identifier.directory} exists for "
-                    f"table {identifier}. Suggestion: open it with catalog.table({str(identifier)!r}), pass ignore_if_exists=True "
-                    "to use it as it is, or choose another table name",
-                    kind="table-exists",
-                )
+        path = f"{identifier.directory}/{schema_path(0)}"
+        created = not self._exists(identifier) and self._files.publish_if_absent(path, data)
+        if not created and not ignore_if_exists:
+            raise AlreadyExistsError(
+                f"Failed to create file store path. Reason: directory {self._files.root_uri}/{identifier.directory} exists for "
+                f"table {identifier}. Suggestion: open it with catalog.table({str(identifier)!r}), pass ignore_if_exists=True "
+                "to use it as it is, or choose another table name",
+                kind="table-exists",
+            )
 
     def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False) -> None:
         if not self._exists(identifier):

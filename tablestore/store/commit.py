@@ -114,9 +114,7 @@ class Committer:
 
     def _rounds(self, request: CommitRequest, files: "_OwnFiles") -> Snapshot | None:
         replays = Replays(self.files, self.snapshots)
-        publisher = Publisher(
-            files=self.files, snapshots=self.snapshots, manifests=self.manifests, clock=self.clock, ids=self.ids
-        )
+        publisher = Publisher(files=self.files, snapshots=self.snapshots, manifests=self.manifests, clock=self.clock, ids=self.ids)
         uuid = self.ids.uuid()
         deadline_s = self.clock.steady_s() + self.settings.timeout_s
         attempt = 0
@@ -162,9 +160,7 @@ class Committer:
         outdated = pick_outdated(own, landed, self.overlap)
         if not outdated:
             return own
-        renewed = renumber(
-            own, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite
-        )
+        renewed = renumber(own, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite)
         kept = {entry.file.file_name for entry in renewed}
         self._discard([entry for entry in own if entry.file.file_name not in kept])
         return renewed
@@ -213,9 +209,7 @@ class Committer:
             operation=request.operation,
         )
 
-    def _properties(
-        self, request: CommitRequest, own: Sequence[ManifestEntry], latest: Snapshot | None
-    ) -> dict[str, str]:
+    def _properties(self, request: CommitRequest, own: Sequence[ManifestEntry], latest: Snapshot | None) -> dict[str, str]:
         properties = {**request.properties, TRACKED_PROPERTY: "true" if request.tracked else "false"}
         marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
         if marks:

@@ -68,9 +68,7 @@ def check_own_delta(entries: Sequence[ManifestEntry], *, table: str) -> None:
         seen.add(key)
 
 
-def check_deletes(
-    deletes: Sequence[ManifestEntry], live: Iterable[ManifestEntry], *, latest: Snapshot | None, table: str
-) -> None:
+def check_deletes(deletes: Sequence[ManifestEntry], live: Iterable[ManifestEntry], *, latest: Snapshot | None, table: str) -> None:
     """Every file to delete must be live in ``latest``. Raises :class:`StalePlan` that names the files and the other commit."""
     if not deletes:
         return
@@ -78,9 +76,7 @@ def check_deletes(
     gone = [entry for entry in deletes if entry.identity not in known]
     if gone:
         shown = "; ".join(describe(entry) for entry in gone[:SHOWN])
-        other = (
-            f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})" if latest else "no snapshot is there"
-        )
+        other = f"snapshot {latest.id} ({latest.commit_kind} by {latest.commit_user})" if latest else "no snapshot is there"
         raise StalePlan(
             f"Conflicts detected on: {shown}{' …' if len(gone) > SHOWN else ''} of table {table}: {len(gone)} file(s) to delete "
             f"are no longer live, newest is {other}; plan again on it"
@@ -89,4 +85,6 @@ def check_deletes(
 
 def describe(entry: ManifestEntry) -> str:
     """A manifest entry for people."""
-    return f"partition {entry.partition[4:].hex() or '()'} bucket {entry.bucket} level {entry.file.level} file {entry.file.file_name}"
+    return (
+        f"partition {entry.partition[4:].hex() or '()'} bucket {entry.bucket} level {entry.file.level} file {entry.file.file_name}"
+    )

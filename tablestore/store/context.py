@@ -58,9 +58,7 @@ class TableContext:
             return self
         return replace(self, schema=schema, settings=table_settings(schema))
 
-    def reader(
-        self, columns: tuple[str, ...], predicate: Predicate | None, *, batch_rows: int = 131_072
-    ) -> SplitReader:
+    def reader(self, columns: tuple[str, ...], predicate: Predicate | None, *, batch_rows: int = 131_072) -> SplitReader:
         """A reader of splits."""
         return SplitReader(
             files=self.files,

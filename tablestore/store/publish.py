@@ -47,9 +47,7 @@ class Publisher:
     clock: Clock
     ids: Ids
 
-    def publish(
-        self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, deadline_s: float
-    ) -> Outcome:
+    def publish(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, deadline_s: float) -> Outcome:
         """Publish ``snapshot`` on top of ``base``; ``entries`` is its delta, ``deadline_s`` is on the steady clock.
 
         Raises CommitOutcomeUnknown if the store gives no answer before the deadline, StorageError if it refuses.

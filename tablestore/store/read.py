@@ -108,9 +108,7 @@ class SplitReader:
         yield from merge_section(runs, spec)
 
     def _source(self, directory: str, file: DataFileMeta, names: Sequence[str]) -> SortedSource:
-        system = (
-            (KIND_COLUMN,) if file.min_sequence_number == file.max_sequence_number else (SEQUENCE_COLUMN, KIND_COLUMN)
-        )
+        system = (KIND_COLUMN,) if file.min_sequence_number == file.max_sequence_number else (SEQUENCE_COLUMN, KIND_COLUMN)
         return SortedSource(
             min_sequence=file.min_sequence_number,
             max_sequence=file.max_sequence_number,

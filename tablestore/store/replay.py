@@ -58,9 +58,7 @@ class Replays:
 
     def highest(self, user: str, latest: Snapshot | None) -> int | None:
         """The highest identifier that ``user`` has committed, None if there is none."""
-        return max(
-            (i for i in (self._from_snapshots(user, latest), self._from_files(user)) if i is not None), default=None
-        )
+        return max((i for i in (self._from_snapshots(user, latest), self._from_files(user)) if i is not None), default=None)
 
     def find(self, user: str, identifier: int) -> Snapshot | None:
         """The retained snapshot of this very commit, if it is still there."""

@@ -25,7 +25,7 @@ from tablestore.format.manifest import ManifestEntry
 from tablestore.format.manifestlist import ManifestFile
 from tablestore.format.paths import POSTPONE_BUCKET, file_format_of
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.stats import decode_stats
+from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.lsm.run import Section, comparable_key, partition_intervals
 from tablestore.store.manifests import Manifests
 from tablestore.store.settings import TableSettings
@@ -147,10 +147,7 @@ def prune_manifests(
     for manifest in manifests:
         stats = decode_stats(manifest.partition_stats, types)
         rows = manifest.num_added + manifest.num_deleted
-        ranges = {
-            name: ColumnRange(column.min, column.max, column.null_count, rows)
-            for name, column in zip(schema.partition_keys, stats, strict=False)
-        }
+        ranges = {name: _range(column, rows) for name, column in zip(schema.partition_keys, stats, strict=False)}
         if may_match(wanted, ranges):
             chosen.append(manifest)
     return tuple(chosen)
@@ -177,9 +174,7 @@ def plan_splits(
     for (partition, bucket), entries in sorted(buckets.items(), key=lambda item: item[0]):
         if not pruning.keeps_bucket(partition, bucket, entries[0].total_buckets):
             continue
-        files = [
-            _readable(entry.file) for entry in entries if not (settings.skips_level_zero and entry.file.level == 0)
-        ]
+        files = [_readable(entry.file) for entry in entries if not (settings.skips_level_zero and entry.file.level == 0)]
         sections = _sections(files, schema, settings)
         kept = tuple(pruned for section in sections if (pruned := pruning.keep_section(section)) is not None)
         for packed in _pack(kept, split_bytes):
@@ -251,18 +246,14 @@ def _deletion_files(index: Sequence[IndexEntry]) -> dict[str, DeletionFile]:
         if entry.index_type != DELETION_VECTORS:
             continue
         for vector in entry.deletion_vectors or ():
-            found[vector.data_file] = DeletionFile(
-                index_file=entry.file_name, offset=vector.offset, length=vector.length
-            )
+            found[vector.data_file] = DeletionFile(index_file=entry.file_name, offset=vector.offset, length=vector.length)
     return found
 
 
 class _Pruning:
     """What a predicate says about partitions, buckets and files."""
 
-    def __init__(
-        self, schema: TableSchema, predicate: Predicate | None, file_fields: Mapping[int, Sequence[Field]]
-    ) -> None:
+    def __init__(self, schema: TableSchema, predicate: Predicate | None, file_fields: Mapping[int, Sequence[Field]]) -> None:
         self._schema = schema
         self._predicate = predicate
         self._file_fields = file_fields
@@ -278,7 +269,7 @@ class _Pruning:
         if self._partition is not None:
             values = decode_row(partition, self._partition_types)
             ranges = {
-                name: ColumnRange(value, value, 0 if value is not None else 1, 1)
+                name: ColumnRange(min=value, max=value, null_count=0 if value is not None else 1, row_count=1)
                 for name, value in zip(self._schema.partition_keys, values, strict=True)
             }
             if not may_match(self._partition, ranges):
@@ -331,10 +322,10 @@ class _Pruning:
             # The first key column is bounded by the exact first and last key, whatever the statistics say. NaN has no bound.
             bounded = position == 0 and not _is_float(field.type)
             ranges[field.name] = ColumnRange(
-                low[0] if bounded else column.min if column else None,
-                high[0] if bounded else column.max if column else None,
-                column.null_count if column else None,
-                file.row_count,
+                min=low[0] if bounded else column.min if column else None,
+                max=high[0] if bounded else column.max if column else None,
+                null_count=column.null_count if column else None,
+                row_count=file.row_count,
             )
         return ranges
 
@@ -356,15 +347,20 @@ class _Pruning:
         ranges = {}
         for field in self._schema.fields:
             if field.id not in written_ids:
-                ranges[field.name] = ColumnRange(None, None, file.row_count, file.row_count)
+                ranges[field.name] = ColumnRange(min=None, max=None, null_count=file.row_count, row_count=file.row_count)
             elif field.id in by_id and _comparable(by_id[field.id][0].type, field.type):
                 column = by_id[field.id][1]
-                ranges[field.name] = ColumnRange(column.min, column.max, column.null_count, file.row_count)
+                ranges[field.name] = _range(column, file.row_count, nan_free=file.footer_digest is not None)
         return ranges
 
 
 _WHOLE = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+
+
+def _range(column: ColumnStats, rows: int, *, nan_free: bool = False) -> ColumnRange:
+    # Our own bounds are unknown where a NaN is among the values; others just leave NaN out.
+    return ColumnRange(min=column.min, max=column.max, null_count=column.null_count, row_count=rows, nan_free=nan_free)
 
 
 def _is_float(data_type: DataType) -> bool:

@@ -49,9 +49,7 @@ class SequenceNumbers:
         while snapshot is not None:
             if (text := snapshot.properties.get(NEXT_SEQUENCE_PROPERTY)) is not None:
                 if not text.isdigit():
-                    raise FormatError(
-                        f"snapshot {snapshot.id}: property {NEXT_SEQUENCE_PROPERTY} is {text!r}, not a number"
-                    )
+                    raise FormatError(f"snapshot {snapshot.id}: property {NEXT_SEQUENCE_PROPERTY} is {text!r}, not a number")
                 return max(bound, int(text))
             added = (entry.file for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD)
             bound = max(bound, max_sequence_number(added) + 1)
@@ -88,10 +86,7 @@ class KeyOrder:
         """Whether the key ranges of two files meet. Without a key any two do: then the number orders whole files."""
         if not self.types:
             return True
-        return not (
-            self.decode(one.max_key) < self.decode(other.min_key)
-            or self.decode(other.max_key) < self.decode(one.min_key)
-        )
+        return not (self.decode(one.max_key) < self.decode(other.min_key) or self.decode(other.max_key) < self.decode(one.min_key))
 
 
 def _sortable(value: object) -> tuple[int, object]:

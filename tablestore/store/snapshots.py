@@ -134,6 +134,4 @@ class Snapshots:
     def _not_found(self, snapshot_id: int) -> NotFoundError:
         ids = self.live_ids()
         there = f"retained are {ids[0]} to {ids[-1]}" if ids else "the table has no snapshot yet"
-        return NotFoundError(
-            f"table {self._files.root_uri} has no snapshot {snapshot_id}: {there}", kind="no-such-snapshot"
-        )
+        return NotFoundError(f"table {self._files.root_uri} has no snapshot {snapshot_id}: {there}", kind="no-such-snapshot")

@@ -70,9 +70,7 @@ class DataWriter:
         self._clock, self._ids = clock, ids
         self._paths = DataPaths(schema, settings)
         self._next_sequence = first_sequence
-        self._buffer = WriteBuffer(
-            schema, total_buckets=settings.total_buckets, budget_bytes=settings.write_buffer_bytes
-        )
+        self._buffer = WriteBuffer(schema, total_buckets=settings.total_buckets, budget_bytes=settings.write_buffer_bytes)
         self._entries: list[ManifestEntry] = []
         self._file_schema = file_schema(schema, thin=settings.thin)
         self._started_millis: int | None = None

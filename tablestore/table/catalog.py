@@ -77,9 +77,7 @@ class Catalog:
 
     def rename_table(self, name: str, new_name: str, ignore_if_not_exists: bool = False) -> None:
         """Give a table another name; ``new_name`` may be in another database."""
-        self._meta.rename_table(
-            parse_identifier(name), parse_identifier(new_name), ignore_if_not_exists=ignore_if_not_exists
-        )
+        self._meta.rename_table(parse_identifier(name), parse_identifier(new_name), ignore_if_not_exists=ignore_if_not_exists)
 
     def __repr__(self) -> str:
         return f"Catalog({self._uri!r})"

@@ -57,9 +57,7 @@ def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, pr
     return writer.commit_as(Effect(operation="DELETE", plan_deletes=nothing_to_delete))
 
 
-def _delete_rewriting(
-    context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate
-) -> Snapshot | None:
+def _delete_rewriting(context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate) -> Snapshot | None:
     replaced: list[ManifestEntry] = []
     # Two passes, so that files without a match (the many) are read only in the columns of the condition.
     matching, reader = context.reader((), predicate), context.reader(context.schema.field_names, None)

@@ -109,6 +109,4 @@ def _partition_text(context: TableContext, entry: ManifestEntry) -> str:
     types = [field.type for field in fields]
     values = decode_row(entry.partition, types)
     settings = context.settings
-    return partition_dir(
-        context.schema.partition_keys, types, values, settings.default_partition, settings.legacy_partition_names
-    )
+    return partition_dir(context.schema.partition_keys, types, values, settings.default_partition, settings.legacy_partition_names)

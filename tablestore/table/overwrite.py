@@ -73,9 +73,7 @@ def _partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) ->
     for name, value in partition.items():
         if name not in schema.partition_keys:
             there = ", ".join(schema.partition_keys) or "none, the table is not partitioned"
-            raise InvalidInputError(
-                f"{name!r} is not a partition column (there: {there})", kind="unknown-partition-column"
-            )
+            raise InvalidInputError(f"{name!r} is not a partition column (there: {there})", kind="unknown-partition-column")
         field = schema.field(name)
         try:
             known[name] = pa.scalar(value, to_arrow_type(field.type)).as_py()

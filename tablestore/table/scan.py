@@ -78,6 +78,21 @@ class Scan(ArrowSource):
         self._columns, self._predicate = columns, predicate
 
     @property
+    def context(self) -> TableContext:
+        """The engine's view of the table at the schema that is read."""
+        return self._context
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that is read."""
+        return self._snapshot
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that come out, in order."""
+        return self._columns
+
+    @property
     def snapshot_id(self) -> int | None:
         """The snapshot that is read; None if the table has none yet."""
         return self._snapshot.id if self._snapshot else None
@@ -143,9 +158,7 @@ def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:
     wanted = tuple(columns)
     for name in wanted:
         if name not in known:
-            raise InvalidInputError(
-                f"no column {name!r} in this table; it has {', '.join(known)}", kind="unknown-column"
-            )
+            raise InvalidInputError(f"no column {name!r} in this table; it has {', '.join(known)}", kind="unknown-column")
     twice = sorted({name for name in wanted if wanted.count(name) > 1})
     if twice:
         raise InvalidInputError(f"column {twice[0]!r} is asked for more than once", kind="duplicate-column")

@@ -6,7 +6,7 @@ it commits; :meth:`Table.refresh` gives a handle at the newest one.
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +24,8 @@ from tablestore.types.predicate import Predicate
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 from tablestore.types.schema import TableSchema
 
-Filter = str | pc.Expression | Predicate | None
+# pyarrow's stubs know no union with Expression: it is Any to the type checker.
+Filter: TypeAlias = "str | pc.Expression | Predicate | None"
 
 
 class Table:
@@ -110,14 +111,10 @@ class Table:
 
     def _snapshot(self, snapshot_id: int | None, timestamp: datetime | int | None, tag: str | None) -> Snapshot | None:
         given = [
-            name
-            for name, value in (("snapshot_id", snapshot_id), ("timestamp", timestamp), ("tag", tag))
-            if value is not None
+            name for name, value in (("snapshot_id", snapshot_id), ("timestamp", timestamp), ("tag", tag)) if value is not None
         ]
         if len(given) > 1:
-            raise InvalidInputError(
-                f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(given)}"
-            )
+            raise InvalidInputError(f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(given)}")
         snapshots = self._context.snapshots
         if snapshot_id is not None:
             return snapshots.read(_whole_number(snapshot_id, "snapshot_id"))

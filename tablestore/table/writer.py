@@ -46,15 +46,16 @@ class TableWriter:
     """Collects rows for one table and commits them. One writer, one thread.
 
     ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash
-    is applied once. Without it every commit stands for itself.
+    is applied once. Without it every commit stands for itself. ``first_sequence`` is for tasks of one distributed write, whose
+    driver numbers them.
     """
 
-    def __init__(self, context: TableContext, *, commit_user: str | None = None, task_index: int = 0) -> None:
+    def __init__(self, context: TableContext, *, commit_user: str | None = None, first_sequence: int | None = None) -> None:
         if commit_user is not None and not (isinstance(commit_user, str) and 0 < len(commit_user) <= 256):
             raise InvalidInputError(f"expected a commit user of 1 to 256 characters, found {commit_user!r:.80}")
         self._context = context
         self._user = commit_user or context.ids.uuid()
-        self._task_index = task_index
+        self._first_sequence = first_sequence
         self._writer: DataWriter | None = None
         self._base_id = 0
 
@@ -70,9 +71,7 @@ class TableWriter:
         fields = context.schema.fields
         changes = ROW_KIND_COLUMN in schema.names
         if schema.names.count(ROW_KIND_COLUMN) > 1:
-            raise InvalidInputError(
-                f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column"
-            )
+            raise InvalidInputError(f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column")
         # Even without a row the columns must fit: a wrong schema is an error now, not with the first row.
         conform(schema.empty_table().drop_columns([ROW_KIND_COLUMN] if changes else []), fields, where=where)
         writer = self._data_writer()
@@ -141,17 +140,15 @@ class TableWriter:
     def __enter__(self) -> "TableWriter":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.abort()
 
     def _data_writer(self) -> DataWriter:
         if self._writer is None:
             latest = self._context.snapshots.latest()
             self._base_id = latest.id if latest else 0
-            first = self._context.sequence.next_after(latest) + self._task_index * TASK_STRIDE
-            self._writer = self._context.data_writer(first)
+            first = self._first_sequence
+            self._writer = self._context.data_writer(self._context.sequence.next_after(latest) if first is None else first)
         return self._writer
 
 
@@ -200,7 +197,5 @@ def _zero(data_type: pa.DataType) -> pa.Scalar:
     if pa.types.is_list(data_type) or pa.types.is_map(data_type):
         return pa.scalar([], data_type)
     if pa.types.is_struct(data_type):
-        return pa.scalar(
-            {field.name: None if field.nullable else _zero(field.type).as_py() for field in data_type}, data_type
-        )
+        return pa.scalar({field.name: None if field.nullable else _zero(field.type).as_py() for field in data_type}, data_type)
     return pa.scalar(0, pa.int64()).cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
