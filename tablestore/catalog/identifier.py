@@ -33,9 +33,7 @@ def parse_identifier(text: str) -> Identifier:
     """Read ``db.table``. Raises InvalidInputError for anything else."""
     parts = text.split(".") if isinstance(text, str) else ()
     if len(parts) != 2:
-        raise InvalidInputError(
-            f"expected a table name of the form 'database.table', found {text!r}", kind="invalid-name"
-        )
+        raise InvalidInputError(f"expected a table name of the form 'database.table', found {text!r}", kind="invalid-name")
     return Identifier(check_name(parts[0], "database"), check_name(parts[1], "table"))
 
 
