@@ -24,7 +24,7 @@ def few_flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data set, cut down to the first eight days of each month."""
     raw = expected.read_raw(flights.archive_path())
     text = io.StringIO()
-    raw[raw["day"] <= 8].to_csv(text, index=False, float_format="%.0f", date_format="%Y-%m-%dT%H:%M:%SZ")
+    raw[raw["day"] <= 8].to_csv(text, index=False, na_rep="NA", float_format="%.0f", date_format="%Y-%m-%dT%H:%M:%SZ")
     archive = tmp_path_factory.mktemp("flights") / "flights.csv.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("flights.csv", text.getvalue())
@@ -81,35 +81,34 @@ def test_comparison_sees_a_missing_row_a_changed_value_and_a_lost_null(few_fligh
     assert expected.difference(filled, known) == "column arr_delay differs from what pandas has"
 
 
-def test_python_half_passes_and_keeps_its_warehouse(
-    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_without_java_the_python_half_passes_the_fix_is_named_and_the_warehouse_kept(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert program.main(["--no-spark", "--warehouse", str(tmp_path / "wh")]) == 0
+    monkeypatch.setattr(spark, "_java", lambda: None)
+    assert program.main(["--warehouse", str(tmp_path / "wh")]) == 0
     shown = capsys.readouterr().out
     assert "FAILED" not in shown
     assert "checks passed" in shown
+    assert "there is no Java on this machine; install Java 17 or later" in shown
     table = ts.open_catalog(str(tmp_path / "wh")).table("demo.flights")
     raw = expected.read_raw(small)
     assert table.scan().count() == int(raw["dep_time"].notna().sum())
 
 
-def test_failed_check_is_shown_and_fails_the_program(
-    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(python, "difference", lambda actual, expected: "column dest differs from what pandas has")
+def test_failed_check_is_shown_and_fails_the_program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(python, "run", lambda warehouse, report: report.check("all is well", "nothing is"))
     assert program.main(["--no-spark"]) == 1
-    assert "FAILED the new year" in capsys.readouterr().out
+    assert "FAILED all is well: nothing is" in capsys.readouterr().out
 
 
-def test_without_java_it_names_the_fix_and_the_python_half_passes(
-    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(spark, "_java", lambda: None)
-    assert program.main([]) == 0
-    shown = capsys.readouterr().out
-    assert "Java 17 or later" in shown
-    assert "JAVA_HOME" in shown
-    assert "Python" in shown.rpartition("checks passed")[2]
+def test_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(spark, "find_spec", lambda name: object())
+    assert "is not Java 17 or later" in (spark.why_not() or "")
 
 
 def test_missing_packages_are_named_before_anything_runs(
@@ -120,9 +119,7 @@ def test_missing_packages_are_named_before_anything_runs(
     assert "The demo needs pandas; run: pip install 'tablestore[demo]'" in capsys.readouterr().out
 
 
-def test_warehouse_that_has_the_table_is_left_alone(
-    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_warehouse_that_has_the_table_is_left_alone(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     catalog = ts.open_catalog(str(tmp_path))
     catalog.create_database("demo")
     catalog.create_table("demo.flights", schema=pa.schema({"kept": "int64"}))

@@ -45,7 +45,7 @@ def _run(warehouse: str, report: Report, scratch: Path, *, with_spark: bool) -> 
     from tablestore.demo import python, spark
 
     loaded = python.run(warehouse, report)
-    missing = spark.why_not() if with_spark else "left out, as asked"
+    missing = spark.why_not() if with_spark else "--no-spark was given"
     if missing is None:
         spark.run(warehouse, loaded, report, scratch)
     else:

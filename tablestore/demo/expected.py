@@ -10,14 +10,12 @@ from tablestore.demo.flights import KEY, OF_ARRIVAL, OF_DEPARTURE, SCHEMA
 
 
 def read_raw(archive: Path) -> pd.DataFrame:
-    """The data as pandas reads it, by its own parser; a missing value is NaN."""
+    """The data as pandas reads it, by its own parser; a missing value (NA in the file) is NaN."""
     with zipfile.ZipFile(archive) as files, files.open("flights.csv") as file:
-        return pd.read_csv(file, parse_dates=["time_hour"], keep_default_na=False, na_values=[""])
+        return pd.read_csv(file, parse_dates=["time_hour"], keep_default_na=False, na_values=["NA"])
 
 
-def flights_at(
-    raw: pd.DataFrame, *, departed: int, arrived: int, cancelled: int, diverted: bool = False
-) -> pd.DataFrame:
+def flights_at(raw: pd.DataFrame, *, departed: int, arrived: int, cancelled: int, diverted: bool = False) -> pd.DataFrame:
     """The flights when departures, arrivals and cancellations are known up to and including these months (0: none).
 
     ``diverted``: those that left and did not arrive where they should have are marked.

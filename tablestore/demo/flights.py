@@ -66,6 +66,7 @@ def read_flights(archive: Path) -> pa.Table:
     options = csv.ConvertOptions(
         column_types={field.name: field.type for field in SCHEMA if not pa.types.is_timestamp(field.type)},
         include_columns=[name for name in SCHEMA.names if name != "status"],
+        null_values=["NA"],
         strings_can_be_null=True,
     )
     with zipfile.ZipFile(archive) as files, files.open("flights.csv") as file:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
@@ -67,7 +68,7 @@ class Report:
             grid.add_column(name, justify="right")
         for row in values:
             grid.add_row(*(f"{value:,.1f}" if isinstance(value, float) else str(value) for value in row))
-        self.console.print(grid, highlight=False, new_line_start=True)
+        self.console.print(Padding(grid, (0, 0, 0, 3), expand=False), highlight=False)
 
     @contextmanager
     def part(self, name: str) -> Iterator["Counts"]:
@@ -93,9 +94,7 @@ class Report:
             grid.add_column(name, justify="right" if name else "left")
         for part in self.parts:
             checks = f"{part.passed} of {part.passed + part.failed}"
-            grid.add_row(
-                part.name, f"{part.rows:,}", str(part.snapshots), str(part.files), f"{part.seconds:.1f}", checks
-            )
+            grid.add_row(part.name, f"{part.rows:,}", str(part.snapshots), str(part.files), f"{part.seconds:.1f}", checks)
         self.console.print(grid)
 
 
