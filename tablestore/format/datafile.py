@@ -138,8 +138,8 @@ def file_from_record(record: Mapping[str, Any], where: str) -> DataFileMeta:
         row_count=record["_ROW_COUNT"],
         min_key=record["_MIN_KEY"],
         max_key=record["_MAX_KEY"],
-        key_stats=stats_from_record(record["_KEY_STATS"]),
-        value_stats=stats_from_record(record["_VALUE_STATS"]),
+        key_stats=stats_from_record(record["_KEY_STATS"], where),
+        value_stats=stats_from_record(record["_VALUE_STATS"], where),
         min_sequence_number=record["_MIN_SEQUENCE_NUMBER"],
         max_sequence_number=record["_MAX_SEQUENCE_NUMBER"],
         schema_id=record["_SCHEMA_ID"],
@@ -184,8 +184,7 @@ def _check(file: DataFileMeta, where: str) -> None:
         possible = False
     if not possible or file.file_name is None:
         raise FormatError(
-            f"{where}: expected the metadata of a data file, found {_short(file)}. The manifest is corrupt; restore it "
-            "from a copy."
+            f"{where}: expected the metadata of a data file, found {_short(file)}. The manifest is corrupt; restore it from a copy."
         )
     check_file_name(file.file_name, where)
     for extra in file.extra_files:

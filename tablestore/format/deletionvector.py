@@ -70,8 +70,7 @@ def decode_deletion_vector(data: bytes, name: str, *, row_count: int | None = No
         )
     if int.from_bytes(payload[:4], "little") == MAGIC_64:
         raise UnsupportedError(
-            f"{name}: 64-bit deletion vectors are not supported; set 'deletion-vectors.bitmap64' to 'false' and "
-            "compact the table",
+            f"{name}: 64-bit deletion vectors are not supported; set 'deletion-vectors.bitmap64' to 'false' and compact the table",
             kind="bitmap64",
         )
     if int.from_bytes(payload[:4], "big") != MAGIC:

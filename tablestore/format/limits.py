@@ -54,9 +54,7 @@ def parse_json_bounded(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) 
         over_limit(name, "the size in bytes", len(data), limits.max_json_bytes)
     _check_depth(data, name, limits.max_json_depth)
     try:
-        value: object = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant
-        )
+        value: object = json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
         if b"\\u" in data:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:

@@ -1,8 +1,8 @@
 """Which data files are live: entries folded in list order.
 
-    ADD x … DELETE x   cancel
-    DELETE x alone     its ADD is in a manifest that was not given (or nowhere): a tombstone
-    ADD x … ADD x      refused: an identity is added once
+ADD x … DELETE x   cancel
+DELETE x alone     its ADD is in a manifest that was not given (or nowhere): a tombstone
+ADD x … ADD x      refused: an identity is added once
 """
 
 from collections.abc import Iterable

@@ -72,9 +72,7 @@ MANIFEST_LIST_SCHEMA: dict[str, object] = {
 }
 
 
-def summarise(
-    entries: Sequence[ManifestEntry], name: str, size: int, partition_types: Sequence[DataType]
-) -> ManifestFile:
+def summarise(entries: Sequence[ManifestEntry], name: str, size: int, partition_types: Sequence[DataType]) -> ManifestFile:
     """The list's record of a manifest with these entries; at least one, stored as ``name`` in ``size`` bytes."""
     if not entries:
         raise ValueError(f"{name}: a manifest without entries has no place in a manifest list")
@@ -141,7 +139,7 @@ def _from_record(record: dict[str, Any], name: str) -> ManifestFile:
         file_size=record["_FILE_SIZE"],
         num_added=record["_NUM_ADDED_FILES"],
         num_deleted=record["_NUM_DELETED_FILES"],
-        partition_stats=stats_from_record(record["_PARTITION_STATS"]),
+        partition_stats=stats_from_record(record["_PARTITION_STATS"], name),
         schema_id=record["_SCHEMA_ID"],
         min_bucket=record.get("_MIN_BUCKET"),
         max_bucket=record.get("_MAX_BUCKET"),

@@ -29,9 +29,7 @@ def partition_value_text(value: object, data_type: DataType, *, legacy: bool) ->
     except (TypeError, ValueError, OverflowError, AttributeError) as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise InvalidInputError(
-            f"expected a partition value of type {data_type.root}, found {value!r} ({error})"
-        ) from error
+        raise InvalidInputError(f"expected a partition value of type {data_type.root}, found {value!r} ({error})") from error
 
 
 def _text(value: object, data_type: AtomicType, legacy: bool) -> str:

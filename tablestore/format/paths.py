@@ -46,8 +46,7 @@ _ESCAPED = frozenset([*map(chr, range(0x20)), "\x7f", *"\"#%'*/:=?\\{}[]^"])
 _COMPRESSIONS = frozenset({"gz", "gzip", "zst", "zstd", "snappy", "lz4", "lzo", "bz2", "bzip2", "deflate", "xz", "br"})
 # What java.lang.Character.isWhitespace accepts: str.isspace() would add the no-break spaces and U+0085.
 _JAVA_BLANK = frozenset(
-    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
-    "\u2028\u2029\u205f\u3000"
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u2028\u2029\u205f\u3000"
 )
 
 

@@ -137,9 +137,7 @@ def _null_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:
 Encoded = tuple[Word, Word, tuple[Word, ...] | TextArea | None, Word]
 
 
-def _encode_column(
-    array: pa.Array, data_type: AtomicType, nulls: npt.NDArray[np.bool_] | None, offset: Word
-) -> Encoded:
+def _encode_column(array: pa.Array, data_type: AtomicType, nulls: npt.NDArray[np.bool_] | None, offset: Word) -> Encoded:
     """(low and high word of the slot, variable area, its size in bytes)."""
     root = data_type.root
     if root in (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY):
@@ -240,9 +238,7 @@ def timestamp_arrays(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArra
     return millis, (values - millis * per_milli) * nanos
 
 
-def load_words(
-    buffer: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-) -> U64:
+def load_words(buffer: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> U64:
     """The 8 bytes at each start as a little-endian number, the ones beyond the size zeroed."""
     # One unaligned number per byte position: a view, not a copy.
     view: U64 = np.ndarray(shape=(len(buffer) - 7,), dtype="<u8", buffer=buffer, strides=(1,))

@@ -69,15 +69,15 @@ def stats_to_record(stats: SimpleStats) -> dict[str, object]:
     }
 
 
-def stats_from_record(record: Mapping[str, Any] | None) -> SimpleStats:
-    """The inverse of :func:`stats_to_record`; a missing record is :data:`EMPTY_STATS`."""
+def stats_from_record(record: Mapping[str, Any] | None, where: str) -> SimpleStats:
+    """The inverse of :func:`stats_to_record`; a missing record is :data:`EMPTY_STATS`. ``where`` is for messages."""
     if record is None:
         return EMPTY_STATS
     low, high, counts = record["_MIN_VALUES"], record["_MAX_VALUES"], record.get("_NULL_COUNTS")
     if low == EMPTY_ROW and high == EMPTY_ROW and not counts:
         return EMPTY_STATS
     if low is None or high is None:
-        raise FormatError("a statistics record has no bounds")
+        raise FormatError(f"{where}: expected statistics with two rows of bounds, found none. Restore the file.")
     return SimpleStats(min_values=low, max_values=high, null_counts=tuple(counts or ()))
 
 
@@ -103,8 +103,7 @@ def decode_stats(stats: SimpleStats, types: Sequence[DataType]) -> list[ColumnSt
     highs = decode_row(stats.max_values, types)
     counts = stats.null_counts + (None,) * (len(types) - len(stats.null_counts))
     return [
-        ColumnStats(min=low, max=high, null_count=count)
-        for low, high, count in zip(lows, highs, counts[: len(types)], strict=True)
+        ColumnStats(min=low, max=high, null_count=count) for low, high, count in zip(lows, highs, counts[: len(types)], strict=True)
     ]
 
 

@@ -1,6 +1,6 @@
 """Buckets: published vectors, and the vectorised hash against the scalar one over encoded rows."""
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from decimal import Context, Decimal
 
 import numpy as np
