@@ -1,0 +1,91 @@
+"""Every golden table reads to its expected rows at every snapshot, or is refused by name.
+
+Encoding of expected values: see ``tests/golden/paimon/README.md``.
+"""
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "paimon"
+TABLES = sorted(path.name for path in GOLDEN.iterdir() if (path / "expected.json").exists())
+REFUSED = {
+    "jv_pk_agg": "aggregation",
+    "jv_pk_partial": "partial-update",
+    "py_pk_aggregation": "aggregation",
+    "py_pk_partial_update": "partial-update",
+}
+
+
+def encoded(value: Any, data_type: pa.DataType) -> Any:
+    """A value as ``expected.json`` spells it."""
+    if value is None:
+        return None
+    if pa.types.is_timestamp(data_type):
+        moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return moment.isoformat(timespec="microseconds") + ("Z" if data_type.tz else "")
+    if isinstance(value, (Decimal, date, datetime)):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    if pa.types.is_list(data_type):
+        return [encoded(item, data_type.value_type) for item in value]
+    if pa.types.is_map(data_type):
+        return [[encoded(key, data_type.key_type), encoded(item, data_type.item_type)] for key, item in value]
+    if pa.types.is_struct(data_type):
+        return {field.name: encoded(value[field.name], field.type) for field in data_type}
+    return value
+
+
+def rows_of(table: pa.Table) -> list[str]:
+    """Rows in any order, comparable."""
+    rows = [{f.name: encoded(row[f.name], f.type) for f in table.schema} for row in table.to_pylist()]
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in REFUSED])
+def test_every_snapshot_of_a_golden_table_reads_to_its_expected_rows(name: str) -> None:
+    expected = json.loads((GOLDEN / name / "expected.json").read_text())
+    table = ts.open_table(str(GOLDEN / name))
+    assert [str(snapshot.id) for snapshot in table.snapshots()] == list(expected["snapshots"])
+    for snapshot_id, facts in expected["snapshots"].items():
+        scan = table.scan(snapshot_id=int(snapshot_id))
+        wanted = sorted(json.dumps(row, sort_keys=True) for row in facts["rows"])
+        assert rows_of(scan.to_arrow()) == wanted, f"snapshot {snapshot_id}"
+        assert scan.count() == len(wanted)
+        snapshot = scan.snapshot
+        assert snapshot is not None
+        assert (snapshot.commit_kind, snapshot.schema_id) == (facts["commitKind"], facts["schemaId"])
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_a_golden_table_of_another_merge_engine_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ts.UnsupportedError, match=REFUSED[name]):
+        ts.open_table(str(GOLDEN / name))
+
+
+def test_a_tag_reads_the_rows_and_columns_of_its_snapshot() -> None:
+    table = ts.open_table(str(GOLDEN / "py_pk_evolved"))
+    tags = [path.name.removeprefix("tag-") for path in (GOLDEN / "py_pk_evolved" / "tag").iterdir()]
+    assert len(tags) == 1
+    tagged = table.scan(tag=tags[0])
+    assert tagged.snapshot_id is not None
+    assert tagged.to_arrow().equals(table.scan(snapshot_id=tagged.snapshot_id).to_arrow())
+
+
+@pytest.mark.parametrize(
+    "name", ["jv_pk_dv", "jv_pk_lookup", "py_pk_changelog_input", "py_pk_dynamic", "py_pk_first_row", "py_pk_postpone"]
+)
+def test_writing_onto_what_is_only_read_is_refused_and_changes_nothing(name: str) -> None:
+    table = ts.open_table(str(GOLDEN / name))
+    before = len(table.snapshots())
+    with pytest.raises(ts.UnsupportedError, match="does not write"):
+        table.upsert(table.scan().to_arrow())
+    assert len(table.snapshots()) == before
