@@ -2,13 +2,14 @@
 
 import errno
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tablestore.errors import InvalidInputError, NotFoundError, StorageError, UnsupportedError
+from tablestore.errors import InvalidInputError, NotFoundError, StorageError, TablestoreError, UnsupportedError
 from tablestore.io import local, rename
 from tablestore.io.filestore import TEMPORARY_PREFIX
 from tablestore.io.local import LocalFileStore
@@ -407,3 +408,108 @@ def test_an_unusable_root_is_refused() -> None:
     for root in ("", "a\0b"):
         with pytest.raises(InvalidInputError):
             LocalFileStore(root)
+
+
+# ---- crashes
+
+
+class Crash(BaseException):
+    """The process dies here: no handler for errors may count on running."""
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("verb", ["publish_if_absent", "write", "overwrite"])
+def test_a_crash_at_any_step_leaves_the_whole_file_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, after: bool
+) -> None:
+    names = ("open", "write", "fsync", "link", "replace", "unlink", "close")
+    real = {name: getattr(os, name) for name in names}
+    data = b"all of it" * 1000
+
+    def crash_at(step: int, root: Path) -> bool:
+        """Whether the step was reached; from then on nothing works, as in a process that is gone."""
+        done = 0
+
+        def wrapped(name: str) -> Callable[..., Any]:
+            def run(*args: Any, **kwargs: Any) -> Any:
+                nonlocal done
+                done += 1
+                if done > step or (done == step and not after):
+                    raise Crash
+                result = real[name](*args, **kwargs)
+                if done == step:
+                    raise Crash
+                return result
+
+            return run
+
+        store = LocalFileStore(root, ids=SeededIds(step))
+        with monkeypatch.context() as patch:
+            for name in names:
+                patch.setattr(os, name, wrapped(name))
+            try:
+                getattr(store, verb)("snapshot/snapshot-1", data)
+            except Crash:
+                return True
+        return False
+
+    step = 1
+    while True:
+        root = tmp_path / str(step)
+        (root / "snapshot").mkdir(parents=True)
+        crashed = crash_at(step, root)
+        store = LocalFileStore(root)
+        if store.exists("snapshot/snapshot-1"):
+            assert store.read("snapshot/snapshot-1") == data
+        listed = {info.name for info in store.list("snapshot")} - {"snapshot-1"}
+        assert all(name.startswith(TEMPORARY_PREFIX) for name in listed)
+        assert store.publish_if_absent("snapshot/snapshot-1", data) in (True, False)
+        assert store.read("snapshot/snapshot-1") == data
+        if not crashed:
+            break
+        step += 1
+    assert step > 8
+
+
+def test_errors_at_random_leave_a_store_that_works_and_no_handles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(20)
+    injected = 0
+    open_before = len(os.listdir("/proc/self/fd"))
+    store = LocalFileStore(tmp_path / "root", ids=SeededIds(2))
+    acknowledged: dict[str, bytes] = {}
+
+    def flaky(real: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            nonlocal injected
+            if chance.random() < 0.05:
+                injected += 1
+                raise OSError(code := chance.choice([errno.EIO, errno.ENOSPC, errno.EMFILE]), os.strerror(code))
+            return real(*args, **kwargs)
+
+        return run
+
+    with monkeypatch.context() as patch:
+        for name in ("open", "write", "fsync", "link", "unlink", "scandir", "stat"):
+            patch.setattr(os, name, flaky(getattr(os, name)))
+        for n in range(600):
+            path, data = f"d{n % 7}/{n}", b"%d" % n
+            try:
+                if n % 3 == 0:
+                    with store.open_output(path) as file:
+                        file.write(data)
+                    store.sync(f"d{n % 7}")
+                elif n % 3 == 1:
+                    assert store.publish_if_absent(path, data)
+                else:
+                    store.write(path, data)
+                acknowledged[path] = data
+                assert store.read(path) == data
+                assert store.list(f"d{n % 7}")
+            except TablestoreError:
+                continue
+    assert injected > 100
+    assert len(acknowledged) > 200
+    assert {path: store.read(path) for path in acknowledged} == acknowledged
+    assert len(os.listdir("/proc/self/fd")) == open_before
