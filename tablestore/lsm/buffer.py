@@ -8,6 +8,7 @@ Left to others: where the runs are written, their sequence numbers, and the chan
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -130,21 +131,25 @@ class WriteBuffer:
         kinds = _concat_kinds(pending)
         partitions, partition_of = self._partitions(rows)
         groups, group_count = self._groups(rows, partition_of, len(partitions))
-        order = (
-            self._keyed_order(rows, groups, group_count) if self._schema.is_keyed else _by_group(groups, rows.num_rows)
-        )
+        counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
+        order: Order | None
+        if self._schema.is_keyed:
+            order, counts = self._keyed_order(rows, groups, group_count, counts)
+        else:
+            order = _by_group(groups, rows.num_rows)
         if order is not None:
             rows = take_rows(rows, order)
             kinds = kinds if kinds is None else kinds[order]
-            groups = groups if groups is None else groups[order]
-        starts = [0] if groups is None else [0, *(np.flatnonzero(groups[1:] != groups[:-1]) + 1).tolist()]
-        for start, stop in zip(starts, [*starts[1:], rows.num_rows], strict=True):
-            group = 0 if groups is None else int(groups[start])
-            part = np.zeros(stop - start, dtype=np.int8) if kinds is None else kinds[start:stop]
+        stop = 0
+        for group, count in enumerate(counts):
+            start, stop = stop, stop + count
+            if not count:
+                continue
+            part = np.zeros(count, dtype=np.int8) if kinds is None else kinds[start:stop]
             yield SortedRows(
                 partition=partitions[group // self._total_buckets],
                 bucket=group % self._total_buckets,
-                rows=rows.slice(start, stop - start),
+                rows=rows.slice(start, count),
                 kinds=part,
                 retractions=0 if kinds is None else int((part & 1).sum()),
             )
@@ -186,23 +191,26 @@ class WriteBuffer:
         groups = partition_of * np.uint64(self._total_buckets)
         return groups if buckets is None else groups + buckets, count
 
-    def _keyed_order(self, rows: pa.Table, groups: U64 | None, group_count: int) -> Order | None:
-        """The places of the rows that a fold keeps, by group and key; None if the rows are in that order already."""
+    def _keyed_order(
+        self, rows: pa.Table, groups: U64 | None, group_count: int, counts: list[int]
+    ) -> tuple[Order | None, list[int]]:
+        """The places of the rows that a fold keeps, by group and key (None: all, as they are), and the rows per group."""
         assert self._merge is not None
         fields = self._schema.key_fields
         plain = plain_columns([_single(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
         done = sort_by_group_and_key(groups, group_count, to_words(plain))
         if not done.repeats.any():
-            if bool((done.order[1:] > done.order[:-1]).all()):
-                return None
-            return done.order
+            in_order = bool((done.order[1:] > done.order[:-1]).all())
+            return None if in_order else done.order, counts
         order = self._by_sequence_fields(rows, done) if self._merge.sequence_fields else done.order
         kept = np.ones(len(order), dtype=np.bool_)
         if self._merge.keep == "last":
             kept[:-1] = ~done.repeats
         else:
             kept[1:] = ~done.repeats
-        return order[kept]
+        bounds = np.cumsum([0, *counts])
+        kept_counts = [int(np.count_nonzero(kept[a:b])) for a, b in pairwise(bounds.tolist())]
+        return order[kept], kept_counts
 
     def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Order:
         """The order with the rows of one key arranged by the sequence fields, arrival last."""
