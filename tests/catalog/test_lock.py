@@ -36,9 +36,10 @@ def lock(tmp_path: Path) -> FileCatalogLock:
 
 def test_the_result_and_the_error_of_what_ran_come_through(lock: FileCatalogLock) -> None:
     assert lock.run_with_lock("db", "t", lambda: 42) == 42
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as kept:  # its traceback keeps the frame, and all that is in it, alive
         lock.run_with_lock("db", "t", lambda: 1 // 0)
     assert lock.run_with_lock("db", "t", lambda: "free again") == "free again"
+    assert kept.tb is not None
 
 
 def test_one_at_a_time_among_threads(tmp_path: Path) -> None:
