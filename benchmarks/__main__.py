@@ -1,0 +1,75 @@
+"""``python -m benchmarks``: see ``--help``."""
+
+import tempfile
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks import bench_commit, bench_scan, bench_write
+from benchmarks.measure import machine, pin_to_one_core
+from benchmarks.peers import Peer, PeerFailed, PeerUnavailable, find_interpreter
+from benchmarks.report import Report
+from benchmarks.setting import Setting
+
+
+class Suite(StrEnum):
+    """What can be run alone."""
+
+    ALL = "all"
+    WRITE = "write"
+    SCAN = "scan"
+    COMMIT = "commit"
+    SPARK = "spark"
+
+
+def main(
+    suite: Annotated[Suite, typer.Argument(help="Which questions to ask.")] = Suite.ALL,
+    rows: Annotated[int, typer.Option(help="Rows of a full-size table; the big ones scale along.")] = 1_000_000,
+    repeats: Annotated[int, typer.Option(help="Timed rounds per workload, after one warm-up.")] = 5,
+    seed: Annotated[int, typer.Option(help="What the rows are made from.")] = 7,
+    quick: Annotated[bool, typer.Option(help="A tenth of the rows, two rounds: is everything in order?")] = False,
+    peers: Annotated[bool, typer.Option(help="Measure pypaimon too.")] = True,
+    json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.")] = None,
+    directory: Annotated[Path | None, typer.Option(help="Where the tables are made; a temporary directory if not given.")] = None,
+) -> None:
+    """Measure tablestore next to pyarrow and pypaimon, all on one core, and print medians, ratios and bars."""
+    if quick:
+        rows, repeats = min(rows, 100_000), min(repeats, 2)
+    core = pin_to_one_core()
+    with ExitStack() as stack:
+        work = directory or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tablestore-bench-")))
+        work.mkdir(parents=True, exist_ok=True)
+        settings = {"suite": suite.value, "rows": f"{rows:,}", "repeats": str(repeats), "seed": str(seed), "core": str(core)}
+        report = Report(settings=settings, machine=machine())
+        found = _start_peers(stack, report) if peers and suite in (Suite.ALL, Suite.WRITE, Suite.SCAN) else []
+        setting = Setting(directory=work, rows=rows, repeats=repeats, seed=seed, report=report, peers=found)
+        if suite in (Suite.ALL, Suite.WRITE):
+            bench_write.run(setting)
+        if suite in (Suite.ALL, Suite.SCAN):
+            bench_scan.run(setting)
+        if suite in (Suite.ALL, Suite.COMMIT):
+            bench_commit.run(setting)
+    print(report.to_markdown())
+    if json is not None:
+        json.write_text(report.to_json() + "\n")
+    if markdown is not None:
+        markdown.write_text(report.to_markdown())
+
+
+def _start_peers(stack: ExitStack, report: Report) -> list[Peer]:
+    try:
+        python = find_interpreter()
+        started = [stack.enter_context(Peer(python, mode)) for mode in ("native", "pure")]
+    except (PeerUnavailable, PeerFailed) as error:
+        report.skipped.append(f"pypaimon: {error}")
+        return []
+    report.machine = {**report.machine, **{f"peer {name}": version for name, version in started[0].versions.items()}}
+    return started
+
+
+if __name__ == "__main__":
+    typer.run(main)

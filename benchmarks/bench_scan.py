@@ -1,0 +1,132 @@
+"""What does reading cost, next to pyarrow merely reading the same files?
+
+no overlap     one sorted run a bucket: nothing to merge
+merge          2, 5 and 10 overlapping runs a bucket that rewrote half of the rows
+memory         20 M rows merged in one bucket, as a stream of batches
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+import tablestore as ts
+from benchmarks import floors, ours
+from benchmarks.measure import Case, Sample, WrongRows, peak_memory, stopwatch
+from benchmarks.report import OURS, Bar, Result
+from benchmarks.setting import Setting
+from benchmarks.workloads import KEY_KINDS, KeyKind, Workload
+
+BUCKETS = 4
+SHARE = 0.5
+PLAIN, VERIFIED = "pyarrow", "pyarrow, verifying pages"
+MEMORY_BOUND_MIB = 700
+
+
+def run(setting: Setting) -> None:
+    """All questions of this module."""
+    for kind in KEY_KINDS:
+        for runs in (1, 2, 5, 10):
+            _scan(setting, kind, runs)
+    _memory(setting)
+
+
+def _scan(setting: Setting, kind: KeyKind, runs: int) -> None:
+    workload = Workload(kind, setting.rows, setting.seed)
+    expected_rows = workload.merged(runs, SHARE)
+    expected = workload.digest(expected_rows)
+    with setting.workspace(f"scan-{kind}-{runs}") as space:
+        table = ours.create(space, "read", workload, buckets=BUCKETS)
+        ours.load(table, workload.base())
+        for part in workload.rewrites(runs, SHARE) if runs > 1 else ():
+            table.upsert(part)
+        ours.check_exactly(workload, table.scan().to_arrow(), expected_rows)
+        del expected_rows
+        files = floors.data_files(table)
+        stored = int(sum(row for row in table.files().column("row_count").to_pylist()))
+        cases = [
+            _floor(PLAIN, files, workload.schema.names, stored, verify=False),
+            _floor(VERIFIED, files, workload.schema.names, stored, verify=True),
+            _ours(workload, table.location, expected),
+            *_peers(setting, ours.table_path(space, "read"), expected, slow=runs > 1),
+        ]
+        timings = setting.take_turns(cases)
+    result = Result(
+        name=f"read without overlap, {kind} key" if runs == 1 else f"merge read of {runs} runs, {kind} key",
+        question="How fast is a table read as one Arrow table" + (" that needs no merge?" if runs == 1 else " by merging?"),
+        rows=setting.rows,
+        base=PLAIN,
+        timings=timings,
+        notes=f"{len(files)} files, {stored:,} rows stored, {setting.rows:,} rows out.",
+    )
+    setting.report.results.append(result)
+    if runs == 5:
+        integer = kind in ("bigint", "scattered")
+        setting.report.bars.append(
+            result.bar(
+                f"merge read of 5 runs, {kind} key / pyarrow reading the same files",
+                OURS,
+                PLAIN,
+                1.7 if integer else 2.5,
+                note="pyarrow does not verify the pages, we do",
+            )
+        )
+        if integer:
+            setting.report.bars.append(
+                result.bar(f"pypaimon native / merge read of 5 runs, {kind} key", "pypaimon native", OURS, 1.5, at_least=True)
+            )
+
+
+def _floor(name: str, files: Sequence[Path], columns: Sequence[str], stored: int, *, verify: bool) -> Case:
+    def attempt() -> Sample:
+        sample, rows = stopwatch(lambda: floors.read_files(files, columns, verify=verify))
+        if rows != stored:
+            raise WrongRows(f"{name}: expected {stored} rows, found {rows}")
+        return sample
+
+    return Case(name, attempt)
+
+
+def _ours(workload: Workload, location: str, expected: tuple[int, int]) -> Case:
+    def read() -> pa.Table:
+        return ts.open_table(location).scan().to_arrow()
+
+    def attempt() -> Sample:
+        sample, rows = stopwatch(read)
+        ours.check(workload, rows, expected)
+        return sample
+
+    return Case(OURS, attempt)
+
+
+def _peers(setting: Setting, path: Path, expected: tuple[int, int], *, slow: bool) -> list[Case]:
+    return [
+        Case(peer.name, lambda peer=peer: peer.read(path, expected), runs=1 if peer.mode == "pure" and slow else None)
+        for peer in setting.peers
+    ]
+
+
+def _memory(setting: Setting) -> None:
+    """The table is written by this process and read by one of its own, so that only the read is seen."""
+    rows, runs = setting.scaled(20_000_000), 5
+    workload = Workload("scattered", rows, setting.seed)
+    with setting.workspace("memory") as space:
+        table = ours.create(space, "large", workload, buckets=1)
+        ours.load(table, workload.base())
+        for part in workload.rewrites(runs, SHARE):
+            table.upsert(part)
+        files = table.files().num_rows
+        peak, printed = peak_memory(["-m", "benchmarks.stream_read", table.location])
+    count, total, seconds = printed.split()[:3]
+    expected = workload.digest_of_merged(runs, SHARE)
+    if (int(count), int(total)) != expected:
+        raise WrongRows(f"expected {expected} as rows and digest of the stream, found {(int(count), int(total))}")
+    setting.report.bars.append(
+        Bar(
+            name=f"peak memory of merge-reading {rows:,} rows of one bucket as a stream",
+            measured=peak / 2**20,
+            bound=MEMORY_BOUND_MIB,
+            unit="MiB",
+            note=f"{files} files, {rows / float(seconds) / 1e6:.1f} M rows/s",
+        )
+    )

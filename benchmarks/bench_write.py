@@ -1,0 +1,167 @@
+"""What does writing cost, next to pyarrow writing the same rows already sorted?
+
+bulk load   into an empty append table
+upsert      into an empty keyed table, 4 buckets: hash, sort, fold, statistics, 4 files, commit
+into 20 M   100,000 rows into a table of 20 M rows and into one of 1 M: the size of the table must not matter
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+import tablestore as ts
+from benchmarks import floors, ours
+from benchmarks.measure import Case, Sample, stopwatch
+from benchmarks.report import OURS, Result
+from benchmarks.setting import Setting
+from benchmarks.workloads import KEY_KINDS, KeyKind, Workload
+
+BUCKETS = 4
+PLAIN, ALIKE = "pyarrow, its defaults", "pyarrow, our settings"
+
+
+def run(setting: Setting) -> None:
+    """All questions of this module."""
+    _bulk_load(setting)
+    for kind in KEY_KINDS:
+        _upsert(setting, kind)
+    _upsert_by_table_size(setting)
+
+
+def _bulk_load(setting: Setting) -> None:
+    workload = Workload("bigint", setting.rows, setting.seed)
+    rows = workload.table(workload.shuffled())
+    with setting.workspace("bulk") as space:
+        cases = [
+            *_floor_cases(setting, space, [rows]),
+            _our_write(setting, space, workload, rows, keyed=False),
+            *_peer_writes(setting, space, workload, rows, keyed=False),
+        ]
+        setting.report.results.append(
+            Result(
+                name="bulk load, append table",
+                question="How fast do rows get into a table without a key?",
+                rows=setting.rows,
+                base=ALIKE,
+                timings=setting.take_turns(cases),
+            )
+        )
+
+
+def _upsert(setting: Setting, kind: KeyKind) -> None:
+    workload = Workload(kind, setting.rows, setting.seed)
+    rows = workload.table(workload.shuffled())
+    with setting.workspace(f"upsert-{kind}") as space:
+        parts = floors.sorted_buckets(rows, ours.create(space, "layout", workload, buckets=BUCKETS), BUCKETS)
+        cases = [
+            *_floor_cases(setting, space, parts),
+            _our_write(setting, space, workload, rows, keyed=True),
+            *_peer_writes(setting, space, workload, rows, keyed=True),
+        ]
+        result = Result(
+            name=f"upsert, {kind} key",
+            question=f"How fast are rows in random order upserted into an empty table with a {kind} key and {BUCKETS} buckets?",
+            rows=setting.rows,
+            base=ALIKE,
+            timings=setting.take_turns(cases),
+        )
+    setting.report.results.append(result)
+    if kind in ("bigint", "scattered"):
+        floor = min((ALIKE, PLAIN), key=lambda name: result.timings[name].median)
+        setting.report.bars += [
+            result.bar(f"upsert, {kind} key / pyarrow writing the same rows sorted", OURS, floor, 2.0, note=f"{floor}: the faster"),
+            result.bar(f"pypaimon native / upsert, {kind} key", "pypaimon native", OURS, 1.0, at_least=True),
+        ]
+
+
+def _upsert_by_table_size(setting: Setting) -> None:
+    small, large = setting.scaled(1_000_000), setting.scaled(20_000_000)
+    count = setting.scaled(100_000)
+    with setting.workspace("into") as space:
+        tables: list[tuple[str, ts.Table, Workload]] = []
+        for rows in (small, large):
+            workload = Workload("bigint", rows, setting.seed)
+            name = f"into {rows:,} rows"
+            table = ours.create(space, f"into{rows}", workload, buckets=BUCKETS)
+            ours.load(table, workload.base())
+            tables.append((name, table, workload))
+        cases = [Case(name, _small_upsert(table, workload, count)) for name, table, workload in tables]
+        timings = setting.take_turns(cases)
+    first, second = (name for name, _, _ in tables)
+    result = Result(
+        name=f"upsert of {count:,} rows by size of the table",
+        question="Does the size of the table matter to a small upsert?",
+        rows=count,
+        base=first,
+        timings=timings,
+        notes="Both tables take one upsert after the other; no state is reset.",
+    )
+    setting.report.results.append(result)
+    setting.report.bars.append(result.bar(f"upsert of {count:,} rows into {large:,} / into {small:,}", second, first, 1.3))
+
+
+def _small_upsert(table: ts.Table, workload: Workload, count: int) -> Callable[[], Sample]:
+    numbers = workload.shuffled()[:count]
+    version = 0
+
+    def attempt() -> Sample:
+        nonlocal version
+        version += 1
+        rows = workload.table(numbers, version)
+        # A new handle each time, as a job that runs every few minutes has one.
+        sample, _ = stopwatch(lambda: ts.open_table(table.location).upsert(rows))
+        return sample
+
+    return attempt
+
+
+def _floor_cases(setting: Setting, space: Path, parts: Sequence[pa.Table]) -> list[Case]:
+    def attempt(write: Callable[[Sequence[pa.Table], Path], None]) -> Sample:
+        with setting.workspace(space.name) as directory:
+            return stopwatch(lambda: write(parts, directory))[0]
+
+    return [Case(ALIKE, lambda: attempt(floors.write_alike)), Case(PLAIN, lambda: attempt(floors.write_plain))]
+
+
+def _our_write(setting: Setting, space: Path, workload: Workload, rows: pa.Table, *, keyed: bool) -> Case:
+    expected = workload.digest(rows)
+    compared = False
+
+    def attempt() -> Sample:
+        nonlocal compared
+        with setting.workspace(space.name) as warehouse:
+            table = ours.create(warehouse, "written", workload, buckets=BUCKETS if keyed else -1, keyed=keyed)
+            sample, _ = stopwatch(lambda: table.upsert(rows) if keyed else table.append(rows))
+            found = table.scan().to_arrow()
+            ours.check(workload, found, expected)
+            if not compared:
+                ours.check_exactly(workload, found, rows)
+                compared = True
+        return sample
+
+    return Case(OURS, attempt)
+
+
+def _peer_writes(setting: Setting, space: Path, workload: Workload, rows: pa.Table, *, keyed: bool) -> list[Case]:
+    expected = workload.digest(rows)
+    cases = []
+    for peer in setting.peers:
+        peer.forget()
+        peer.load("rows", rows, space)
+
+        def attempt(peer=peer) -> Sample:
+            with setting.workspace(space.name) as warehouse:
+                path = ours.table_path(warehouse, "written")
+                peer.create(
+                    path,
+                    "rows",
+                    primary_key=workload.primary_key if keyed else [],
+                    options=ours.options(BUCKETS if keyed else -1),
+                )
+                sample = peer.write(path, "rows")
+                ours.check(workload, ts.open_table(str(path)).scan().to_arrow(), expected)
+            return sample
+
+        cases.append(Case(peer.name, attempt, runs=1 if peer.mode == "pure" and keyed else None))
+    return cases

@@ -1,0 +1,52 @@
+"""Tables of ours: made, filled and checked."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+import tablestore as ts
+from benchmarks.measure import WrongRows
+from benchmarks.workloads import Workload
+
+DATABASE = "bench"
+
+
+def table_path(warehouse: Path, name: str) -> Path:
+    """Where the table lies, in the layout that all implementations share."""
+    return warehouse / f"{DATABASE}.db" / name
+
+
+def create(warehouse: Path, name: str, workload: Workload, *, buckets: int, keyed: bool = True) -> ts.Table:
+    """A new, empty table."""
+    catalog = ts.open_catalog(str(warehouse))
+    catalog.create_database(DATABASE, ignore_if_exists=True)
+    return catalog.create_table(
+        f"{DATABASE}.{name}", schema=workload.schema, primary_key=workload.primary_key if keyed else [], options=options(buckets)
+    )
+
+
+def options(buckets: int) -> Mapping[str, str]:
+    """The options that our tables and the peers' share."""
+    return {"bucket": str(buckets)}
+
+
+def load(table: ts.Table, parts: Iterable[pa.Table]) -> None:
+    """Write all parts with one commit."""
+    with table.new_writer() as writer:
+        for part in parts:
+            writer.write(part)
+        writer.commit()
+
+
+def check_exactly(workload: Workload, rows: pa.Table, expected: pa.Table) -> None:
+    """Compare all cells. Raises WrongRows."""
+    order = [(name, "ascending") for name in workload.primary_key]
+    if not rows.select(expected.schema.names).sort_by(order).equals(expected.sort_by(order)):
+        raise WrongRows(f"{rows.num_rows} rows were read, and they are not the {expected.num_rows} that were written")
+
+
+def check(workload: Workload, rows: pa.Table, expected: tuple[int, int]) -> None:
+    """Compare the digest. Raises WrongRows."""
+    if (found := workload.digest(rows)) != expected:
+        raise WrongRows(f"expected rows and digest {expected}, found {found}")

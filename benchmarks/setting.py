@@ -1,0 +1,52 @@
+"""What all benchmarks of one run share: sizes, seed, peers, a directory to work in."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.measure import Case, Timing, stopwatch, take_turns
+from benchmarks.peers import Peer
+from benchmarks.report import Report
+
+
+@dataclass(slots=True)
+class Setting:
+    """One run of the benchmarks. ``scale`` shrinks the big tables along with ``rows``: 1.0 is full size."""
+
+    directory: Path
+    rows: int
+    repeats: int
+    seed: int
+    report: Report
+    peers: Sequence[Peer] = ()
+    warm_up: bool = True
+    _count: int = field(default=0)
+
+    @property
+    def scale(self) -> float:
+        """How large this run is, next to a full one."""
+        return self.rows / 1_000_000
+
+    def scaled(self, rows: int) -> int:
+        """A size of a full run, shrunk with the others."""
+        return max(int(rows * self.scale), 100)
+
+    @contextmanager
+    def workspace(self, name: str) -> Iterator[Path]:
+        """A directory that goes away afterwards."""
+        self._count += 1
+        path = self.directory / f"{name}-{self._count}"
+        path.mkdir(parents=True)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def take_turns(self, cases: Sequence[Case]) -> dict[str, Timing]:
+        """As :func:`benchmarks.measure.take_turns`, as often as this run asks for."""
+        return take_turns(cases, self.repeats, warm_up=self.warm_up)
+
+
+__all__ = ["Setting", "stopwatch"]
