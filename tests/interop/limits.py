@@ -7,7 +7,13 @@
 | pypaimon-pure | writes delete counts of 0: all released readers bring deleted rows back  | oracles_agree      |
 | pypaimon      | no MULTISET, no compaction, no expiry; row kinds only from a column      | oracles_agree      |
 | pypaimon      | cannot open tables of Java 0.9 (no _VALUE_STATS_COLS in manifests)       | golden_tables      |
+| pypaimon      | equality filters on TIMESTAMP(7-9) do not find what is below a microsecond | here: can_filter   |
+| pypaimon      | cuts TIMESTAMP(7-9) keys in _MIN_KEY and _MAX_KEY to microseconds         | here               |
 | java 1.4.2    | misreads TIMESTAMP(7-9) stored as 64-bit nanoseconds, as pypaimon does   | oracles_agree      |
+| java 1.4.2    | compares statistics of BYTES as signed bytes, so a filter drops files     | oracles_agree      |
+|               | whose statistics have bounds (its own have none; ours must not either)   |                    |
+| java 1.4.2    | an equality filter on DECIMAL(19-38) finds nothing in dictionary pages    | we_write_they_read |
+|               | (its own files have none there; ours must not either)                    |                    |
 """
 
 import re
@@ -29,3 +35,8 @@ def seen_by(reader_name: str, rows: Iterable[Row]) -> list[str]:
 def has_nanoseconds(paimon_type: object) -> bool:
     """Whether a type is a timestamp finer than microseconds: pypaimon and Java do not understand each other on it."""
     return isinstance(paimon_type, str) and re.match(r"TIMESTAMP\([789]\)", paimon_type) is not None
+
+
+def can_filter(reader_name: str, paimon_type: object) -> bool:
+    """Whether a reader can be asked for equality on a column of this type."""
+    return not (reader_name.startswith("pypaimon") and has_nanoseconds(paimon_type))

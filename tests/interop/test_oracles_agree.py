@@ -179,3 +179,16 @@ def test_pure_pypaimon_finds_nothing_by_statistics_with_nan(
     assert java.read(path, equals={"d": 0.25}) == [{"d": 0.25}]
     assert pypaimon_native.read(path, equals={"d": 0.25}) == [{"d": 0.25}]
     assert pypaimon_pure.read(path, equals={"d": 0.25}) == []
+
+
+def test_java_drops_files_by_statistics_of_bytes(java: JavaOracle, pypaimon_native: PypaimonOracle, warehouse: Path) -> None:
+    path = warehouse / "db.db" / "bytes"
+    rows = [{"k": "00ff"}, {"k": "45"}, {"k": "ff01"}]
+    pypaimon_native.create(
+        path, number_fields([{"name": "k", "type": "BYTES NOT NULL"}]), primary_key=["k"], options={"bucket": "1"}
+    )
+    pypaimon_native.write(path, rows)
+    assert comparable(java.read(path)) == comparable(rows)
+    # Bounds 00ff and ff01: read as signed bytes, the upper one is below the lower one, and nothing lies between.
+    assert java.read(path, equals={"k": "45"}) == []
+    assert pypaimon_native.read(path, equals={"k": "45"}) == [{"k": "45"}]

@@ -10,7 +10,7 @@ import ours
 import pytest
 from canonical import comparable
 from oracles import JavaOracle, Oracle
-from ours import Ours
+from ours import Ours, needs_changes
 from random_tables import (
     SHAPES,
     History,
@@ -21,6 +21,8 @@ from random_tables import (
     random_rows,
     random_spec,
 )
+
+import tablestore as ts
 
 pytestmark = pytest.mark.interop
 
@@ -119,6 +121,7 @@ def test_we_read_tables_that_java_compacts(java: JavaOracle, warehouse: Path, pr
     assert_we_read(path, model)
 
 
+@needs_changes
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
 def test_we_deliver_the_changes_that_java_delivers(java: JavaOracle, warehouse: Path, producer: str) -> None:
     rng = random.Random(f"changes {producer}")
@@ -163,22 +166,23 @@ def test_we_read_deletion_vectors(java: JavaOracle, warehouse: Path) -> None:
 
 
 MERGE_ENGINES: dict[str, dict[str, str]] = {
-    "partial-update": {"merge-engine": "partial-update"},
-    "partial-update-groups": {
-        "merge-engine": "partial-update",
-        "fields.g.sequence-group": "a",
-        "ignore-delete": "true",
-    },
-    "aggregation": {
-        "merge-engine": "aggregation",
-        "fields.a.aggregate-function": "sum",
-        "fields.b.aggregate-function": "max",
-        "fields.g.aggregate-function": "last_non_null_value",
-        "fields.s.aggregate-function": "listagg",
-    },
     "first-row": {"merge-engine": "first-row"},
     "sequence-field": {"sequence.field": "g"},
 }
+
+
+@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
+def test_merge_engines_that_we_lack_are_refused_by_name(java: JavaOracle, warehouse: Path, engine: str) -> None:
+    path = warehouse / "db.db" / "refused"
+    java.create(
+        path,
+        number_fields([{"name": "k", "type": "INT NOT NULL"}, {"name": "a", "type": "BIGINT"}]),
+        primary_key=["k"],
+        options={"bucket": "1", "merge-engine": engine},
+    )
+    java.write(path, [{"k": 1, "a": 1}])
+    with pytest.raises(ts.UnsupportedError, match=engine):
+        Ours().read(path)
 
 
 @pytest.mark.parametrize("engine", sorted(MERGE_ENGINES))

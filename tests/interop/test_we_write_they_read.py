@@ -3,6 +3,7 @@ before and after either side compacts. What a released reader cannot do is liste
 """
 
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 import ours
 import pytest
 from canonical import comparable
-from limits import has_nanoseconds, seen_by
+from limits import can_filter, seen_by
 from oracles import JavaOracle, PypaimonOracle
-from ours import Ours
+from ours import Ours, needs_changes
 from random_tables import (
     ATOMIC_TYPES,
     SHAPES,
@@ -30,6 +31,20 @@ pytestmark = pytest.mark.interop
 
 # One seed a shape; `pytest -m slow` takes more.
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]
+
+
+# What tablestore has to write differently, because the Java core reads it wrong (limits.py). Each is a strict
+# expected failure below, so that the mark goes when the writer changes.
+FILTERED_WRONG_BY_JAVA = re.compile(r"(VAR)?BINARY|BYTES|DECIMAL\((19|[23]\d)")
+
+
+def why_a_key_fails(kind: str) -> str | None:
+    """Why the test of a key type is expected to fail, or None."""
+    if kind.startswith(("BINARY", "VARBINARY", "BYTES")):
+        return "key statistics of bytes have bounds, which the Java core compares as signed"
+    if kind == "TIMESTAMP(9) WITH LOCAL TIME ZONE":
+        return "equality on such a key raises ArrowNotImplementedError in store/scan.py"
+    return None
 
 
 @pytest.fixture
@@ -67,7 +82,13 @@ def test_every_snapshot_of_a_random_table_reads_alike(
     wanted = rng.choice(model.contents() or [None])
     if wanted is not None:
         names = spec.primary_key or ("v0",)
-        equals = {name: wanted[name] for name in names if not isinstance(wanted[name], list | dict | None)}
+        equals = {
+            name: wanted[name]
+            for name in names
+            if not isinstance(wanted[name], list | dict | None)
+            and all(can_filter(reader.name, spec.type_of(name)) for reader in readers)
+            and not FILTERED_WRONG_BY_JAVA.match(str(spec.type_of(name)))
+        }
         matching = [row for row in model.contents() if all(row[name] == value for name, value in equals.items())]
         for reader in readers:
             if equals and "NaN" not in equals.values():
@@ -90,7 +111,13 @@ def test_all_types_in_one_table(readers: list[Any], warehouse: Path) -> None:
         assert comparable(reader.read(path)) == comparable(rows), reader.name
 
 
-@pytest.mark.parametrize("kind", [k for k in ATOMIC_TYPES if k not in ("FLOAT", "DOUBLE")])
+KEY_TYPES = [
+    pytest.param(kind, marks=pytest.mark.xfail(reason=why)) if why else kind
+    for kind, why in ((kind, why_a_key_fails(kind)) for kind in ATOMIC_TYPES if kind not in ("FLOAT", "DOUBLE"))
+]
+
+
+@pytest.mark.parametrize("kind", KEY_TYPES)
 def test_every_key_type_goes_to_the_bucket_where_others_look_for_it(
     java: JavaOracle, pypaimon_pure: PypaimonOracle, pypaimon_native: PypaimonOracle, warehouse: Path, kind: str
 ) -> None:
@@ -113,11 +140,42 @@ def test_every_key_type_goes_to_the_bucket_where_others_look_for_it(
     java.write(path, updated)
     for reader in (Ours(), java, pypaimon_pure, pypaimon_native):
         assert seen_by(reader.name, reader.read(path)) == seen_by(reader.name, model.contents()), reader.name
-        if not (reader is pypaimon_pure and has_nanoseconds(kind)):
+        if can_filter(reader.name, kind):
             for row in model.contents()[:4]:
                 assert reader.read(path, equals={"k": row["k"]}) == [row], reader.name
     java.compact(path)
     assert comparable(us.read(path)) == comparable(model.contents())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(
+            kind,
+            marks=[pytest.mark.xfail(reason="the Java core finds nothing: see limits.py")]
+            if FILTERED_WRONG_BY_JAVA.match(kind)
+            else [],
+        )
+        for kind in ATOMIC_TYPES
+    ],
+)
+def test_everyone_filters_our_rows_by_a_column_of_every_type(readers: list[Any], warehouse: Path, kind: str) -> None:
+    rng = random.Random(f"filter {kind}")
+    columns = number_fields([{"name": "id", "type": "INT"}, {"name": "c", "type": kind}])
+    path = warehouse / "db.db" / "filtered"
+    us = Ours()
+    us.create(path, columns, options={"bucket": "-1"})
+    rows = [{**row, "id": i} for i, row in enumerate(random_rows(rng, columns, 24))]
+    for start in range(0, 24, 8):
+        # Twice each, so that columns are worth a dictionary.
+        us.write(path, rows[start : start + 8] * 2)
+    values = sorted({row["c"] for row in rows if row["c"] not in (None, "NaN")}, key=str)
+    for value in values[:8]:
+        expected = [row for row in rows for _ in range(2) if row["c"] == value]
+        for reader in readers:
+            if can_filter(reader.name, kind):
+                got = comparable(reader.read(path, equals={"c": value}))
+                assert got == comparable(expected), (reader.name, value)
 
 
 @pytest.mark.parametrize("shape", ["keyed-partitioned", "append-partitioned"])
@@ -146,6 +204,7 @@ def test_an_overwritten_partition_is_replaced_for_everyone(readers: list[Any], w
         assert comparable(reader.read(path, snapshot=1)) == comparable(rows), reader.name
 
 
+@needs_changes
 def test_a_streaming_reader_gets_our_input_changelog(java: JavaOracle, warehouse: Path) -> None:
     spec = TableSpec(
         number_fields([{"name": "k", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]),
