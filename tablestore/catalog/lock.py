@@ -113,8 +113,7 @@ class FileCatalogLock:
             if error.errno in _NO_LOCKS:
                 raise _no_real_locks(path) from error
             raise StorageError(
-                f"cannot lock {path}: {error.strerror or error}; check that the directory is writable, or name "
-                "another one",
+                f"cannot lock {path}: {error.strerror or error}; check that the directory is writable, or name another one",
                 kind="denied" if isinstance(error, PermissionError) else None,
             ) from error
 

@@ -228,9 +228,7 @@ class FsspecFileStore:
                 ) from error
             except ValueError as error:
                 known = ", ".join(sorted(fsspec.available_protocols()))
-                raise InvalidInputError(
-                    f"cannot open {self.root_uri}: {error}; known protocols: {known}", kind="path"
-                ) from error
+                raise InvalidInputError(f"cannot open {self.root_uri}: {error}; known protocols: {known}", kind="path") from error
             self._pid = os.getpid()
         return self._filesystem
 
@@ -284,9 +282,7 @@ class FsspecFileStore:
 
     def _refuse_existing(self, path: str) -> None:
         if self.exists(path):
-            raise AlreadyExistsError(
-                f"cannot write {self._where(path)}: it exists, and files are written once; use another name"
-            )
+            raise AlreadyExistsError(f"cannot write {self._where(path)}: it exists, and files are written once; use another name")
 
 
 def _file_info(name: str, info: Mapping[str, Any]) -> FileInfo:

@@ -34,28 +34,12 @@ from tablestore.io.filestore import (
     join_inside,
 )
 from tablestore.io.oserrors import is_gone, too_large, translated, unknown_outcome
-from tablestore.io.rename import rename_if_absent
+from tablestore.io.rename import link_if_absent
 
 _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 # Without O_NONBLOCK a pipe that somebody left under a file's name would block the open for ever.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
-_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
-# With these errors the kernel has certainly not made the name; with any other one it may have.
-_NOT_APPLIED = frozenset(
-    {
-        errno.EACCES,
-        errno.EDQUOT,
-        errno.ELOOP,
-        errno.EMLINK,
-        errno.ENAMETOOLONG,
-        errno.ENOENT,
-        errno.ENOSPC,
-        errno.ENOTDIR,
-        errno.EROFS,
-        errno.EXDEV,
-    }
-)
 _ATTEMPTS = 16
 """How often work on a directory is begun again when others remove parts of it meanwhile."""
 
@@ -151,7 +135,7 @@ class LocalFileStore:
             temporary = self._filled_temporary(directory, data)
         try:
             if temporary:
-                created = _link_if_absent(temporary, final)
+                created = link_if_absent(temporary, final)
             # Also when occupied: the occupant may be our own earlier attempt, and whoever finds it there
             # by reading it back will acknowledge it.
             try:
@@ -318,32 +302,6 @@ class _TypedFile(FileIO):
             return super().write(data)
         except OSError as error:
             raise translated(error, verb="write", where=self.where) from error
-
-
-def _link_if_absent(temporary: str, final: str) -> bool:
-    """Give the finished file its name; whether this call did."""
-    try:
-        try:
-            os.link(temporary, final)
-        except OSError as error:
-            if error.errno not in _NO_HARD_LINKS:
-                raise
-            rename_if_absent(temporary, final)
-        return True
-    except OSError as error:
-        if error.errno == errno.EEXIST:
-            # A network file system may apply a link, lose the answer, and refuse its own repetition.
-            return _is_same_file(temporary, final)
-        if error.errno in _NOT_APPLIED:
-            raise translated(error, verb="publish", where=final) from error
-        raise unknown_outcome(final, error.strerror or str(error)) from error
-
-
-def _is_same_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samestat(os.lstat(one), os.lstat(other))
-    except OSError:
-        return False
 
 
 def _open_regular(full: str) -> int:

@@ -166,9 +166,7 @@ class MemoryFileStore:
         return file
 
     def _occupied(self, path: str) -> AlreadyExistsError:
-        return AlreadyExistsError(
-            f"cannot write {self._where(path)}: it exists, and files are written once; use another name"
-        )
+        return AlreadyExistsError(f"cannot write {self._where(path)}: it exists, and files are written once; use another name")
 
 
 class _Output(BytesIO):

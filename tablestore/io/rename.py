@@ -1,7 +1,8 @@
-"""Rename without replacing, for file systems that have no hard links: Linux ``renameat2(RENAME_NOREPLACE)``.
+"""Give a finished file its name, unless the name is taken: by a hard link, or by a rename that never replaces.
 
-``os.rename`` silently replaces what is there, so it can lose a peer's acknowledged commit; Python offers no
-other rename, hence the call into the C library.
+``os.rename`` silently replaces what is there, so it can lose a peer's acknowledged commit. Where there are no
+hard links Linux still has ``renameat2(RENAME_NOREPLACE)``; Python does not offer it, hence the call into the C
+library.
 """
 
 import ctypes
@@ -9,10 +10,54 @@ import errno
 import os
 
 from tablestore.errors import UnsupportedError
+from tablestore.io.oserrors import translated, unknown_outcome
 
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 _CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+
+_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+# With these errors the kernel has certainly not made the name; with any other one it may have.
+_NOT_APPLIED = frozenset(
+    {
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.ELOOP,
+        errno.EMLINK,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOTDIR,
+        errno.EROFS,
+        errno.EXDEV,
+    }
+)
+
+
+def link_if_absent(temporary: str, final: str) -> bool:
+    """Give the finished file its name; whether this call did. StorageError of kind "unknown-outcome" if undecided."""
+    try:
+        try:
+            os.link(temporary, final)
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise
+            rename_if_absent(temporary, final)
+        return True
+    except OSError as error:
+        if error.errno == errno.EEXIST:
+            # A network file system may apply a link, lose the answer, and refuse its own repetition.
+            return _is_same_file(temporary, final)
+        if error.errno in _NOT_APPLIED:
+            raise translated(error, verb="publish", where=final) from error
+        raise unknown_outcome(final, error.strerror or str(error)) from error
+
+
+def _is_same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except OSError:
+        return False
 
 
 def rename_if_absent(source: str, target: str) -> None:

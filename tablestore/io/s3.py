@@ -113,9 +113,7 @@ class S3FileStore:
         where = self._where(path)
 
         async def get(filesystem: Any, start: int, end: int) -> Any:
-            response = await filesystem._call_s3(
-                "get_object", Bucket=self._bucket, Key=key, Range=f"bytes={start}-{end - 1}"
-            )
+            response = await filesystem._call_s3("get_object", Bucket=self._bucket, Key=key, Range=f"bytes={start}-{end - 1}")
             async with response["Body"] as body:
                 return await body.read()
 
@@ -293,9 +291,7 @@ class S3FileStore:
         )
 
     def _occupied(self, path: str) -> AlreadyExistsError:
-        return AlreadyExistsError(
-            f"cannot write {self._where(path)}: it exists, and files are written once; use another name"
-        )
+        return AlreadyExistsError(f"cannot write {self._where(path)}: it exists, and files are written once; use another name")
 
 
 def _millis(moment: datetime) -> int:

@@ -125,9 +125,7 @@ def translated_remote(error: BaseException, *, verb: str, where: str) -> Tablest
     if code_of(error) == "NoSuchBucket":
         return NotFoundError(f"cannot {verb} {where}: there is no such bucket; create it first", kind="no-bucket")
     if status == 404:
-        return NotFoundError(
-            f"cannot {verb} {where}: there is no such file; check the path or whether it was expired or dropped"
-        )
+        return NotFoundError(f"cannot {verb} {where}: there is no such file; check the path or whether it was expired or dropped")
     if status == 412:
         return StorageError(f"cannot {verb} {where}: it exists already; use another name", kind="occupied")
     if status in (401, 403) or _is_about_credentials(error):

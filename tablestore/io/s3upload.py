@@ -17,9 +17,7 @@ PART_BYTES = 16 * 1024 * 1024
 class MultipartWriter(io.RawIOBase):
     """``call(method, **arguments)`` sends a request about the object; ``write_small(data)`` makes it in one go."""
 
-    def __init__(
-        self, call: Callable[..., Any], write_small: Callable[[bytes], None], *, part_bytes: int = PART_BYTES
-    ) -> None:
+    def __init__(self, call: Callable[..., Any], write_small: Callable[[bytes], None], *, part_bytes: int = PART_BYTES) -> None:
         super().__init__()
         self._call = call
         self._write_small = write_small

@@ -32,8 +32,7 @@ class KeyCase:
     def columns(self, keys: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
         """The keys as Arrow columns."""
         return [
-            pa.array([key[position] for key in keys], type=to_arrow_type(field.type))
-            for position, field in enumerate(self.fields)
+            pa.array([key[position] for key in keys], type=to_arrow_type(field.type)) for position, field in enumerate(self.fields)
         ]
 
 

@@ -82,9 +82,7 @@ class FakeS3:
         S3FileSystem(**self.options, skip_instance_cache=True).call_s3("create_bucket", Bucket=name)
         return f"s3://{name}"
 
-    def answer_next(
-        self, method: str, *, status: int, apply_first: bool = False, times: int = 1, only_path: str = ""
-    ) -> None:
+    def answer_next(self, method: str, *, status: int, apply_first: bool = False, times: int = 1, only_path: str = "") -> None:
         """Answer the next ``times`` requests of that method (whose path holds ``only_path``) with an error."""
         self._answers.append(_Answer(method, status, apply_first, times, only_path))
 

@@ -64,9 +64,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 # ---- order
 
 
-def test_a_publish_syncs_the_file_then_links_then_syncs_the_directories(
-    store: LocalFileStore, steps: list[str]
-) -> None:
+def test_a_publish_syncs_the_file_then_links_then_syncs_the_directories(store: LocalFileStore, steps: list[str]) -> None:
     assert store.at("snapshot").publish_if_absent("snapshot-1", b"data")
     assert steps == [
         "fsync temporary",
@@ -92,9 +90,7 @@ def test_a_hint_is_replaced_after_its_content_is_synced(store: LocalFileStore, s
     assert steps == ["fsync temporary", "replace temporary LATEST", "fsync snapshot"]
 
 
-def test_an_output_is_synced_when_it_closes_and_its_directories_by_sync(
-    store: LocalFileStore, steps: list[str]
-) -> None:
+def test_an_output_is_synced_when_it_closes_and_its_directories_by_sync(store: LocalFileStore, steps: list[str]) -> None:
     with store.open_output("a/b/data") as file:
         file.write(b"x")
         assert steps == []
@@ -143,9 +139,7 @@ def test_an_io_error_of_the_link_is_an_unknown_outcome_that_a_repetition_resolve
     assert [info.name for info in store.list("snapshot")] == ["present", "snapshot-1"]
 
 
-def test_a_failed_sync_of_the_directory_is_an_unknown_outcome(
-    store: LocalFileStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_sync_of_the_directory_is_an_unknown_outcome(store: LocalFileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(local, "_sync_directory", failing(errno.EIO))
         with pytest.raises(StorageError) as failed:
@@ -158,9 +152,7 @@ def test_a_failed_sync_of_the_directory_is_an_unknown_outcome(
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMLINK])
-def test_a_link_that_the_kernel_refused_was_not_applied(
-    store: LocalFileStore, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_a_link_that_the_kernel_refused_was_not_applied(store: LocalFileStore, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, "link", failing(code))
         with pytest.raises(StorageError) as failed:
@@ -169,16 +161,12 @@ def test_a_link_that_the_kernel_refused_was_not_applied(
     assert not store.exists("snapshot/snapshot-1")
 
 
-def test_a_link_whose_answer_was_lost_and_that_met_itself_is_ours(
-    store: LocalFileStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_whose_answer_was_lost_and_that_met_itself_is_ours(store: LocalFileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "link", failing(errno.EEXIST, after=os.link))
     assert store.publish_if_absent("snapshot/snapshot-1", b"x") is True
 
 
-def test_without_hard_links_a_rename_that_never_replaces_publishes(
-    store: LocalFileStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_hard_links_a_rename_that_never_replaces_publishes(store: LocalFileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "link", failing(errno.EPERM))
     assert store.publish_if_absent("snapshot/snapshot-1", b"mine") is True
     monkeypatch.setattr(os.path, "lexists", lambda path: False)  # as if another came between look and rename
@@ -187,9 +175,7 @@ def test_without_hard_links_a_rename_that_never_replaces_publishes(
     assert [info.name for info in store.list("snapshot")] == ["present", "snapshot-1"]
 
 
-def test_without_links_and_renames_the_error_names_the_lock(
-    store: LocalFileStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_links_and_renames_the_error_names_the_lock(store: LocalFileStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "link", failing(errno.ENOTSUP))
     monkeypatch.setattr(rename.ctypes, "CDLL", lambda *args, **kwargs: object())
     with pytest.raises(UnsupportedError, match="lock") as refused:
@@ -258,9 +244,7 @@ def test_a_really_full_disk_is_a_typed_error() -> None:
 
 
 @pytest.mark.parametrize("when", ["body", "sync"])
-def test_no_handle_stays_open_after_a_failure(
-    store: LocalFileStore, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
+def test_no_handle_stays_open_after_a_failure(store: LocalFileStore, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     open_before = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patch:
         if when == "sync":
@@ -323,9 +307,7 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("link", ["link", "deep/link"])
-def test_writes_and_deletes_do_not_follow_a_link_out_of_the_table(
-    store: LocalFileStore, outside: Path, link: str
-) -> None:
+def test_writes_and_deletes_do_not_follow_a_link_out_of_the_table(store: LocalFileStore, outside: Path, link: str) -> None:
     def output(path: str) -> None:
         with store.open_output(path) as file:
             file.write(b"x")
@@ -471,9 +453,7 @@ def test_a_crash_at_any_step_leaves_the_whole_file_or_none(
     assert step > 8
 
 
-def test_errors_at_random_leave_a_store_that_works_and_no_handles(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_at_random_leave_a_store_that_works_and_no_handles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(20)
     injected = 0
     open_before = len(os.listdir("/proc/self/fd"))

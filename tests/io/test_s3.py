@@ -49,9 +49,7 @@ def requests(server: FakeS3, method: str) -> int:
 # ---- publishing
 
 
-def test_a_race_on_the_key_is_repeated_and_not_taken_for_occupied(
-    store: S3FileStore, server: FakeS3, clock: ManualClock
-) -> None:
+def test_a_race_on_the_key_is_repeated_and_not_taken_for_occupied(store: S3FileStore, server: FakeS3, clock: ManualClock) -> None:
     server.answer_next("PUT", status=409, times=3)
     assert store.publish_if_absent("snapshot/snapshot-1", b"x") is True
     assert requests(server, "PUT") == 4
@@ -67,9 +65,7 @@ def test_an_endless_race_ends_in_an_unknown_outcome(store: S3FileStore, server: 
     assert requests(server, "PUT") == 5
 
 
-def test_a_publish_that_meets_itself_is_reported_as_occupied_and_holds_our_bytes(
-    store: S3FileStore, server: FakeS3
-) -> None:
+def test_a_publish_that_meets_itself_is_reported_as_occupied_and_holds_our_bytes(store: S3FileStore, server: FakeS3) -> None:
     server.answer_next("PUT", status=500, apply_first=True)
     assert store.publish_if_absent("snapshot/snapshot-1", b"mine") is False
     assert store.read("snapshot/snapshot-1") == b"mine"
@@ -147,9 +143,7 @@ def test_a_write_that_meets_itself_has_succeeded(store: S3FileStore, server: Fak
 
 
 @pytest.mark.parametrize("status", [500, 503])
-def test_reads_are_repeated_while_the_service_is_busy(
-    store: S3FileStore, server: FakeS3, clock: ManualClock, status: int
-) -> None:
+def test_reads_are_repeated_while_the_service_is_busy(store: S3FileStore, server: FakeS3, clock: ManualClock, status: int) -> None:
     server.answer_next("GET", status=status, times=4)
     assert store.read("snapshot/present") == b"present"
     server.answer_next("HEAD", status=status, times=4)
