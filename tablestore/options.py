@@ -256,8 +256,7 @@ ORPHAN_AGE = _option("tablestore.orphan-age", "duration", DAY_MS,
 # fmt: on
 
 TABLE_OPTIONS: dict[str, Option] = {
-    option.key: option
-    for option in sorted((v for v in list(globals().values()) if isinstance(v, Option)), key=lambda o: o.key)
+    option.key: option for option in sorted((v for v in list(globals().values()) if isinstance(v, Option)), key=lambda o: o.key)
 }
 
 # Truthy values of these change what the files of a table mean.
@@ -348,9 +347,7 @@ def validate_options(options: Mapping[str, str]) -> None:
             )
         option = TABLE_OPTIONS.get(key)
         if option is None and not key.startswith(KNOWN_PREFIXES):
-            raise InvalidInputError(
-                f"unknown table option {key!r:.100}{did_you_mean(key, TABLE_OPTIONS)}", kind="unknown-option"
-            )
+            raise InvalidInputError(f"unknown table option {key!r:.100}{did_you_mean(key, TABLE_OPTIONS)}", kind="unknown-option")
     refuse_unsupported(options)
     parsed = TableOptions(options)
     for key in options:
@@ -387,14 +384,11 @@ def _check_together(options: TableOptions) -> None:
         )
     if options.integer(FILE_COMPRESSION_ZSTD_LEVEL) > 22:
         raise InvalidInputError(
-            f"option {FILE_COMPRESSION_ZSTD_LEVEL.key}: expected 1 to 22, "
-            f"found {options.integer(FILE_COMPRESSION_ZSTD_LEVEL)}",
+            f"option {FILE_COMPRESSION_ZSTD_LEVEL.key}: expected 1 to 22, found {options.integer(FILE_COMPRESSION_ZSTD_LEVEL)}",
             kind="invalid-option",
         )
     if options.value(BUCKET) == 0:
-        raise InvalidInputError(
-            "option bucket: expected a positive number, -1 or -2, found '0'", kind="invalid-option"
-        )
+        raise InvalidInputError("option bucket: expected a positive number, -1 or -2, found '0'", kind="invalid-option")
     for option in (DATA_FILE_PREFIX, CHANGELOG_FILE_PREFIX, PARTITION_DEFAULT_NAME):
         text = options.text(option)
         if not text.strip() or not re.fullmatch(r"[\w.\- ]+", text, re.ASCII) or text in (".", ".."):

@@ -117,9 +117,7 @@ def to_arrow_schema(fields: Sequence[Field]) -> pa.Schema:
     return pa.schema([to_arrow_field(field) for field in fields])
 
 
-def from_arrow_type(
-    arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], int], *, where: str = "the schema"
-) -> DataType:
+def from_arrow_type(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], int], *, where: str = "the schema") -> DataType:
     """The logical type of any Arrow layout of it; ``next_id`` gives ids to fields of nested rows, in pre-order.
 
     Raises UnsupportedError for Arrow types without a counterpart, naming ``where``.
@@ -187,9 +185,7 @@ def _part_from_arrow(field: pa.Field, next_id: Callable[[], int], where: str, de
     return replace(told, nullable=field.nullable) if same else plain
 
 
-def _from_arrow(
-    arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], int], where: str, depth: int
-) -> DataType:
+def _from_arrow(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], int], where: str, depth: int) -> DataType:
     if depth > MAX_DEPTH:
         raise UnsupportedError(f"{where} is nested more than {MAX_DEPTH} levels deep", kind="unsupported-type")
     atomic = _atomic_from_arrow(arrow_type)
@@ -209,9 +205,7 @@ def _from_arrow(
         return ArrayType(element=element, nullable=nullable)
     if types.is_struct(arrow_type):
         parts = [arrow_type.field(i) for i in range(arrow_type.num_fields)]
-        return RowType(
-            fields=tuple(_field_from_arrow(part, next_id, where, depth + 1) for part in parts), nullable=nullable
-        )
+        return RowType(fields=tuple(_field_from_arrow(part, next_id, where, depth + 1) for part in parts), nullable=nullable)
     if types.is_null(arrow_type):
         raise UnsupportedError(
             f"{where} has the Arrow type null, which says nothing about its values; give the column a type",

@@ -130,9 +130,7 @@ def bind_like(field: Field, pattern: str) -> Predicate:
 def bind_prefix(field: Field, prefix: str) -> Predicate:
     """``field`` starts with the prefix; InvalidInputError if the column holds no text."""
     if not isinstance(field.type, AtomicType) or field.type.root not in _TEXTS:
-        raise InvalidInputError(
-            f"LIKE needs a text column; {field.name!r} is {type_to_sql(field.type)}", kind="type-mismatch"
-        )
+        raise InvalidInputError(f"LIKE needs a text column; {field.name!r} is {type_to_sql(field.type)}", kind="type-mismatch")
     return StartsWith(field.name, prefix)
 
 

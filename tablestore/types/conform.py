@@ -82,9 +82,7 @@ def _check_columns(names: Sequence[str], fields: Sequence[Field], where: str) ->
         )
     given = set(names)
     if missing := [field.name for field in fields if field.name not in given and not field.type.nullable]:
-        raise InvalidInputError(
-            f"the rows for {where} lack the NOT NULL columns {', '.join(missing)}", kind="missing-column"
-        )
+        raise InvalidInputError(f"the rows for {where} lack the NOT NULL columns {', '.join(missing)}", kind="missing-column")
 
 
 def _conform_column(table: pa.Table, field: Field, where: str) -> pa.ChunkedArray:
@@ -94,8 +92,7 @@ def _conform_column(table: pa.Table, field: Field, where: str) -> pa.ChunkedArra
     column, place = table.column(index), _Place(field.name, field.type, where)
     if not field.type.nullable and (nulls := column.null_count):
         raise InvalidInputError(
-            f"column {field.name!r} of {where} is NOT NULL, found nulls in {nulls} of {len(column)} rows; "
-            "fill or drop them",
+            f"column {field.name!r} of {where} is NOT NULL, found nulls in {nulls} of {len(column)} rows; fill or drop them",
             kind="null-in-not-null",
         )
     target = to_arrow_type(field.type)
@@ -294,9 +291,7 @@ def _convert_list(array: pa.Array, data_type: ArrayType, place: _Place) -> pa.Ar
     return _with_offsets(array, to_arrow_type(data_type), elements)
 
 
-def _convert_map(
-    array: pa.Array, data_type: MapType | MultisetType, key: DataType, value: DataType, place: _Place
-) -> pa.Array:
+def _convert_map(array: pa.Array, data_type: MapType | MultisetType, key: DataType, value: DataType, place: _Place) -> pa.Array:
     if not pa.types.is_map(array.type):
         raise place.refusal(array.type, "give a map")
     target = to_arrow_type(data_type)

@@ -58,8 +58,7 @@ def _read(filter: object, field_of: Callable[[str], Field]) -> Predicate:
     if isinstance(filter, _NODES):
         return rebind(filter, field_of)
     raise InvalidInputError(
-        f"expected a filter as SQL text or pyarrow expression, found {type(filter).__name__}; "
-        'for example filter="price > 10"'
+        f'expected a filter as SQL text or pyarrow expression, found {type(filter).__name__}; for example filter="price > 10"'
     )
 
 
@@ -95,8 +94,7 @@ def _resolver(fields: Sequence[Field]) -> Callable[[str], Field]:
                 kind="ambiguous-column",
             )
         raise InvalidInputError(
-            f"the filter names the column {name!r}, which does not exist{did_you_mean(name, exact)} "
-            f"(columns: {', '.join(exact)})",
+            f"the filter names the column {name!r}, which does not exist{did_you_mean(name, exact)} (columns: {', '.join(exact)})",
             kind="unknown-column",
         )
 

@@ -292,9 +292,7 @@ def _plain_type(schema: pa.Schema, name: str) -> pa.DataType:
     return arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
 
 
-def _build(
-    predicate: Predicate, column: Callable[[str], tuple[Any, pa.DataType]], constant: Callable[[pa.Scalar], Any]
-) -> Any:
+def _build(predicate: Predicate, column: Callable[[str], tuple[Any, pa.DataType]], constant: Callable[[pa.Scalar], Any]) -> Any:
     """The predicate over expressions or arrays alike (pyarrow's functions take both), nulls for unknown."""
     match predicate:
         case Constant(value):

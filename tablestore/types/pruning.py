@@ -1,6 +1,6 @@
 """Can a file hold a row that a filter keeps, judging by the ranges of its columns?
 
-The tree is evaluated over sets of outcomes: for every node, which of true, false and unknown could some row have,
+The tree is evaluated over sets of outcomes: for every node, could some row be true, could one be false,
 given only bounds and null counts. Each step over-approximates, so "cannot be true" is certain, under NOT as well:
 
     a in [3, 7], no nulls     a > 9  -> {false}     NOT a > 9  -> {true}     a > 5  -> {true, false}
@@ -55,11 +55,10 @@ def may_match(predicate: Predicate | None, ranges: Mapping[str, ColumnRange]) ->
 
 
 class _Outcomes(NamedTuple):
-    """Which results some row may have."""
+    """Which results some row may have. Unknown is not kept count of: no connector makes true or false of it."""
 
     true: bool
     false: bool
-    unknown: bool
 
 
 class _Ordered(NamedTuple):
@@ -78,7 +77,7 @@ class _Span(NamedTuple):
     nulls: bool  # there may be nulls
 
 
-_ANY = _Outcomes(True, True, True)
+_ANY = _Outcomes(True, True)
 _EPOCH = dt.datetime(1970, 1, 1)
 _UNIT_NS = {"D": 86_400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 
@@ -86,16 +85,16 @@ _UNIT_NS = {"D": 86_400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9,
 def _outcomes(predicate: Predicate, ranges: Mapping[str, ColumnRange]) -> _Outcomes:
     match predicate:
         case Constant(value):
-            return _Outcomes(value is True, value is False, value is None)
+            return _Outcomes(value is True, value is False)
         case And(children):
             parts = [_outcomes(child, ranges) for child in children]
-            return _Outcomes(all(p.true for p in parts), any(p.false for p in parts), any(p.unknown for p in parts))
+            return _Outcomes(all(p.true for p in parts), any(p.false for p in parts))
         case Or(children):
             parts = [_outcomes(child, ranges) for child in children]
-            return _Outcomes(any(p.true for p in parts), all(p.false for p in parts), any(p.unknown for p in parts))
+            return _Outcomes(any(p.true for p in parts), all(p.false for p in parts))
         case Not(child):
             inner = _outcomes(child, ranges)
-            return _Outcomes(inner.false, inner.true, inner.unknown)
+            return _Outcomes(inner.false, inner.true)
         case _:
             known = ranges.get(predicate.field)
             return _ANY if known is None else _leaf(predicate, _span(known))
@@ -112,12 +111,10 @@ def _span(known: ColumnRange) -> _Span:
     return _Span(low, high, some=True, nulls=nulls)
 
 
-def _leaf(
-    predicate: Comparison | IsIn | IsNull | StartsWith | Like, span: _Span
-) -> _Outcomes:
+def _leaf(predicate: Comparison | IsIn | IsNull | StartsWith | Like, span: _Span) -> _Outcomes:
     match predicate:
         case IsNull():
-            return _Outcomes(span.nulls, span.some, False)
+            return _Outcomes(span.nulls, span.some)
         case Comparison(op, _, literal):
             hit = _comparison(op, span, _ordered(literal))
         case IsIn(_, values):
@@ -126,15 +123,14 @@ def _leaf(
             miss = all(false for _, false in hits)
             has_null = len(wanted) < len(values)
             # A miss in a list with NULL is unknown, not false.
-            true, false = any(true for true, _ in hits), miss and not has_null
-            return _Outcomes(span.some and true, span.some and false, span.nulls or (has_null and miss))
+            hit = (any(true for true, _ in hits), miss and not has_null)
         case StartsWith(_, prefix):
             hit = _prefix(span, prefix)
         case Like(_, pattern):
             prefix, rest = like_prefix(pattern)
             true, false = _prefix(span, prefix)
             hit = (true, false if rest == "%" else True)
-    return _Outcomes(span.some and hit[0], span.some and hit[1], span.nulls)
+    return _Outcomes(span.some and hit[0], span.some and hit[1])
 
 
 def _comparison(op: Operator, span: _Span, value: _Ordered | None) -> tuple[bool, bool]:

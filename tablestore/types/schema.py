@@ -166,9 +166,7 @@ def _check_nested_names(fields: Iterable[Field]) -> None:
         text = type_to_sql(field.type)
         for names in _nested_names(field.type):
             if not names or _duplicates(names):
-                raise InvalidInputError(
-                    f"column {field.name!r} holds a ROW without fields or with duplicate field names: {text}"
-                )
+                raise InvalidInputError(f"column {field.name!r} holds a ROW without fields or with duplicate field names: {text}")
 
 
 def _nested_names(part: object) -> list[tuple[str, ...]]:
@@ -196,9 +194,7 @@ def _check_keys(schema: TableSchema) -> None:
     if len(partitions) == len(schema.fields):
         raise InvalidInputError(f"partitioning by all columns ({', '.join(partitions)}) leaves no data; drop one")
     if keys and not set(partitions) <= set(keys):
-        raise InvalidInputError(
-            f"Primary key constraint {list(keys)} should include all partition fields {list(partitions)}"
-        )
+        raise InvalidInputError(f"Primary key constraint {list(keys)} should include all partition fields {list(partitions)}")
     if keys and not schema.trimmed_primary_keys:
         raise InvalidInputError(
             f"Primary key constraint {list(keys)} should not be same with partition fields {list(partitions)}, "

@@ -283,8 +283,7 @@ class _Reader:
         cast = _cast_number(value, target) if isinstance(target, AtomicType) else None
         if cast is None:
             raise InvalidInputError(
-                f"the filter casts {value!r:.60} to {type_to_sql(target)}, which it does not fit; "
-                "write the value itself"
+                f"the filter casts {value!r:.60} to {type_to_sql(target)}, which it does not fit; write the value itself"
             )
         return _Literal(cast)
 

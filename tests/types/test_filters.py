@@ -320,9 +320,7 @@ def test_arrow_functions_that_a_filter_cannot_say_are_refused(expression: pc.Exp
 
 def test_arrow_names_and_texts_are_never_ambiguous() -> None:
     expression = (pc.field("it's\n`") == 3) & (pc.field("s") == 'call: "x" end)')
-    assert parse_filter(expression, FIELDS) == And(
-        (Comparison("=", "it's\n`", 3), Comparison("=", "s", 'call: "x" end)'))
-    )
+    assert parse_filter(expression, FIELDS) == And((Comparison("=", "it's\n`", 3), Comparison("=", "s", 'call: "x" end)')))
 
 
 def test_arrow_instants_of_any_unit_are_bound() -> None:
