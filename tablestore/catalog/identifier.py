@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from tablestore.errors import InvalidInputError
 
+# Tags and branches may hold dots (version numbers), but are no path of their own.
+_REFERENCE = re.compile(r"[^\W][\w.-]{0,127}", re.ASCII)
 _NAME = re.compile(r"[^\W][\w-]{0,127}", re.ASCII)
 DATABASE_SUFFIX = ".db"
 
@@ -42,6 +44,16 @@ def check_name(name: str, what: str) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidInputError(
             f"{name!r:.120} is no {what} name: expected 1 to 128 letters, digits, '_' or '-', not starting with '-'",
+            kind="invalid-name",
+        )
+    return name
+
+
+def check_reference(name: str, what: str) -> str:
+    """As :func:`check_name` for tags and branches, which may hold dots. Raises InvalidInputError."""
+    if not isinstance(name, str) or not _REFERENCE.fullmatch(name):
+        raise InvalidInputError(
+            f"{name!r:.120} is no {what} name: expected 1 to 128 letters, digits, '_', '-' or '.', starting with a letter, digit or '_'",
             kind="invalid-name",
         )
     return name

@@ -51,7 +51,12 @@ def commit_overwrite(
         matches: Matches = touched.__contains__
     else:
         matches = _matcher(schema, wanted or {})
-        _check_inside(schema, message, wanted or {}, matches)
+        try:
+            _check_inside(schema, message, wanted or {}, matches)
+        except InvalidInputError:
+            for entry in message.entries:
+                context.remove_file(entry)
+            raise
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
         return [replace(e, kind=EntryKind.DELETE) for e in context.manifests.live(latest) if matches(e.partition)]

@@ -16,6 +16,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
 from tablestore.store.scan import Plan, plan_scan
 from tablestore.types.predicate import Predicate
+from tablestore.types.predicatetext import to_sql
 
 if TYPE_CHECKING:
     import duckdb
@@ -88,6 +89,11 @@ class Scan(ArrowSource):
         return self._snapshot
 
     @property
+    def predicate(self) -> Predicate | None:
+        """Which rows come out; None means all."""
+        return self._predicate
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that come out, in order."""
         return self._columns
@@ -138,7 +144,7 @@ class Scan(ArrowSource):
             f"Scan of {self._context.files.root_uri}",
             f"  snapshot   {self.snapshot_id if self._snapshot else 'none: the table is empty'}",
             f"  columns    {', '.join(self._columns) or '(none)'}",
-            f"  filter     {self._predicate if self._predicate is not None else '(none)'}",
+            f"  filter     {'(none)' if self._predicate is None else to_sql(self._predicate)}",
             f"  manifests  {plan.manifests_read} of {plan.manifests_total} read",
             f"  files      {len(plan.files)} of {plan.files_total} read, {merged} of them merged, {size:,} bytes",
             f"  splits     {len(plan.splits)}",
@@ -146,7 +152,8 @@ class Scan(ArrowSource):
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"Scan(snapshot_id={self.snapshot_id}, columns={list(self._columns)}, filter={self._predicate})"
+        text = None if self._predicate is None else to_sql(self._predicate)
+        return f"Scan(snapshot_id={self.snapshot_id}, columns={list(self._columns)}, filter={text!r})"
 
 
 def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.catalog.identifier import check_reference
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext, open_context
@@ -21,7 +22,6 @@ from tablestore.table.scan import Scan, check_columns
 from tablestore.table.writer import TableWriter
 from tablestore.types.filters import parse_filter
 from tablestore.types.predicate import Predicate
-from tablestore.types.rowkind import ROW_KIND_COLUMN
 from tablestore.types.schema import TableSchema
 
 # pyarrow's stubs know no union with Expression: it is Any to the type checker.
@@ -121,7 +121,7 @@ class Table:
         if timestamp is not None:
             return snapshots.at_time(_millis(timestamp))
         if tag is not None:
-            return snapshots.tagged(tag)
+            return snapshots.tagged(check_reference(tag, "tag"))
         return snapshots.latest()
 
     # -- writing
@@ -175,13 +175,8 @@ class Table:
         return TableWriter(self._context, commit_user=commit_user)
 
     def _write(self, rows: Any, *, changes: bool = False) -> Snapshot | None:
-        has_kinds = ROW_KIND_COLUMN in getattr(getattr(rows, "schema", None), "names", ())
-        if has_kinds and not changes:
-            raise InvalidInputError(
-                f"the rows have a {ROW_KIND_COLUMN} column: apply them with table.write_changes(rows), or drop the column"
-            )
         with self.new_writer() as writer:
-            writer.write(rows)
+            writer.write(rows, changes=changes)
             return writer.commit()
 
     # -- looking around

@@ -59,25 +59,32 @@ class TableWriter:
         self._writer: DataWriter | None = None
         self._base_id = 0
 
-    def write(self, rows: Any) -> None:
+    def write(self, rows: Any, *, changes: bool | None = None) -> None:
         """Add rows: anything Arrow can see. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
 
-        In a keyed table the later row of a key wins. Raises InvalidInputError for rows that do not fit; what was written
+        ``changes`` True demands that column, False refuses it. In a keyed table the later row of a key wins. Raises InvalidInputError for rows that do not fit; what was written
         before is kept.
         """
         context = self._context
         schema, tables = schema_and_tables(rows)
         where = f"table {context.files.root_uri}"
         fields = context.schema.fields
-        changes = ROW_KIND_COLUMN in schema.names
+        has_kinds = ROW_KIND_COLUMN in schema.names
+        if changes is not None and has_kinds is not changes:
+            raise InvalidInputError(
+                f"{where}: rows with a {ROW_KIND_COLUMN} column are changes, apply them with table.write_changes(rows)"
+                if has_kinds
+                else f"{where}: changes need a {ROW_KIND_COLUMN} column of +I, -U, +U or -D; without it use table.upsert or table.append",
+                kind="row-kind",
+            )
         if schema.names.count(ROW_KIND_COLUMN) > 1:
             raise InvalidInputError(f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column")
         # Even without a row the columns must fit: a wrong schema is an error now, not with the first row.
-        conform(schema.empty_table().drop_columns([ROW_KIND_COLUMN] if changes else []), fields, where=where)
+        conform(schema.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else []), fields, where=where)
         writer = self._data_writer()
         for table in tables:
-            kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if changes else None
-            values = table.drop_columns([ROW_KIND_COLUMN]) if changes else table
+            kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if has_kinds else None
+            values = table.drop_columns([ROW_KIND_COLUMN]) if has_kinds else table
             writer.write(conform(values, fields, where=where), kinds)
 
     def delete(self, keys: Any) -> None:

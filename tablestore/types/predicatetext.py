@@ -25,8 +25,8 @@ def to_sql(predicate: Predicate) -> str:
         case Comparison(op, field, literal):
             return f"{_name(field)} {op} {_literal(literal)}"
         case IsIn(field, values):
-            # SQL has no empty list; nothing is in it, whatever the field is.
-            return f"{_name(field)} IN ({', '.join(map(_literal, values))})" if values else "FALSE"
+            # SQL has no empty list. Nothing is in it, and for a null that is unknown.
+            return f"{_name(field)} IN ({', '.join(map(_literal, values))})" if values else f"({_name(field)} IS NULL AND NULL)"
         case IsNull(field):
             return f"{_name(field)} IS NULL"
         case StartsWith(field, prefix):
