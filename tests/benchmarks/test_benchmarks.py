@@ -1,0 +1,203 @@
+"""The benchmarks measure what they say they measure. Their sizes here are tiny, and no time is looked at."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks import bench_commit, bench_scan, bench_write, floors, ours
+from benchmarks.digest import digest
+from benchmarks.measure import Case, Sample, Timing, WrongRows, take_turns
+from benchmarks.report import Bar, Report, Result
+from benchmarks.setting import Setting
+from benchmarks.workloads import KEY_KINDS, KeyKind, Workload
+
+SEED = 7
+
+
+def small_setting(directory: Path) -> Setting:
+    report = Report(settings={"rows": "500"}, machine={"cpu": "any"})
+    return Setting(directory=directory, rows=500, repeats=1, seed=SEED, report=report, warm_up=False)
+
+
+# -- workloads
+
+
+@pytest.mark.parametrize("kind", KEY_KINDS)
+def test_rows_are_a_function_of_seed_number_and_version(kind: KeyKind) -> None:
+    numbers = np.arange(100, dtype=np.uint64)
+    rows = Workload(kind, 100, SEED).table(numbers, 1)
+    assert rows.equals(Workload(kind, 100, SEED).table(numbers, 1))
+    for other in (Workload(kind, 100, SEED).table(numbers, 2), Workload(kind, 100, SEED + 1).table(numbers, 1)):
+        assert rows.column("id").equals(other.column("id"))
+        assert not rows.column("quantity").equals(other.column("quantity"))
+
+
+@pytest.mark.parametrize("kind", KEY_KINDS)
+def test_every_number_has_its_own_key(kind: KeyKind) -> None:
+    workload = Workload(kind, 5000, SEED)
+    keys = workload.table(workload.shuffled()).select(workload.primary_key)
+    assert keys.group_by(workload.primary_key).aggregate([]).num_rows == 5000
+
+
+def test_codes_have_thirteen_digits() -> None:
+    codes = Workload("bigint", 50, SEED).table(np.arange(50, dtype=np.uint64)).column("code").to_pylist()
+    assert all(len(code) == 13 and code.isdigit() for code in codes)
+
+
+@pytest.mark.parametrize("runs", [2, 5, 10])
+def test_rewrites_hold_their_share_of_the_rows_once_each(runs: int) -> None:
+    workload = Workload("bigint", 1000, SEED)
+    parts = list(workload.rewrites(runs, 0.5))
+    ids = pa.concat_tables(parts).column("id").to_pylist()
+    assert len(parts) == runs - 1
+    assert len(ids) == len(set(ids)) == 500
+
+
+def test_merged_rows_are_the_newest_versions() -> None:
+    workload = Workload("bigint", 300, SEED)
+    newest = {}
+    for part in (*workload.base(), *workload.rewrites(4, 0.5)):
+        newest.update({row["id"]: row for row in part.to_pylist()})
+    merged = {row["id"]: row for row in workload.merged(4, 0.5).to_pylist()}
+    assert merged == newest
+    assert workload.digest_of_merged(4, 0.5) == workload.digest(workload.merged(4, 0.5))
+
+
+# -- digests
+
+
+def test_digest_ignores_order_and_batches() -> None:
+    workload = Workload("string", 200, SEED)
+    rows = workload.table(workload.shuffled())
+    turned = rows.take(pa.array(np.arange(199, -1, -1)))
+    in_batches = pa.Table.from_batches(rows.to_batches(max_chunksize=7))
+    assert digest(rows, "id") == digest(turned, "id") == digest(in_batches, "id")
+
+
+@pytest.mark.parametrize("column", ["id", "quantity", "price", "code"])
+def test_digest_changes_when_two_cells_change_places(column: str) -> None:
+    workload = Workload("string", 50, SEED)
+    rows = workload.table(workload.shuffled())
+    order = [1, 0, *range(2, 50)]
+    position = rows.schema.get_field_index(column)
+    swapped = rows.set_column(position, rows.schema.field(position), rows.column(column).take(pa.array(order)))
+    assert digest(rows, "id") != digest(swapped, "id")
+
+
+def test_wrong_rows_fail_the_benchmark(tmp_path: Path) -> None:
+    workload = Workload("bigint", 50, SEED)
+    table = ours.create(tmp_path, "t", workload, buckets=2)
+    ours.load(table, workload.base())
+    rows = table.scan().to_arrow()
+    ours.check(workload, rows, workload.digest(rows))
+    with pytest.raises(WrongRows, match="expected rows and digest"):
+        ours.check(workload, rows.slice(1), workload.digest(rows))
+    with pytest.raises(WrongRows, match="not the 50"):
+        ours.check_exactly(workload, rows, workload.table(workload.shuffled(), 3))
+
+
+# -- floors
+
+
+@pytest.mark.parametrize("kind", KEY_KINDS)
+def test_floor_writes_the_rows_of_the_table_files(tmp_path: Path, kind: KeyKind) -> None:
+    workload = Workload(kind, 400, SEED)
+    rows = workload.table(workload.shuffled())
+    table = ours.create(tmp_path, "t", workload, buckets=4)
+    table.upsert(rows)
+    parts = floors.sorted_buckets(rows, table, 4)
+    ours.check_exactly(workload, pa.concat_tables(parts), rows)
+    stored = [pq.read_table(path, columns=workload.schema.names) for path in floors.data_files(table)]
+    assert {workload.digest(part) for part in parts} == {workload.digest(part) for part in stored}
+    assert [part.column("id").to_pylist() for part in parts] == [part.column("id").to_pylist() for part in stored]
+
+
+def test_floors_read_the_live_files(tmp_path: Path) -> None:
+    workload = Workload("bigint", 300, SEED)
+    table = ours.create(tmp_path, "t", workload, buckets=2)
+    ours.load(table, workload.base())
+    table.upsert(next(workload.rewrites(2, 0.5)))
+    files = floors.data_files(table)
+    assert len(files) == 4
+    assert floors.read_files(files, workload.schema.names, verify=True) == 450
+    out = tmp_path / "out"
+    for write in (floors.write_plain, floors.write_alike):
+        out.mkdir(exist_ok=True)
+        write([workload.table(workload.shuffled())], out)
+        assert floors.read_files([out / "0.parquet"], workload.schema.names, verify=False) == 300
+
+
+# -- taking turns and reporting
+
+
+def test_cases_take_turns_after_a_warm_up() -> None:
+    turns: list[str] = []
+
+    def case(name: str, runs: int | None = None) -> Case:
+        def attempt() -> Sample:
+            turns.append(name)
+            return Sample(1.0, 1.0)
+
+        return Case(name, attempt, runs)
+
+    timings = take_turns([case("a"), case("b"), case("slow", runs=1)], 3)
+    assert turns == ["a", "b", "a", "b", "slow", "a", "b", "a", "b"]
+    assert {name: len(timing.seconds) for name, timing in timings.items()} == {"a": 3, "b": 3, "slow": 1}
+
+
+def test_ratios_are_those_of_medians() -> None:
+    def timing(name: str, *walls: float) -> Timing:
+        return Timing(name, tuple(Sample(wall, wall / 2) for wall in walls))
+
+    timings = {"base": timing("base", 1.0, 2.0, 30.0), "ours": timing("ours", 3.0, 5.0, 4.0)}
+    result = Result(name="w", question="?", rows=8, base="base", timings=timings)
+    assert result.ratio("ours", "base") == 2.0
+    assert timings["ours"].spread == 0.5
+    assert result.ratio("ours", "absent") is None
+    bar = result.bar("b", "ours", "base", 2.0)
+    assert bar.passed is True
+    assert replace(bar, bound=1.9).passed is False
+    assert replace(bar, at_least=True, bound=2.1).passed is False
+    assert result.bar("b", "ours", "absent", 2.0).passed is None
+
+
+def test_report_has_every_bar_and_case_in_both_forms() -> None:
+    timing = Timing("ours", (Sample(0.5, 0.25), Sample(1.5, 0.25)))
+    report = Report(settings={"rows": "8"}, machine={"cpu": "any"})
+    report.results.append(Result(name="w", question="Why?", rows=8, base="ours", timings={"ours": timing}))
+    report.bars += [Bar(name="kept", measured=1.0, bound=2.0), Bar(name="missed", measured=3.0, bound=2.0)]
+    report.bars.append(Bar(name="open", measured=None, bound=2.0, note="no peer here"))
+    record = json.loads(report.to_json())
+    assert [bar["passed"] for bar in record["bars"]] == [True, False, None]
+    assert record["workloads"][0]["timings"][0]["seconds"] == [0.5, 1.5]
+    assert record["workloads"][0]["timings"][0]["rows_per_s"] == 8.0
+    text = report.to_markdown()
+    assert "| kept | 1.00 x | <= 2 x | **pass** |" in text
+    assert "| missed | 3.00 x | <= 2 x | **FAIL** |" in text
+    assert "| open | not measured | <= 2 x | no peer here |" in text
+
+
+# -- the questions
+
+
+def test_every_workload_runs_and_its_bars_are_reported(tmp_path: Path) -> None:
+    setting = small_setting(tmp_path)
+    for module in (bench_write, bench_scan, bench_commit):
+        module.run(setting)
+    report = setting.report
+    names = [result.name for result in report.results]
+    for kind in KEY_KINDS:
+        assert f"upsert, {kind} key" in names
+        assert {f"merge read of {runs} runs, {kind} key" for runs in (2, 5, 10)} <= set(names)
+    assert "bulk load, append table" in names
+    assert all(result.timings and result.base in result.timings for result in report.results)
+    without_peer = [bar.name for bar in report.bars if bar.measured is None]
+    assert all("pypaimon" in name for name in without_peer)
+    assert len(report.bars) - len(without_peer) >= 10
+    assert json.loads(report.to_json())["bars"]
+    assert list(tmp_path.iterdir()) == []
