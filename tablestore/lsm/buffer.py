@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.bucket import bucket_of
 from tablestore.lsm.gather import take_rows
-from tablestore.lsm.keys import U64, plain_columns, to_words
+from tablestore.lsm.keys import U64, Rows, plain_columns, to_words
 from tablestore.lsm.mergefn import merge_function
-from tablestore.lsm.sorting import Order, SortedOrder, sort_by_group_and_key
-from tablestore.lsm.survivors import rank_versions
+from tablestore.lsm.sorting import SortedOrder, sort_by_group_and_key
+from tablestore.lsm.survivors import rank_versions, versions_of_repeated_keys
 from tablestore.types.schema import TableSchema
 
 Kinds = npt.NDArray[np.int8]
@@ -132,7 +132,7 @@ class WriteBuffer:
         partitions, partition_of = self._partitions(rows)
         groups, group_count = self._groups(rows, partition_of, len(partitions))
         counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
-        order: Order | None
+        order: Rows | None
         if self._schema.is_keyed:
             order, counts = self._keyed_order(rows, groups, group_count, counts)
         else:
@@ -193,7 +193,7 @@ class WriteBuffer:
 
     def _keyed_order(
         self, rows: pa.Table, groups: U64 | None, group_count: int, counts: list[int]
-    ) -> tuple[Order | None, list[int]]:
+    ) -> tuple[Rows | None, list[int]]:
         """The places of the rows that a fold keeps, by group and key (None: all, as they are), and the rows per group."""
         assert self._merge is not None
         fields = self._schema.key_fields
@@ -212,18 +212,14 @@ class WriteBuffer:
         kept_counts = [int(np.count_nonzero(kept[a:b])) for a, b in pairwise(bounds.tolist())]
         return order[kept], kept_counts
 
-    def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Order:
+    def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Rows:
         """The order with the rows of one key arranged by the sequence fields, arrival last."""
         assert self._merge is not None
-        several = np.zeros(len(done.order), dtype=np.bool_)
-        several[1:] = done.repeats
-        several[:-1] |= done.repeats
-        first = np.ones(len(done.order), dtype=np.bool_)
-        first[1:] = ~done.repeats
+        several, group = versions_of_repeated_keys(done)
         versions = done.order[several]
         fields = self._merge.sequence_fields
         ranked = rank_versions(
-            np.cumsum(first)[several],
+            group,
             [_single(rows.column(field.name)).take(pa.array(versions)) for field in fields],
             descending=[field.descending for field in fields],
             tie_breakers=[versions],
@@ -255,7 +251,7 @@ def _concat_kinds(pending: Sequence[tuple[pa.Table, pa.ChunkedArray | None]]) ->
     )
 
 
-def _by_group(groups: U64 | None, rows: int) -> Order | None:
+def _by_group(groups: U64 | None, rows: int) -> Rows | None:
     """Rows gathered by group, in order of arrival within each; None if they are so already."""
     if groups is None or bool((groups[1:] >= groups[:-1]).all()):
         return None

@@ -24,7 +24,7 @@ def _take(column: pa.ChunkedArray, order: Order, indices: pa.Array) -> pa.Array 
     if column.num_chunks != 1:
         return column.take(indices)
     array = column.chunk(0)
-    if not array.null_count and len(array):
+    if not array.null_count and len(array) and len(order):
         if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
             return pa.array(array.to_numpy()[order], type=array.type)
         if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
@@ -56,6 +56,6 @@ def _take_uniform(array: pa.Array, order: Order) -> pa.Array | None:
 def _strided(
     buffer: pa.Buffer | npt.NDArray[np.uint8], offset: int, size: int, count: int, width: int
 ) -> npt.NDArray[np.unsignedinteger]:  # type: ignore[type-arg]
-    """One unsigned integer of ``size`` bytes out of every string. A source is copied: numpy gathers aligned words faster."""
+    """An integer of ``size`` bytes out of every string; sources are copied: numpy gathers aligned words faster."""
     view = np.ndarray(shape=(count,), dtype=f"u{size}", buffer=buffer, offset=offset, strides=(width,))
     return view if isinstance(buffer, np.ndarray) else np.ascontiguousarray(view)

@@ -10,16 +10,16 @@ cutting a window needs:
     strings, bytes                                                 Arrow binary: unsigned bytes, shorter first
     anything nullable                                              one more column before it: 0 null, 1 value
 
-``pack`` then turns the plain columns of all chunks of one window into one array per chunk. The encoding is chosen
-from all chunks together, so the arrays compare with each other, but not with those of another window:
+``to_words`` then turns the plain columns of all rows of one window into *words*: numbers below 2**bits, the most
+significant first. The encoding is chosen from all rows together, so words compare within their window only:
 
-    one integer column                  the integers themselves
-    up to 64 varying bits in all        uint64: only bits that differ anywhere in the window are kept
-    more                                fixed-width bytes 'S<8n>': big-endian words, so byte order is key order
-    a string over 128 bytes             its dense rank among the window's strings takes the place of its bytes
+    integers              the distance from the smallest
+    strings, bytes        eight bytes per word, without the bits that are the same in all rows
+    beyond 128 bytes      the string's dense rank among the window's strings
 
 Constant bits never decide a comparison, so dropping them keeps the order: keys such as ``item-00012345`` share a
-prefix and use four bits per digit, and fit into one word. Invariant: two packed values are equal exactly if the keys are.
+prefix, use four bits per digit, and fit into one word. Where the first words tell most rows apart, later words of
+strings are worked out only for the rows that are still tied. Invariant: all words are equal exactly if the keys are.
 """
 
 from collections.abc import Sequence
@@ -34,25 +34,54 @@ from tablestore.errors import FormatError, UnsupportedError
 
 PlainColumn = npt.NDArray[np.integer] | pa.Array  # type: ignore[type-arg]
 U64 = npt.NDArray[np.uint64]
-Keys = npt.NDArray[np.generic]
+Rows = npt.NDArray[np.int64]
 
 MAX_WORDS_PER_STRING = 16
+# So many varying bits tell rows apart well enough to leave the rest of a string for later.
+_ENOUGH_BITS = 44
 _ALL_BITS = 2**64 - 1
 # The upper n bytes of a big-endian word, n = 0…8: what a string of n remaining bytes leaves of a word.
 _UPPER_BYTES = np.array([_ALL_BITS ^ ((1 << (64 - 8 * n)) - 1) for n in range(9)], dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Order-preserving words of the rows of one window: ``columns[i]`` holds values below ``2**bits[i]``, most
-    significant column first."""
+class Word:
+    """One word per row, below ``2**bits``: in memory, or worked out for the rows that are asked for."""
 
-    columns: tuple[U64, ...]
-    bits: tuple[int, ...]
+    bits: int
+    values: U64 | None
+    strings: "_Strings | None" = None
+    position: int = 0
+
+    def at(self, rows: Rows | None = None) -> U64:
+        """The word of all rows, or of some."""
+        if self.values is not None:
+            return self.values if rows is None else self.values[rows]
+        assert self.strings is not None
+        return self.strings.word(self.position, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of the rows of one window, most significant first."""
+
+    row_count: int
+    columns: tuple[Word, ...]
 
     @property
     def total_bits(self) -> int:
-        return sum(self.bits)
+        """How many bits decide a comparison."""
+        return sum(column.bits for column in self.columns)
+
+    def joined(self) -> U64 | None:
+        """One number per row that compares as the keys do; None if it would need more than 64 bits."""
+        if self.total_bits > 64:
+            return None
+        out: U64 | None = None
+        for column in self.columns:
+            values = column.at()
+            out = values if out is None else (out << np.uint64(column.bits)) | values
+        return np.zeros(self.row_count, dtype=np.uint64) if out is None else out
 
 
 def plain_columns(arrays: Sequence[pa.Array], nullable: Sequence[bool]) -> list[PlainColumn]:
@@ -72,16 +101,6 @@ def plain_columns(arrays: Sequence[pa.Array], nullable: Sequence[bool]) -> list[
     return plain
 
 
-def pack(chunks: Sequence[Sequence[PlainColumn]]) -> list[Keys]:
-    """One comparable array per chunk, from the chunks' plain columns (all chunks have the same plain columns)."""
-    if len(chunks[0]) == 1 and isinstance(chunks[0][0], np.ndarray):
-        return [chunk[0] for chunk in chunks]
-    lengths = [len(chunk[0]) for chunk in chunks]
-    joined = join_words(to_words(concat_plain(chunks)))
-    bounds = np.cumsum([0, *lengths])
-    return [joined[bounds[i] : bounds[i + 1]] for i in range(len(lengths))]
-
-
 def concat_plain(chunks: Sequence[Sequence[PlainColumn]]) -> list[PlainColumn]:
     """The chunks' plain columns one below the other."""
     if len(chunks) == 1:
@@ -96,43 +115,17 @@ def concat_plain(chunks: Sequence[Sequence[PlainColumn]]) -> list[PlainColumn]:
 
 
 def to_words(plain: Sequence[PlainColumn]) -> Words:
-    """Order-preserving words of a window's plain columns; bits that are the same in all rows are left out."""
-    columns: list[U64] = []
-    bits: list[int] = []
+    """Order-preserving words of a window's plain columns; words that are the same in all rows are left out."""
+    columns: list[Word] = []
+    bits = 0
     for column in plain:
-        for word, width in _string_words(column) if isinstance(column, pa.Array) else [_integer_word(column)]:
-            if width:
-                columns.append(word)
-                bits.append(width)
-    if not columns:
-        columns, bits = [np.zeros(len(plain[0]), dtype=np.uint64)], [1]
-    return Words(columns=tuple(columns), bits=tuple(bits))
-
-
-def join_words(words: Words) -> Keys:
-    """One array out of the words: uint64 if all bits fit, else fixed-width bytes."""
-    packed: list[U64] = []
-    free = 0
-    for column, width in zip(words.columns, words.bits, strict=True):
-        if packed and width <= free:
-            packed[-1] = (packed[-1] << np.uint64(width)) | column
-            free -= width
-        elif packed and free:
-            # A column may straddle two words: its upper bits fill the rest of this one.
-            rest = width - free
-            packed[-1] = (packed[-1] << np.uint64(free)) | (column >> np.uint64(rest))
-            packed.append(column & np.uint64((1 << rest) - 1))
-            free = 64 - rest
+        if isinstance(column, pa.Array):
+            found = _string_words(column, bits)
         else:
-            packed.append(column)
-            free = 64 - width
-    if len(packed) == 1:
-        return packed[0]
-    packed[-1] = packed[-1] << np.uint64(free)
-    matrix = np.empty((len(packed[0]), len(packed)), dtype=">u8")
-    for position, column in enumerate(packed):
-        matrix[:, position] = column
-    return matrix.view(f"S{8 * len(packed)}").ravel()
+            found = [_integer_word(column)]
+        columns.extend(word for word in found if word.bits)
+        bits = sum(word.bits for word in columns)
+    return Words(len(plain[0]), tuple(columns))
 
 
 def slice_plain(plain: Sequence[PlainColumn], start: int, stop: int) -> list[PlainColumn]:
@@ -222,52 +215,75 @@ def _decimal_columns(array: pa.Array) -> list[PlainColumn]:
     return [np.ascontiguousarray(raw[:, 1]).view(np.int64), low]
 
 
-def _integer_word(column: npt.NDArray[np.integer]) -> tuple[U64, int]:  # type: ignore[type-arg]
+def _integer_word(column: npt.NDArray[np.integer]) -> Word:  # type: ignore[type-arg]
     if not len(column):
-        return np.zeros(0, dtype=np.uint64), 0
+        return Word(0, np.zeros(0, dtype=np.uint64))
     smallest, largest = int(column.min()), int(column.max())
     width = (largest - smallest).bit_length()
     # Wraps around on purpose: the difference is right modulo 2**64 and below 2**width.
-    word = column.astype(np.uint64) if column.dtype != np.int64 else column.view(np.uint64)
-    return (word - np.uint64(smallest % 2**64) if smallest else word), width
+    values = column.astype(np.uint64) if column.dtype != np.int64 else column.view(np.uint64)
+    return Word(width, values - np.uint64(smallest % 2**64) if smallest else values)
 
 
-def _string_words(array: pa.Array) -> list[tuple[U64, int]]:
+def _string_words(array: pa.Array, bits_before: int) -> list[Word]:
     if not len(array):
         return []
-    offsets, data = _string_buffers(array)
-    starts = offsets[:-1]
-    lengths = np.diff(offsets)
-    longest = int(lengths.max())
-    if longest > 8 * MAX_WORDS_PER_STRING:
-        ranks = pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy()
-        return [_integer_word(ranks)]
-    words: list[tuple[U64, int]] = []
-    used = data[int(offsets[0]) : int(offsets[-1])]
-    has_nul = len(used) > 0 and int(used.min()) == 0
-    uniform = int(lengths.min()) == longest
-    # A word may start within the last string and reach beyond the buffer: leave zeros behind it.
-    padded = np.concatenate([used, np.zeros(8, dtype=np.uint8)])
-    at_byte: U64 = np.ndarray(shape=(len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))
-    starts = starts - offsets[0]
-    last = len(padded) - 8
-    for position in range(0, longest, 8):
-        if uniform:
+    strings = _Strings(array)
+    if strings.longest > 8 * MAX_WORDS_PER_STRING:
+        return [_integer_word(pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy())]
+    words: list[Word] = []
+    bits = bits_before
+    for position in range(0, strings.longest, 8):
+        if bits >= _ENOUGH_BITS:
+            words.append(Word(64, None, strings, position))
+        else:
+            words.append(_varying_bits(strings.word(position)))
+            bits += words[-1].bits
+    if strings.ambiguous:
+        # Padding and a real NUL look alike: of two strings that differ in trailing NULs only, the shorter is smaller.
+        words.append(_integer_word(strings.lengths))
+    return words
+
+
+class _Strings:
+    """The strings of a window as big-endian words of eight bytes, padded with zeros."""
+
+    def __init__(self, array: pa.Array) -> None:
+        offsets, data = _string_buffers(array)
+        first, last = int(offsets[0]), int(offsets[-1])
+        self._count = len(array)
+        self._starts = offsets[:-1]
+        self.lengths = np.diff(offsets)
+        self.longest = int(self.lengths.max())
+        self._uniform = int(self.lengths.min()) == self.longest
+        self._first = first
+        # A word may start within the last string and reach beyond the buffer: leave zeros behind it.
+        self._padded = np.concatenate([data[first:last], np.zeros(8, dtype=np.uint8)])
+        self.ambiguous = not self._uniform and int(data[first:last].min()) == 0
+
+    def word(self, position: int, rows: Rows | None = None) -> U64:
+        """The eight bytes from ``position`` on of all strings, or of some."""
+        remaining = min(8, self.longest - position)
+        if self._uniform and rows is None:
             # Strings of one length lie at a fixed stride: no gather.
-            word = np.ndarray(
-                shape=(len(array),), dtype="<u8", buffer=padded, offset=position, strides=(longest,)
+            word: U64 = np.ndarray(
+                shape=(self._count,), dtype="<u8", buffer=self._padded, offset=position, strides=(self.longest,)
             ).byteswap()
-            remaining = min(8, longest - position)
+        else:
+            starts = self._starts if rows is None else self._starts[rows]
+            # Raw bytes and not integers: numpy gathers integers that are not aligned slowly.
+            at_byte: npt.NDArray[np.void] = np.ndarray(
+                shape=(len(self._padded) - 7,), dtype="V8", buffer=self._padded, strides=(1,)
+            )
+            places = np.minimum(starts.astype(np.int64) + (position - self._first), len(at_byte) - 1)
+            word = at_byte[places].view("<u8").byteswap()
+        if self._uniform:
             if remaining < 8:
                 word &= _UPPER_BYTES[remaining]
         else:
-            word = at_byte[np.minimum(starts + position, last)].byteswap()
+            lengths = self.lengths if rows is None else self.lengths[rows]
             word &= _UPPER_BYTES[np.clip(lengths - position, 0, 8)]
-        words.append(_varying_bits(word))
-    if has_nul and not uniform:
-        # Padding and a real NUL look alike: of two strings that differ in trailing NULs only, the shorter is smaller.
-        words.append(_integer_word(lengths))
-    return words
+        return word
 
 
 def _string_buffers(array: pa.Array) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.uint8]]:  # type: ignore[type-arg]
@@ -279,19 +295,18 @@ def _string_buffers(array: pa.Array) -> tuple[npt.NDArray[np.integer], npt.NDArr
     return offsets, data
 
 
-def _varying_bits(word: U64) -> tuple[U64, int]:
-    """The bits of the words that are not the same in all rows, moved together, and how many they are."""
+def _varying_bits(word: U64) -> Word:
+    """The bits of the words that are not the same in all rows, moved together."""
     differing = int(np.bitwise_or.reduce(word ^ word[0]))
     if not differing:
-        return word, 0
+        return Word(0, word)
     low = (differing & -differing).bit_length() - 1
     high = differing.bit_length()
     count = differing.bit_count()
     if high - low <= count + 8:
         # Nearly dense: cutting off both ends is enough.
-        kept = (word >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1)
-        return kept, high - low
-    return _compress(word, differing), count
+        return Word(high - low, (word >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1))
+    return Word(count, _compress(word, differing))
 
 
 def _compress(word: U64, mask: int) -> U64:

@@ -25,9 +25,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import FormatError
-from tablestore.lsm.keys import Keys, PlainColumn, key_at, pack, plain_columns, rows_up_to, slice_plain
+from tablestore.lsm.gather import take_rows
+from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
 from tablestore.lsm.mergefn import Keep, SequenceField
-from tablestore.lsm.survivors import last_of_each_key, order_by_key, winners_by_sequence
+from tablestore.lsm.survivors import WindowKeys, last_of_each_key, winners_by_sequence
 from tablestore.types.datatypes import Field
 
 SEQUENCE_COLUMN = "_SEQUENCE_NUMBER"
@@ -195,12 +196,11 @@ def _fold(chunks: list[_Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
     ordered_chunks = None if spec.sequence_fields else _in_sequence_order(chunks)
     if ordered_chunks is not None:
         chunks = ordered_chunks if spec.keep == "last" else ordered_chunks[::-1]
-    keys = pack([chunk.plain for chunk in chunks])
-    for array in keys:
-        if not bool((array[1:] > array[:-1]).all()):
-            raise _not_sorted()
+    keys = WindowKeys([chunk.plain for chunk in chunks])
+    if not keys.ascending():
+        raise _not_sorted()
     if ordered_chunks is not None:
-        masks = last_of_each_key(keys)
+        masks = last_of_each_key(keys, sorted_anyway=spec.ordered)
     else:
         masks = _by_row(chunks, keys, spec)
     if spec.ordered:
@@ -222,58 +222,46 @@ def _in_sequence_order(chunks: Sequence[_Chunk]) -> list[_Chunk] | None:
     return ordered
 
 
-def _by_row(chunks: Sequence[_Chunk], keys: Sequence[Keys], spec: MergeSpec) -> list[Mask | None]:
+def _by_row(chunks: Sequence[_Chunk], keys: WindowKeys, spec: MergeSpec) -> list[Mask | None]:
     """The surviving rows where only a comparison row by row tells which version is newest."""
-    fields = [pa.concat_arrays([chunk.batch.column(field.name) for chunk in chunks]) for field in spec.sequence_fields]
-    joined = np.concatenate(list(keys))
-    order = order_by_key(joined)
     mask = winners_by_sequence(
-        joined,
-        order,
-        fields,
+        keys.in_order,
+        [pa.concat_arrays([chunk.batch.column(field.name) for chunk in chunks]) for field in spec.sequence_fields],
         descending=[field.descending for field in spec.sequence_fields],
         sequences=np.concatenate([chunk.sequences() for chunk in chunks]),
         keep=spec.keep,
     )
-    bounds = np.cumsum([0, *(chunk.batch.num_rows for chunk in chunks)])
-    return [mask[bounds[i] : bounds[i + 1]] for i in range(len(chunks))]
+    return [*keys.split(mask)]
 
 
-def _emit(chunk: _Chunk, survivors: Mask | None, spec: MergeSpec) -> pa.RecordBatch:
-    """The chunk's surviving rows: the chunk itself where all survive."""
+def _without_retractions(chunk: _Chunk, survivors: Mask | None, spec: MergeSpec) -> Mask | None:
+    """The rows to emit; None if they are all."""
     if spec.drop_retractions:
         retractions = chunk.retractions()
         if retractions is not None:
             survivors = ~retractions if survivors is None else survivors & ~retractions
+    return None if survivors is None or survivors.all() else survivors
+
+
+def _emit(chunk: _Chunk, survivors: Mask | None, spec: MergeSpec) -> pa.RecordBatch:
+    """The chunk's surviving rows: the chunk itself where all survive."""
+    survivors = _without_retractions(chunk, survivors, spec)
     out = _output(chunk, spec)
-    if survivors is None or survivors.all():
-        return out
-    return out.filter(pa.array(survivors))
+    return out if survivors is None else out.filter(pa.array(survivors))
 
 
 def _emit_ordered(
-    chunks: Sequence[_Chunk], keys: Sequence[Keys], masks: Sequence[Mask | None], spec: MergeSpec
+    chunks: Sequence[_Chunk], keys: WindowKeys, masks: Sequence[Mask | None], spec: MergeSpec
 ) -> Iterator[pa.RecordBatch]:
     """The surviving rows of all chunks, interleaved in key order."""
-    batches: list[pa.RecordBatch] = []
-    kept_keys: list[Keys] = []
-    for chunk, array, mask in zip(chunks, keys, masks, strict=True):
-        survivors = mask
-        if spec.drop_retractions:
-            retractions = chunk.retractions()
-            if retractions is not None:
-                survivors = ~retractions if survivors is None else survivors & ~retractions
-        out = _output(chunk, spec)
-        if survivors is not None and not survivors.all():
-            out, array = out.filter(pa.array(survivors)), array[survivors]
-        if out.num_rows:
-            batches.append(out)
-            kept_keys.append(array)
-    if len(batches) < 2:
-        yield from batches
-        return
-    order = order_by_key(np.concatenate(kept_keys))
-    yield pa.concat_batches(batches).take(pa.array(order))
+    kept = np.ones(keys.row_count, dtype=np.bool_)
+    for chunk, mask, part in zip(chunks, masks, keys.split(kept), strict=True):
+        survivors = _without_retractions(chunk, mask, spec)
+        if survivors is not None:
+            part[:] = survivors
+    order = keys.in_order.order
+    window = pa.Table.from_batches([_output(chunk, spec) for chunk in chunks]).combine_chunks()
+    yield from take_rows(window, order[kept[order]]).to_batches()
 
 
 def _output(chunk: _Chunk, spec: MergeSpec) -> pa.RecordBatch:

@@ -1,58 +1,100 @@
 """Which version of each key survives a window?
 
-Three ways, picked by what they cost. All take the keys of the window's chunks, each sorted and without duplicates,
-older chunks first, and give a mask per chunk of the keys that no later chunk holds:
+Three ways, picked by what they cost. Each gives a mask per chunk (older chunks first) of the keys that no later chunk holds:
 
     table     integers in a narrow range: one byte per possible key remembers the last chunk that holds it
-    search    few chunks: look the keys of the smaller chunk of each pair up in the larger one
-    sort      any: stable argsort of all keys; timsort finds the sorted chunks and merges them
+    search    chunks of very different size: look the keys of the smaller of each pair up in the larger
+    sort      any: all rows by (key, chunk), see sorting
 
 Where chunk order does not tell which version is newer, ``winners_by_sequence`` compares the versions of each key.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
+from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablestore.lsm.keys import Keys, join_words, plain_columns, to_words
+from tablestore.lsm.keys import PlainColumn, Rows, Words, concat_plain, plain_columns, to_words
 from tablestore.lsm.mergefn import Keep
+from tablestore.lsm.sorting import SortedOrder, ascending, sort_by_group_and_key
 
 Mask = npt.NDArray[np.bool_]
-Order = npt.NDArray[np.intp]
+Keys = npt.NDArray[np.integer]  # type: ignore[type-arg]
 
 # A table is worth it while it stays within so many bytes per row.
 _TABLE_BYTES_PER_ROW = 16
 _MAX_TABLE_CHUNKS = 255
-# Looking a sorted key up costs about this much of sorting it in among the others.
-_SEARCH_COST = 0.5
+# Looking a key up costs about this much of sorting a row.
+_SEARCH_COST = 2
 
 
-def last_of_each_key(keys: Sequence[Keys]) -> list[Mask | None]:
-    """A mask per chunk: True where no later chunk holds the key. None stands for all True."""
-    if len(keys) < 2:
-        return [None] * len(keys)
-    total = sum(len(array) for array in keys)
-    if np.issubdtype(keys[0].dtype, np.integer) and len(keys) <= _MAX_TABLE_CHUNKS:
-        smallest = min(int(array[0]) for array in keys)  # type: ignore[call-overload]
-        largest = max(int(array[-1]) for array in keys)  # type: ignore[call-overload]
-        if largest - smallest < _TABLE_BYTES_PER_ROW * total:
-            return _by_table(keys, smallest, largest - smallest + 1)
-    lookups = sum(min(len(a), len(b)) for i, a in enumerate(keys) for b in keys[i + 1 :])
-    if lookups * _SEARCH_COST <= total:
-        return _by_search(keys)
-    return _by_sort(keys)
+class WindowKeys:
+    """The keys of the chunks of one window, in the forms that the ways need, each made once when asked for."""
+
+    def __init__(self, chunks: Sequence[Sequence[PlainColumn]]) -> None:
+        self._chunks = chunks
+        self.bounds: list[int] = np.cumsum([0, *(len(chunk[0]) for chunk in chunks)]).tolist()
+
+    @property
+    def row_count(self) -> int:
+        """Rows of all chunks together."""
+        return self.bounds[-1]
+
+    @cached_property
+    def words(self) -> Words:
+        """The words of all rows."""
+        return to_words(concat_plain(self._chunks))
+
+    @cached_property
+    def arrays(self) -> list[Keys] | None:
+        """Per chunk one integer per row that compares as the key does; None if 64 bits do not hold a key."""
+        first = self._chunks[0]
+        if len(first) == 1 and isinstance(first[0], np.ndarray):
+            return [chunk[0] for chunk in self._chunks]
+        joined = self.words.joined()
+        return None if joined is None else self.split(joined)
+
+    @cached_property
+    def in_order(self) -> SortedOrder:
+        """All rows by (key, chunk)."""
+        return sort_by_group_and_key(None, 1, self.words)
+
+    def ascending(self) -> bool:
+        """True if every chunk is in strictly ascending key order."""
+        if self.arrays is not None:
+            return all(bool((array[1:] > array[:-1]).all()) for array in self.arrays)
+        return ascending(self.words, self.bounds)
+
+    def split(self, rows: npt.NDArray[np.generic]) -> list[npt.NDArray[np.generic]]:
+        """An array over all rows as one per chunk."""
+        return [rows[start:stop] for start, stop in pairwise(self.bounds)]
 
 
-def order_by_key(keys: Keys) -> Order:
-    """The stable ascending order of concatenated sorted chunks."""
-    return np.argsort(keys, kind="stable")
+def last_of_each_key(keys: WindowKeys, *, sorted_anyway: bool = False) -> list[Mask | None]:
+    """A mask per chunk: True where no later chunk holds the key. None stands for all True.
+
+    ``sorted_anyway``: the caller needs ``keys.in_order`` too, so using it costs nothing more.
+    """
+    arrays = keys.arrays
+    if arrays is not None and not sorted_anyway:
+        smallest, largest = min(int(array[0]) for array in arrays), max(int(array[-1]) for array in arrays)
+        if len(arrays) <= _MAX_TABLE_CHUNKS and largest - smallest < _TABLE_BYTES_PER_ROW * keys.row_count:
+            return _by_table(arrays, smallest, largest - smallest + 1)
+        lookups = sum(min(len(a), len(b)) for a, b in combinations(arrays, 2))
+        if lookups * _SEARCH_COST <= keys.row_count:
+            return _by_search(arrays)
+    done = keys.in_order
+    mask = np.empty(keys.row_count, dtype=np.bool_)
+    mask[done.order[:-1]] = ~done.repeats
+    mask[done.order[-1]] = True
+    return [*keys.split(mask)[:-1], None]
 
 
 def winners_by_sequence(
-    keys: Keys,
-    order: Order,
+    done: SortedOrder,
     fields: Sequence[pa.Array],
     *,
     descending: Sequence[bool],
@@ -61,22 +103,14 @@ def winners_by_sequence(
 ) -> Mask:
     """True for the winning row of each key.
 
-    ``order`` sorts ``keys`` stably. Versions compare by ``fields`` (nulls smallest), then ``sequences``, then position;
-    the greatest wins, with ``keep="first"`` the least.
+    Versions compare by ``fields`` (nulls smallest), then ``sequences``, then row number; the greatest wins, with
+    ``keep="first"`` the least.
     """
-    mask = np.ones(len(keys), dtype=np.bool_)
-    ascending = keys[order]
-    same = ascending[1:] == ascending[:-1]
-    if not same.any():
+    mask = np.ones(len(done.order), dtype=np.bool_)
+    several, group = versions_of_repeated_keys(done)
+    rows = done.order[several]
+    if not len(rows):
         return mask
-    # Only rows whose key has several versions need a comparison.
-    several = np.zeros(len(keys), dtype=np.bool_)
-    several[1:] |= same
-    several[:-1] |= same
-    rows = order[several]
-    first = np.ones(len(keys), dtype=np.bool_)
-    first[1:] = ~same
-    group = np.cumsum(first)[several]
     versions = [field.take(pa.array(rows)) for field in fields]
     ranked = rank_versions(group, versions, descending=descending, tie_breakers=[sequences[rows], rows])
     ends = np.ones(len(rows), dtype=np.bool_)
@@ -90,13 +124,23 @@ def winners_by_sequence(
     return mask
 
 
+def versions_of_repeated_keys(done: SortedOrder) -> tuple[Mask, Rows]:
+    """The places in ``done.order`` whose key occurs several times, and a number per key for each of them."""
+    several = np.zeros(len(done.order), dtype=np.bool_)
+    several[1:] = done.repeats
+    several[:-1] |= done.repeats
+    first = np.ones(len(done.order), dtype=np.bool_)
+    first[1:] = ~done.repeats
+    return several, np.cumsum(first)[several]
+
+
 def rank_versions(
-    group: npt.NDArray[np.int64],
+    group: Rows,
     fields: Sequence[pa.Array],
     *,
     descending: Sequence[bool],
     tie_breakers: Sequence[npt.NDArray[np.int64]],
-) -> Order:
+) -> Rows:
     """The order of rows by ``group``, then ``fields`` (nulls smallest either way), then ``tie_breakers``.
 
     ``group`` ascends, so the groups stay where they are and only rows within a group change places.
@@ -109,55 +153,40 @@ def rank_versions(
 def _ranks(field: pa.Array, descending: bool) -> npt.NDArray[np.int64]:
     """Dense ranks from 1; 0 for nulls."""
     ranks = np.zeros(len(field), dtype=np.int64)
-    valid = field.is_valid().to_numpy(zero_copy_only=False)
-    if valid.any():
-        values = join_words(to_words(plain_columns([field.drop_null()], [False])))
-        _, codes = np.unique(values, return_inverse=True)
-        ranks[valid] = (codes.max() - codes if descending else codes) + 1
+    valid = np.flatnonzero(field.is_valid().to_numpy(zero_copy_only=False))
+    if len(valid):
+        done = sort_by_group_and_key(None, 1, to_words(plain_columns([field.drop_null()], [False])))
+        dense = np.cumsum(np.concatenate([[True], ~done.repeats]))
+        ranks[valid[done.order]] = dense[-1] - dense + 1 if descending else dense
     return ranks
 
 
-def _by_table(keys: Sequence[Keys], smallest: int, size: int) -> list[Mask | None]:
+def _by_table(arrays: Sequence[Keys], smallest: int, size: int) -> list[Mask | None]:
     # Never cleared: every entry that is read was written before, by the chunk that reads it or a later one.
     last_chunk = np.empty(size, dtype=np.uint8)
-    slots = [_offsets_from(array, smallest) for array in keys]
+    slots = [_distance(array, smallest) for array in arrays]
     for position, slot in enumerate(slots):
         last_chunk[slot] = position
-    masks: list[Mask | None] = [last_chunk[slot] == position for position, slot in enumerate(slots[:-1])]
-    return [*masks, None]
+    return [*(last_chunk[slot] == position for position, slot in enumerate(slots[:-1])), None]
 
 
-def _offsets_from(array: Keys, smallest: int) -> Order:
+def _distance(array: Keys, smallest: int) -> Rows:
     if array.dtype == np.uint64:
-        return (array - np.uint64(smallest)).view(np.int64)  # type: ignore[operator, no-any-return]
-    if array.dtype == np.int64:
-        return array - np.int64(smallest)  # type: ignore[operator, no-any-return]
-    return array.astype(np.int64) - smallest  # type: ignore[no-any-return]
+        return (array - np.uint64(smallest)).view(np.int64)
+    # Never overflows: the distance was found to be small.
+    return array.astype(np.int64, copy=False) - np.int64(smallest)  # type: ignore[no-any-return]
 
 
-def _by_search(keys: Sequence[Keys]) -> list[Mask | None]:
-    masks: list[Mask] = [np.ones(len(array), dtype=np.bool_) for array in keys]
-    for older in range(len(keys) - 1):
-        for newer in range(older + 1, len(keys)):
-            old, new = keys[older], keys[newer]
-            if len(new) <= len(old):
-                found = np.searchsorted(old, new)
-                found[found == len(old)] = 0
-                masks[older][found[old[found] == new]] = False
-            else:
-                found = np.searchsorted(new, old)
-                found[found == len(new)] = 0
-                masks[older] &= new[found] != old
+def _by_search(arrays: Sequence[Keys]) -> list[Mask | None]:
+    masks: list[Mask] = [np.ones(len(array), dtype=np.bool_) for array in arrays]
+    for older, newer in combinations(range(len(arrays)), 2):
+        old, new = arrays[older], arrays[newer]
+        if len(new) <= len(old):
+            found = np.searchsorted(old, new)
+            found[found == len(old)] = 0
+            masks[older][found[old[found] == new]] = False
+        else:
+            found = np.searchsorted(new, old)
+            found[found == len(new)] = 0
+            masks[older] &= new[found] != old
     return [*masks[:-1], None]
-
-
-def _by_sort(keys: Sequence[Keys]) -> list[Mask | None]:
-    joined = np.concatenate(list(keys))
-    order = order_by_key(joined)
-    ascending = joined[order]
-    last = np.ones(len(joined), dtype=np.bool_)
-    last[:-1] = ascending[1:] != ascending[:-1]
-    mask = np.empty(len(joined), dtype=np.bool_)
-    mask[order] = last
-    bounds = np.cumsum([0, *(len(array) for array in keys)])
-    return [*(mask[bounds[i] : bounds[i + 1]] for i in range(len(keys) - 1)), None]

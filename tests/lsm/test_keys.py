@@ -1,14 +1,17 @@
 """Keys compare as the format says, whatever form they are packed into."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.lsm.keys import key_at, pack, plain_columns, rows_up_to, to_words
-from tablestore.lsm.sorting import sort_by_group_and_key
+from tablestore.lsm.keys import concat_plain, key_at, plain_columns, rows_up_to, to_words
+from tablestore.lsm.sorting import ascending, sort_by_group_and_key
+from tablestore.lsm.survivors import WindowKeys
 from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 
 cases = pytest.mark.parametrize("case", KEY_CASES, ids=str)
@@ -18,28 +21,39 @@ def _plain(case: KeyCase, keys):
     return plain_columns(case.columns(keys), [field.type.nullable for field in case.fields])
 
 
+def _words(words):
+    return list(zip(*(column.at().tolist() for column in words.columns), strict=True)) or [()] * words.row_count
+
+
+def _ranks(words):
+    rows = _words(words)
+    distinct = sorted(set(rows))
+    return [distinct.index(row) for row in rows]
+
+
 @cases
+@settings(max_examples=25)
 @given(data=st.data())
-def test_packed_keys_of_several_chunks_compare_as_the_format_says(case: KeyCase, data):
+def test_words_of_several_chunks_compare_as_the_format_says(case: KeyCase, data):
     chunks = data.draw(st.lists(st.lists(case.keys, min_size=1, max_size=12), min_size=1, max_size=3))
-    packed = np.concatenate(pack([_plain(case, chunk) for chunk in chunks]))
     expected = [order_of(key) for chunk in chunks for key in chunk]
-    ranks = np.unique(packed, return_inverse=True)[1]
-    assert len(packed) == len(expected)
+    ranks = _ranks(to_words(concat_plain([_plain(case, chunk) for chunk in chunks])))
     distinct = sorted(set(expected))
-    assert ranks.tolist() == [distinct.index(key) for key in expected]
+    assert ranks == [distinct.index(key) for key in expected]
 
 
 @cases
+@settings(max_examples=25)
 @given(data=st.data())
 def test_packing_does_not_depend_on_slices(case: KeyCase, data):
     keys = data.draw(st.lists(case.keys, min_size=3, max_size=12))
     nullable = [field.type.nullable for field in case.fields]
     sliced = plain_columns([column.slice(1, len(keys) - 2) for column in case.columns(keys)], nullable)
-    assert pack([sliced])[0].tolist() == pack([_plain(case, keys[1:-1])])[0].tolist()
+    assert _words(to_words(sliced)) == _words(to_words(_plain(case, keys[1:-1])))
 
 
 @cases
+@settings(max_examples=25)
 @given(data=st.data())
 def test_a_window_is_cut_behind_the_last_key_within_the_bound(case: KeyCase, data):
     keys = sorted(data.draw(st.lists(case.keys, min_size=1, max_size=20)), key=order_of)
@@ -51,6 +65,7 @@ def test_a_window_is_cut_behind_the_last_key_within_the_bound(case: KeyCase, dat
 
 
 @cases
+@settings(max_examples=25)
 @given(data=st.data())
 def test_rows_sort_by_group_then_key_then_arrival(case: KeyCase, data):
     keys = data.draw(st.lists(case.keys, min_size=1, max_size=30))
@@ -60,10 +75,10 @@ def test_rows_sort_by_group_then_key_then_arrival(case: KeyCase, data):
     ranked = [(group, order_of(key)) for group, key in zip(groups, keys, strict=True)]
     expected = sorted(range(len(keys)), key=lambda row: ranked[row])
     assert done.order.tolist() == expected
-    assert done.repeats.tolist() == [ranked[a] == ranked[b] for a, b in zip(expected, expected[1:], strict=False)]
+    assert done.repeats.tolist() == [ranked[a] == ranked[b] for a, b in pairwise(expected)]
 
 
-@given(st.lists(st.binary(min_size=20, max_size=30).map(lambda tail: b"same prefix of all " + tail), min_size=1))
+@given(st.lists(st.binary(max_size=60).map(lambda tail: b"same prefix of all " + tail), min_size=1))
 def test_keys_wider_than_a_word_keep_their_order(keys):
     words = to_words(plain_columns([pa.array(keys, pa.binary())], [False]))
     assert sort_by_group_and_key(None, 1, words).order.tolist() == sorted(range(len(keys)), key=lambda i: keys[i])
@@ -71,7 +86,20 @@ def test_keys_wider_than_a_word_keep_their_order(keys):
 
 def test_codes_with_a_shared_prefix_fit_one_word():
     codes = pa.array([f"item-{n:08d}" for n in range(0, 10**8, 999_983)])
-    assert pack([plain_columns([codes], [False])])[0].dtype == np.uint64
+    assert to_words(plain_columns([codes], [False])).total_bits <= 40
+
+
+@cases
+@settings(max_examples=25)
+@given(data=st.data())
+def test_strictly_ascending_runs_are_told_from_others(case: KeyCase, data):
+    chunks = data.draw(st.lists(st.lists(case.keys, min_size=1, max_size=6), min_size=1, max_size=3))
+    if data.draw(st.booleans()):
+        chunks = [sorted({order_of(key): key for key in chunk}.values(), key=order_of) for chunk in chunks]
+    expected = all(order_of(a) < order_of(b) for chunk in chunks for a, b in pairwise(chunk))
+    keys = WindowKeys([_plain(case, chunk) for chunk in chunks])
+    assert keys.ascending() == expected
+    assert ascending(keys.words, keys.bounds) == expected
 
 
 def test_a_null_in_a_not_null_key_is_refused():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import FormatError
@@ -107,24 +107,28 @@ def _check(case: KeyCase, data, *, per_row: bool, spec_parts: dict, rank):
 
 
 @cases
+@settings(max_examples=25)
 @given(data=st.data())
 def test_the_newest_file_wins_when_files_hold_one_number_each(case: KeyCase, data):
     _check(case, data, per_row=False, spec_parts={}, rank=lambda row: row[2])
 
 
 @few_cases
+@settings(max_examples=60)
 @given(data=st.data())
 def test_the_largest_number_wins_when_files_interleave(case: KeyCase, data):
     _check(case, data, per_row=True, spec_parts={}, rank=lambda row: row[2])
 
 
 @few_cases
+@settings(max_examples=60)
 @given(data=st.data(), per_row=st.booleans())
 def test_first_row_keeps_the_oldest_version(case: KeyCase, data, per_row):
     _check(case, data, per_row=per_row, spec_parts={"keep": "first"}, rank=lambda row: row[2])
 
 
 @few_cases
+@settings(max_examples=60)
 @given(data=st.data(), per_row=st.booleans(), descending=st.booleans())
 def test_sequence_fields_come_before_numbers_and_nulls_lose(case: KeyCase, data, per_row, descending):
     def rank(row):
