@@ -12,7 +12,7 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from tablestore.format.paths import SCHEMA_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
-from tablestore.io.filestore import FileStore
+from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.store.conflict import TABLE_UUID_OPTION
 from tablestore.types.schema import TableSchema
 
@@ -95,13 +95,12 @@ class FileSystemCatalog:
             raise self._no_database(new.database)
         if self._exists(new):
             raise AlreadyExistsError(f"table {new} exists; drop it first or choose another name", kind="table-exists")
-        rename = getattr(self._files, "rename_directory", None)
-        if rename is None:
+        if not isinstance(self._files, RenamesDirectories):
             raise UnsupportedError(
                 f"{self._files.root_uri} cannot rename a directory in one step, so {identifier} cannot become {new} atomically; "
                 "create the new table from the old one and drop the old one"
             )
-        rename(identifier.directory, new.directory)
+        self._files.rename_directory(identifier.directory, new.directory)
 
     def table_files(self, identifier: Identifier) -> FileStore:
         if not self._exists(identifier):

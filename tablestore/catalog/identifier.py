@@ -53,7 +53,7 @@ def check_reference(name: str, what: str) -> str:
     """As :func:`check_name` for tags and branches, which may hold dots. Raises InvalidInputError."""
     if not isinstance(name, str) or not _REFERENCE.fullmatch(name):
         raise InvalidInputError(
-            f"{name!r:.120} is no {what} name: expected 1 to 128 letters, digits, '_', '-' or '.', starting with a letter, digit or '_'",
+            f"{name!r:.120} is no {what} name: expected 1 to 128 letters, digits, '_', '-' or '.', not starting with '-' or '.'",
             kind="invalid-name",
         )
     return name

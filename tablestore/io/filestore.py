@@ -20,7 +20,7 @@ Left to others: which files exist and what they mean (``format``, ``store``), an
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 from unicodedata import category
 
 import pyarrow as pa
@@ -116,6 +116,15 @@ class FileStore(Protocol):
 
     def at(self, path: str) -> "FileStore":
         """A store rooted deeper; nothing is created."""
+        ...
+
+
+@runtime_checkable
+class RenamesDirectories(Protocol):
+    """What only some stores can: give a directory another name in one step."""
+
+    def rename_directory(self, old: str, new: str) -> None:
+        """Rename; AlreadyExistsError if ``new`` is there, NotFoundError if ``old`` is not."""
         ...
 
 

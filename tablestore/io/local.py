@@ -34,7 +34,7 @@ from tablestore.io.filestore import (
     join_inside,
 )
 from tablestore.io.oserrors import is_gone, too_large, translated, unknown_outcome
-from tablestore.io.rename import link_if_absent
+from tablestore.io.rename import link_if_absent, rename_if_absent
 
 _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -212,6 +212,18 @@ class LocalFileStore:
             else:
                 return
         raise StorageError(f"cannot delete directory {full}: others keep changing it; stop them and repeat")
+
+    def rename_directory(self, old: str, new: str) -> None:
+        source, target = self._proved(old), self._proved(new)
+        try:
+            self._make_directory(os.path.dirname(target))
+            rename_if_absent(source, target)
+            _sync_directory(os.path.dirname(target))
+            _sync_directory(os.path.dirname(source))
+        except FileExistsError as error:
+            raise AlreadyExistsError(f"cannot rename {source} to {target}: it exists; choose another name") from error
+        except OSError as error:
+            raise translated(error, verb="rename directory", where=source) from error
 
     def sync(self, directory: str) -> None:
         full = join_directory(self._root, directory)

@@ -140,6 +140,15 @@ class MemoryFileStore:
             for key in [key for key in space.files if key.startswith(below)]:
                 del space.files[key]
 
+    def rename_directory(self, old: str, new: str) -> None:
+        below, target = self._key(old) + "/", self._key(new) + "/"
+        space = self._space()
+        with space.lock:
+            if any(key.startswith(target) for key in space.files):
+                raise AlreadyExistsError(f"cannot rename {self._where(old)} to {self._where(new)}: it exists; choose another name")
+            for key in [key for key in space.files if key.startswith(below)]:
+                space.files[target + key.removeprefix(below)] = space.files.pop(key)
+
     def sync(self, directory: str) -> None:
         if directory:
             check_path(directory)

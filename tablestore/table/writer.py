@@ -62,8 +62,8 @@ class TableWriter:
     def write(self, rows: Any, *, changes: bool | None = None) -> None:
         """Add rows: anything Arrow can see. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
 
-        ``changes`` True demands that column, False refuses it. In a keyed table the later row of a key wins. Raises InvalidInputError for rows that do not fit; what was written
-        before is kept.
+        ``changes`` True demands that column, False refuses it. In a keyed table the later row of a key wins. Raises
+        InvalidInputError for rows that do not fit; what was written before is kept.
         """
         context = self._context
         schema, tables = schema_and_tables(rows)
@@ -74,7 +74,7 @@ class TableWriter:
             raise InvalidInputError(
                 f"{where}: rows with a {ROW_KIND_COLUMN} column are changes, apply them with table.write_changes(rows)"
                 if has_kinds
-                else f"{where}: changes need a {ROW_KIND_COLUMN} column of +I, -U, +U or -D; without it use table.upsert or table.append",
+                else f"{where}: changes need a {ROW_KIND_COLUMN} column of +I, -U, +U or -D; without one use upsert or append",
                 kind="row-kind",
             )
         if schema.names.count(ROW_KIND_COLUMN) > 1:
@@ -108,6 +108,11 @@ class TableWriter:
     def retract(self, rows: pa.Table) -> None:
         """Delete these rows of a keyed table; they have the table's columns, of which only the key counts."""
         self._data_writer().write(rows, pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows))
+
+    def flush(self) -> None:
+        """Write what is buffered now, as files that nobody sees before the commit. Writers flush by themselves when full."""
+        if self._writer is not None:
+            self._writer.flush()
 
     def commit(self, identifier: int | None = None) -> Snapshot | None:
         """Publish what was written since the last commit as one snapshot; None if that is nothing.
