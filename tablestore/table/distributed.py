@@ -1,6 +1,6 @@
 """One read or write, cut into tasks for other processes.
 
-    driver    plan_read -> tasks (bytes)                     prepare_write -> WriteJob (bytes)
+    driver    pin_read -> plan_read -> tasks (bytes)         prepare_write -> WriteJob
     executor              read_task -> batches                              write_partition -> message (bytes)
     driver                                                   commit_messages -> snapshot   |   abort_messages
 
@@ -13,26 +13,42 @@ import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from tablestore.errors import FormatError
+from tablestore.errors import FormatError, InvalidInputError
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import EntryKind, ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import open_store
 from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.message import CommitMessage, merge_messages
-from tablestore.store.scan import DeletionFile, Split, plan_scan
+from tablestore.store.scan import OPEN_COST_BYTES, DeletionFile, Split, plan_scan
+from tablestore.store.settings import check_writable
 from tablestore.table.overwrite import commit_overwrite
 from tablestore.table.scan import check_columns
-from tablestore.table.table import Filter, Table
+from tablestore.table.table import Table
 from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, commit_message
+from tablestore.types.arrow import to_arrow_schema
+from tablestore.types.conform import conform
+from tablestore.types.datatypes import Field
 from tablestore.types.filters import parse_filter
+from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 
 VERSION = 1
-TASK_BYTES = 128 * 1024 * 1024
+MIB = 1024 * 1024
+TASK_BYTES = 128 * MIB
+# A task costs its process some tens of milliseconds: less than this is not worth a task of its own.
+LEAST_TASK_BYTES = 4 * MIB
+# Splits are made small, so that tasks come out even, and tasks are packed from them.
+SPLIT_BYTES = 8 * MIB
+# Batches are put together up to this size: each has a fixed cost on its way to another process.
+BATCH_ROWS = 65_536
+BATCH_BYTES = 64 * MIB
 _MARKER = b"tablestore:task1"
 
 
@@ -48,53 +64,102 @@ class TableSpec:
         context = open_context(open_store(self.location, self.storage_options))
         return context if schema_id is None else context.at_schema(context.schemas.read(schema_id))
 
+    def table(self) -> Table:
+        """A handle of the table."""
+        return Table(self.open(), self.location)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPlan:
-    """A planned read. ``tasks`` are independent and opaque; each reads about 128 MB."""
+class ReadPin:
+    """What a read sees, fixed before it is planned: a snapshot (None: the table had none) and the schema it is seen through."""
 
     spec: TableSpec
     snapshot_id: int | None
-    schema: pa.Schema
+    schema_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """A planned read.
+
+    ``tasks`` are independent and opaque. ``plain_files`` are data files, by path inside the table, that hold nothing but live
+    rows in the columns of the schema: any Parquet reader reads them right. They are in no task.
+    """
+
+    pin: ReadPin
+    fields: tuple[Field, ...]
     tasks: tuple[bytes, ...]
+    plain_files: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return to_arrow_schema(self.fields)
+
+
+def pin_read(table: Table, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
+    """Fix what a read sees: the newest snapshot, or the one of an id or of a time in milliseconds. Raises NotFoundError."""
+    scan = table.scan(snapshot_id=snapshot_id, timestamp=timestamp)
+    return ReadPin(spec=spec, snapshot_id=scan.snapshot_id, schema_id=scan.context.schema.id)
+
+
+def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None) -> tuple[Field, ...]:
+    """The columns of a pinned read; checks ``columns`` and ``filter``. Raises InvalidInputError."""
+    schema = pin.spec.open(pin.schema_id).schema
+    parse_filter(filter, schema.fields)
+    return tuple(schema.field(name) for name in check_columns(columns, schema.field_names))
 
 
 def plan_read(
-    table: Table,
-    spec: TableSpec,
+    pin: ReadPin,
     *,
     columns: Sequence[str] | None = None,
-    filter: Filter = None,
-    snapshot_id: int | None = None,
-    timestamp: int | None = None,
+    filter: str | None = None,
     task_bytes: int = TASK_BYTES,
+    parallelism: int = 1,
+    plain_files: bool = False,
 ) -> ReadPlan:
-    """Plan a read of ``table`` as tasks for :func:`read_task`. ``filter`` must be SQL text to travel; arguments as in ``scan``."""
-    scan = table.scan(columns, filter, snapshot_id=snapshot_id, timestamp=timestamp)
-    context = scan.context
+    """Plan a pinned read as tasks for :func:`read_task`, of at most about ``task_bytes`` each.
+
+    ``filter`` is SQL text, because it travels. Up to ``parallelism`` tasks are made even of little data. With ``plain_files``
+    the files that need none of our reading are named instead of put into tasks; a filter has then only left out files, and
+    their rows are still to be filtered.
+    """
+    context = pin.spec.open(pin.schema_id)
+    schema = context.schema
+    names = check_columns(columns, schema.field_names)
+    predicate = parse_filter(filter, schema.fields)
     plan = plan_scan(
-        scan.snapshot,
+        None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id),
         context.manifests,
-        context.schema,
+        schema,
         context.settings,
-        parse_filter(filter, context.schema.fields),
-        file_fields=context.fields_by_schema() if filter is not None else None,
-        split_bytes=task_bytes,
+        predicate,
+        file_fields=context.fields_by_schema() if predicate is not None else None,
+        split_bytes=min(SPLIT_BYTES, task_bytes),
     )
-    head = {"version": VERSION, "schema": context.schema.id, "columns": list(scan.columns), "filter": filter}
-    tasks = tuple(_encode_task(head, splits) for splits in _pack(plan.splits, task_bytes))
-    return ReadPlan(spec=spec, snapshot_id=scan.snapshot_id, schema=scan.schema, tasks=tasks)
+    splits: Sequence[Split] = plan.splits
+    plain: tuple[str, ...] = ()
+    if plain_files:
+        plain, splits = _set_plain_aside(context, splits)
+    head = {"version": VERSION, "schema": schema.id, "columns": list(names), "filter": filter}
+    packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
+    return ReadPlan(
+        pin=pin,
+        fields=tuple(schema.field(name) for name in names),
+        tasks=tuple(_encode_task(head, splits) for splits in packed),
+        plain_files=plain,
+    )
 
 
-def read_task(spec: TableSpec, task: bytes, *, batch_rows: int = 131_072) -> Iterator[pa.RecordBatch]:
-    """The rows of one task of :func:`plan_read`."""
+def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
+    """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more where the rows are not huge."""
     parsed = _parse(task, "read task")
     context = spec.open(int(parsed["schema"]))
     fields = context.schema.fields
     columns = check_columns(parsed["columns"], context.schema.field_names)
-    reader = context.reader(columns, parse_filter(parsed["filter"], fields), batch_rows=batch_rows)
-    for split in _decode_splits(parsed["splits"]):
-        yield from reader.read(split)
+    reader = context.reader(columns, parse_filter(parsed["filter"], fields))
+    return _put_together(batch for split in _decode_splits(parsed["splits"]) for batch in reader.read(split))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +172,16 @@ class WriteJob:
     first_sequence: int
 
 
-def prepare_write(table: Table, spec: TableSpec) -> WriteJob:
-    """Fix the schema and the sequence numbers of a distributed write."""
+def prepare_write(table: Table, spec: TableSpec, *, rows: pa.Schema | None = None) -> WriteJob:
+    """Fix the schema and the sequence numbers of a distributed write.
+
+    With ``rows``, the schema of the rows to come, whatever can be said against them is said now, before anything is written.
+    Raises InvalidInputError, UnsupportedError.
+    """
     context = table.context
+    check_writable(context.schema, context.settings, context.files.root_uri)
+    if rows is not None:
+        _check_rows(rows, context)
     latest = context.snapshots.latest()
     return WriteJob(
         spec=spec,
@@ -122,9 +194,11 @@ def prepare_write(table: Table, spec: TableSpec) -> WriteJob:
 def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> bytes:
     """Write one task's rows as new files; returns the commit message. Of equal keys the later task's row wins."""
     context = job.spec.open(job.schema_id)
+    batches = iter(rows)
     with TableWriter(context, first_sequence=job.first_sequence + task_index * TASK_STRIDE) as writer:
-        for batch in rows:
-            writer.write(batch)
+        if (first := next(batches, None)) is not None:
+            # As one stream: the writer gathers small batches before it looks at them.
+            writer.write(pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)))
         return replace(writer.prepare(), base_snapshot_id=job.base_snapshot_id).to_bytes()
 
 
@@ -140,7 +214,7 @@ def commit_messages(
     context = table.context
     message = merge_messages([CommitMessage.from_bytes(data) for data in messages])
     if message is None:
-        return None
+        message = TableWriter(context).prepare()
     user = commit_user or context.ids.uuid()
     if overwrite:
         return commit_overwrite(context, message, None, user=user, identifier=identifier)
@@ -148,29 +222,107 @@ def commit_messages(
 
 
 def abort_messages(table: Table, messages: Iterable[bytes]) -> None:
-    """Remove the files of messages that were not committed. What a live snapshot names is left alone."""
+    """Remove the files of messages that no snapshot names. Only for messages that were never handed to a commit.
+
+    When a snapshot that might name them has expired meanwhile, they are left to the removal of orphan files.
+    """
     context = table.context
-    live = {entry.file.file_name for entry in context.manifests.live(context.snapshots.latest())}
-    for data in messages:
-        for entry in CommitMessage.from_bytes(data).entries:
-            if entry.file.file_name not in live:
+    parsed = [CommitMessage.from_bytes(data) for data in messages]
+    latest = context.snapshots.latest()
+    base_id = min((message.base_snapshot_id for message in parsed), default=0)
+    named: set[str] = set()
+    for snapshot_id in range(base_id + 1, (latest.id if latest else 0) + 1):
+        snapshot = context.snapshots.find(snapshot_id)
+        if snapshot is None:
+            return
+        named.update(entry.file.file_name for entry in context.manifests.delta(snapshot))
+    for message in parsed:
+        for entry in message.entries:
+            if entry.file.file_name not in named:
                 context.remove_file(entry)
 
 
-# -- tasks as bytes
+# -- rows
 
 
-def _pack(splits: Sequence[Split], task_bytes: int) -> Iterator[list[Split]]:
-    pending: list[Split] = []
-    size = 0
-    for split in splits:
-        if pending and size + split.size_bytes > task_bytes:
-            yield pending
-            pending, size = [], 0
-        pending.append(split)
-        size += split.size_bytes
+def _check_rows(rows: pa.Schema, context: TableContext) -> None:
+    where = f"table {context.files.root_uri}"
+    kinds = rows.names.count(ROW_KIND_COLUMN)
+    if kinds > 1:
+        raise InvalidInputError(f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column")
+    nothing = pa.Table.from_arrays([pa.chunked_array([pa.array([], field.type)]) for field in rows], schema=rows)
+    if kinds:
+        kinds_from_symbols(nothing.column(ROW_KIND_COLUMN))
+        nothing = nothing.drop_columns([ROW_KIND_COLUMN])
+    conform(nothing, context.schema.fields, where=where)
+
+
+def _put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    pending: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if not pending and batch.num_rows >= BATCH_ROWS:
+            yield batch
+            continue
+        pending.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield pa.concat_batches(pending)
+            pending, rows, size = [], 0, 0
     if pending:
-        yield pending
+        yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)
+
+
+# -- splits
+
+
+def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) -> tuple[tuple[Split, ...], ...]:
+    """Splits put together to even tasks: none above ``task_bytes`` unless it is a single split. Pure.
+
+    As many tasks as the data needs, and up to ``parallelism`` while each is worth one.
+    """
+    weights = [max(split.size_bytes, OPEN_COST_BYTES * len(split.files)) for split in splits]
+    total = sum(weights)
+    count = max(-(-total // task_bytes), min(parallelism, total // LEAST_TASK_BYTES), 1)
+    loads = [0] * min(count, len(splits))
+    members: list[list[int]] = [[] for _ in loads]
+    for position in sorted(range(len(splits)), key=lambda position: -weights[position]):
+        lightest = loads.index(min(loads))
+        if members[lightest] and loads[lightest] + weights[position] > task_bytes:
+            loads.append(0)
+            members.append([])
+            lightest = len(loads) - 1
+        loads[lightest] += weights[position]
+        members[lightest].append(position)
+    return tuple(tuple(splits[position] for position in sorted(chosen)) for chosen in members if chosen)
+
+
+def _set_plain_aside(context: TableContext, splits: Sequence[Split]) -> tuple[tuple[str, ...], list[Split]]:
+    """Paths of the plain files of ``splits``, and the splits without them."""
+    plain: list[str] = []
+    rest: list[Split] = []
+    types = [field.type for field in context.schema.partition_fields]
+    for split in splits:
+        directory = context.paths.bucket(decode_row(split.partition, types), split.bucket)
+        deleted_from = {name for name, _ in split.deletions}
+        merged = [section for section in split.sections if section.needs_merge]
+        for file in (file for section in split.sections if not section.needs_merge for file in section.files):
+            if _is_plain(file, context.schema.id) and file.file_name not in deleted_from:
+                plain.append(f"{directory}/{file.file_name}")
+            else:
+                merged.append(Section(((file,),)))
+        if merged:
+            rest.append(replace(split, sections=tuple(merged)))
+    return tuple(plain), rest
+
+
+def _is_plain(file: DataFileMeta, schema_id: int) -> bool:
+    # The digest says that we wrote the file: its types are spelled as we spell them, and its count of retractions is right.
+    return file.footer_digest is not None and file.schema_id == schema_id and file.delete_row_count == 0
+
+
+# -- tasks as bytes
 
 
 def _encode_task(head: Mapping[str, Any], splits: Sequence[Split]) -> bytes:

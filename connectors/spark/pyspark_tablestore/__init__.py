@@ -1,0 +1,73 @@
+"""Tables of tablestore in Spark.
+
+    spark.read.format("tablestore").load("/data/warehouse/shop.db/orders")
+    df.write.format("tablestore").mode("append").option("warehouse", "/data/warehouse").option("table", "shop.orders").save()
+    CREATE TEMPORARY VIEW orders USING tablestore OPTIONS (path '/data/warehouse/shop.db/orders')
+
+Spark imports every installed module whose name starts with ``pyspark_`` to find data sources, and gives up on all of them if one
+fails. So this module stays small and loads nothing but Spark's own base class; the work is in ``reader`` and ``writer``.
+
+Where the code runs: ``schema``, ``reader``, ``writer``, ``partitions``, ``commit`` and ``abort`` in worker processes beside the
+driver, ``read`` and ``write`` on executors. Only what is pickled crosses: options, the pinned snapshot, tasks, messages.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from pyspark_tablestore.reader import TableReader
+    from pyspark_tablestore.writer import TableWriter
+    from tablestore.format.snapshot import Snapshot
+    from tablestore.table.distributed import ReadPin
+
+__all__ = ["DefaultSource", "read", "register", "write"]
+
+
+class DefaultSource(DataSource):
+    """The data source ``tablestore``. Its options are described in :mod:`pyspark_tablestore.options`."""
+
+    _pin: "ReadPin | None" = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "tablestore"
+
+    def schema(self) -> "StructType":
+        """The table's columns. The snapshot is fixed here, and Spark keeps this object for the relation."""
+        from pyspark_tablestore import reader
+
+        self._pin, schema = reader.pinned_schema(self.options)
+        return schema
+
+    def reader(self, schema: "StructType") -> "TableReader":
+        from pyspark_tablestore import reader
+
+        return reader.make_reader(self.options, schema, self._pin)
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "TableWriter":
+        from pyspark_tablestore import writer
+
+        return writer.make_writer(self.options, schema, overwrite=overwrite)
+
+
+def register(spark: "SparkSession") -> None:
+    """Make the data source known to a session that did not find it by its name (``addPyFile`` instead of an install)."""
+    spark.dataSource.register(DefaultSource)
+
+
+def read(spark: "SparkSession", table: str, **options: Any) -> "DataFrame":
+    """See :func:`pyspark_tablestore.relation.read`."""
+    from pyspark_tablestore import relation
+
+    return relation.read(spark, table, **options)
+
+
+def write(df: "DataFrame", table: str, mode: str = "append", **options: Any) -> "Snapshot | None":
+    """See :func:`pyspark_tablestore.relation.write`."""
+    from pyspark_tablestore import relation
+
+    return relation.write(df, table, mode, **options)

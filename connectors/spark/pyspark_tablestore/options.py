@@ -1,0 +1,173 @@
+"""What did the user ask for? Spark's option strings, parsed once.
+
+    the table   path                     its directory or URL (what load() and save() take), or
+                warehouse and table      the warehouse of a catalog, and database.table in it
+                storage.<key>            options of the file system: storage.key, storage.secret, storage.endpoint_url, …
+    reading     columns                  names separated by commas, or a JSON list of names
+                filter                   SQL text: price > 10 AND day = '2024-01-01'
+                snapshot-id              read the table as of this snapshot
+                timestamp-millis         read the table as of this time, in milliseconds since the epoch
+                split-size               most bytes of data files in one task, such as 64 mb (default 128 mb)
+    writing     commit-user and          name the commit: a job that repeats one with the same (or a lower) identifier changes
+                commit-identifier        nothing
+
+Spark hands every option to reads and writes alike, so a view may carry options of both; what cannot be meant is refused.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tablestore import open_catalog, open_table
+from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.names import did_you_mean
+from tablestore.options import parse_bytes
+from tablestore.table.distributed import TASK_BYTES, TableSpec
+from tablestore.table.table import Table
+
+STORAGE_PREFIX = "storage."
+# Set by `pyspark_tablestore.read`, which has planned already: JSON with the snapshot and schema that it fixed, and whether it gives
+# the plain files to Spark's own Parquet scan.
+PINNED = "pinned"
+_READING = ("columns", "filter", "snapshot-id", "timestamp-millis")
+_KNOWN = ("path", "warehouse", "table", *_READING, "split-size", "commit-user", "commit-identifier", PINNED)
+_FORMS = (
+    'spark.read.format("tablestore").load(path), '
+    '.option("warehouse", "/data/warehouse").option("table", "db.t").load() (and the same with df.write … .save()), or '
+    "CREATE TEMPORARY VIEW v USING tablestore OPTIONS (path '/data/warehouse/db.db/t')"
+)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """The options of one relation. Exactly one of ``path`` and ``warehouse`` with ``name`` is set."""
+
+    path: str | None
+    warehouse: str | None
+    name: str | None
+    storage: Mapping[str, Any]
+    columns: tuple[str, ...] | None
+    filter: str | None
+    snapshot_id: int | None
+    timestamp_millis: int | None
+    task_bytes: int
+    commit_user: str | None
+    commit_identifier: int | None
+    pinned: Mapping[str, Any] | None
+
+    def open(self) -> tuple[Table, TableSpec]:
+        """The table, and how another process finds it: by an absolute location. Raises NotFoundError."""
+        if self.path is not None:
+            table = open_table(self.path, **self.storage)
+        else:
+            assert self.warehouse is not None and self.name is not None, "the parser saw to it"
+            table = open_catalog(self.warehouse, **self.storage).table(self.name)
+        return table, TableSpec(location=table.location, storage_options=self.storage)
+
+    def check_writable(self) -> None:
+        """Refuse options that say what to read where something is written."""
+        given = {
+            "columns": self.columns,
+            "filter": self.filter,
+            "snapshot-id": self.snapshot_id,
+            "timestamp-millis": self.timestamp_millis,
+        }
+        if found := [key for key, value in given.items() if value is not None]:
+            raise InvalidInputError(
+                f"a write takes no {' and no '.join(found)}: such options make a view of a part, or of the past, of a table; write "
+                "through a view or df.write without them",
+                kind="read-option-on-write",
+            )
+
+
+def parse_options(options: Mapping[str, str]) -> SourceOptions:
+    """Parse what Spark collected. Keys are lower case there. Raises InvalidInputError that names the working forms."""
+    given = {key.lower(): value for key, value in options.items()}
+    storage = {key.removeprefix(STORAGE_PREFIX): value for key, value in given.items() if key.startswith(STORAGE_PREFIX)}
+    plain = {key: value for key, value in given.items() if not key.startswith(STORAGE_PREFIX)}
+    if "paths" in plain:
+        raise InvalidInputError(f"expected one table, found the paths {plain['paths']}; load each table by itself and union them")
+    path, warehouse, name = (plain.get(key) or None for key in ("path", "warehouse", "table"))
+    # What Spark's own catalog adds when it keeps a table: it would lose the other options, so it is refused at once.
+    from_catalog = any(key in ("location", "provider") or key.startswith("option.") for key in plain)
+    if from_catalog or (path is None and (warehouse is None or name is None)):
+        found = "a table of Spark's own catalog" if from_catalog else ", ".join(sorted(plain)) or "no options at all"
+        raise InvalidInputError(
+            f"expected a path, or the options warehouse and table; found {found}. What works: {_FORMS}. Spark forgets the options "
+            "of CREATE TABLE … USING tablestore, saveAsTable, writeTo and CREATE TABLE … AS, so these do not work",
+            kind="no-table",
+        )
+    if path is not None and (warehouse is not None or name is not None):
+        raise InvalidInputError("expected either a path or the options warehouse and table, found both; leave one out")
+    if unknown := sorted(set(plain) - set(_KNOWN)):
+        raise InvalidInputError(
+            f"tablestore has no option {unknown[0]!r}{did_you_mean(unknown[0], _KNOWN)}; options are "
+            f"{', '.join(key for key in _KNOWN if key != PINNED)} and {STORAGE_PREFIX}<key>",
+            kind="unknown-option",
+        )
+    user, identifier = plain.get("commit-user") or None, _parsed(plain, "commit-identifier", int, "a whole number")
+    if (user is None) != (identifier is None):
+        raise InvalidInputError(
+            "commit-user and commit-identifier name a commit together: give both, the identifier above the user's last one"
+        )
+    return SourceOptions(
+        path=path,
+        warehouse=warehouse,
+        name=name,
+        storage={key: _storage_value(value) for key, value in storage.items()},
+        columns=_parsed(plain, "columns", _parse_columns, "names separated by commas, or a JSON list of names"),
+        filter=plain.get("filter") or None,
+        snapshot_id=_parsed(plain, "snapshot-id", int, "a whole number"),
+        timestamp_millis=_parsed(plain, "timestamp-millis", int, "milliseconds since the epoch"),
+        task_bytes=_parsed(plain, "split-size", _parse_size, "a size such as 64 mb") or TASK_BYTES,
+        commit_user=user,
+        commit_identifier=identifier,
+        pinned=_parsed(plain, PINNED, json.loads, "JSON"),
+    )
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise our errors without the frames and causes behind them: Spark shows the whole trace to the user as text."""
+    try:
+        yield
+    except TablestoreError as error:
+        # A new object: a context manager gives the frames back to the old one.
+        raise type(error)(error.message, kind=error.kind) from None
+
+
+def _parsed(options: Mapping[str, str], key: str, parse: Callable[[str], T], expected: str) -> T | None:
+    text = options.get(key)
+    if not text:
+        return None
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise InvalidInputError(f"option {key}: expected {expected}, found {text!r}", kind="option-value") from error
+
+
+def _parse_columns(text: str) -> tuple[str, ...]:
+    names = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    if not all(isinstance(name, str) and name for name in names):
+        raise ValueError(text)
+    return tuple(names)
+
+
+def _parse_size(text: str) -> int:
+    size = int(parse_bytes(text))
+    if size < 1:
+        raise ValueError(text)
+    return size
+
+
+def _storage_value(text: str) -> Any:
+    """Text as it is; what is spelled as JSON true, false, a number or an object as that (``client_kwargs`` is a dict)."""
+    if text in ("true", "false") or text.lstrip().startswith("{"):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text

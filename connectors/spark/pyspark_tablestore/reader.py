@@ -1,0 +1,76 @@
+"""Reading: the snapshot is fixed where the relation is made, planned beside the driver, and read by tasks.
+
+Filters are never taken from Spark (``pushFilters`` is not overridden): Spark keeps one plan per relation, and a filter pushed for
+one use of a DataFrame would silently drop rows from its other uses. Spark filters what it is given; the options ``filter`` and
+``columns``, and ``.schema(…)``, are how to read less.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_tablestore.options import SourceOptions, parse_options, plain_errors
+from pyspark_tablestore.schema import arrow_schema, check_asked, spark_schema, to_spark
+from tablestore.errors import InvalidInputError
+from tablestore.table.distributed import ReadPin, TableSpec, pin_read, pinned_fields, plan_read, read_task
+
+
+class TableReader(DataSourceReader):
+    """Plans on the driver's side, reads on executors."""
+
+    def __init__(self, pin: ReadPin, columns: tuple[str, ...], options: SourceOptions, target: pa.Schema) -> None:
+        self._pin, self._columns, self._options, self._target = pin, columns, options, target
+
+    def partitions(self) -> list[InputPartition]:
+        """Tasks of up to 128 MB, and one per core of this machine where that is worth it."""
+        with plain_errors():
+            plan = plan_read(
+                self._pin,
+                columns=self._columns,
+                filter=self._options.filter,
+                task_bytes=self._options.task_bytes,
+                parallelism=os.cpu_count() or 1,
+                plain_files=bool(self._options.pinned and self._options.pinned["without-plain-files"]),
+            )
+        return [InputPartition(task) for task in plan.tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The task's rows in Spark's layout."""
+        # Spark makes a task without a value where there is none, to have something to run.
+        return iter(()) if partition.value is None else _read(self._pin.spec, partition.value, self._target)
+
+
+def _read(spec: TableSpec, task: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+    with plain_errors():
+        for batch in read_task(spec, task):
+            yield to_spark(batch, target)
+
+
+def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin, StructType]:
+    """Fix the snapshot to read; its columns as Spark sees them."""
+    with plain_errors():
+        parsed = parse_options(options)
+        pin = pin_options(parsed)
+        return pin, spark_schema(pinned_fields(pin, parsed.columns, parsed.filter))
+
+
+def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | None) -> TableReader:
+    """A reader of ``schema``; without a ``pin`` (the user gave the schema) the snapshot is fixed now."""
+    with plain_errors():
+        parsed = parse_options(options)
+        pin = pin or pin_options(parsed)
+        columns = check_asked(schema, pinned_fields(pin, parsed.columns, parsed.filter))
+        return TableReader(pin, columns, parsed, arrow_schema(schema))
+
+
+def pin_options(options: SourceOptions) -> ReadPin:
+    """Fix what the options ask for: the newest snapshot, or the one of an id or a time."""
+    if options.snapshot_id is not None and options.timestamp_millis is not None:
+        raise InvalidInputError("expected at most one of the options snapshot-id and timestamp-millis, found both")
+    table, spec = options.open()
+    if options.pinned is not None:
+        return ReadPin(spec=spec, snapshot_id=options.pinned["snapshot"], schema_id=options.pinned["schema"])
+    return pin_read(table, spec, snapshot_id=options.snapshot_id, timestamp=options.timestamp_millis)

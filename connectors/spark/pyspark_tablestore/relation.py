@@ -1,0 +1,180 @@
+"""Reading and writing from the user's own process, around the limits of a Python data source.
+
+``read`` makes a union of two plans. Files that need no merge are read by Spark's own vectorised Parquet scan, with page checksums
+verified; all others go through our tasks. A well-compacted table so reads at Spark's own speed.
+
+``write`` runs the tasks with ``mapInArrow`` and commits here: the snapshot comes back to the caller, errors are ours, and any
+thread may call it. With ``cluster`` the rows are first brought together by bucket, so that each bucket gets one sorted run.
+
+Both work in classic sessions and through Spark Connect.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.types import IntegerType
+
+from pyspark_tablestore.options import PINNED, SourceOptions, parse_options
+from pyspark_tablestore.reader import pin_options
+from pyspark_tablestore.schema import spark_schema
+from pyspark_tablestore.writer import prepare, write_task
+from tablestore.errors import InvalidInputError
+from tablestore.format.bucket import bucket_of
+from tablestore.format.snapshot import Snapshot
+from tablestore.table.distributed import ReadPlan, WriteJob, commit_messages, pinned_fields, plan_read
+from tablestore.types.conform import conform
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+
+# Characters that Spark would take for a pattern in a path, or escape in a URL.
+_NOT_PLAIN = frozenset("*?[]{}\\%#")
+
+
+def read(
+    spark: SparkSession,
+    table: str,
+    *,
+    warehouse: str | None = None,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,
+    snapshot_id: int | None = None,
+    timestamp_millis: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """A table as a DataFrame, pinned to one snapshot; plain files are read by Spark's own Parquet scan.
+
+    ``table`` is a path, or ``database.table`` with a ``warehouse``. ``filter`` is SQL text. Raises tablestore's errors.
+    """
+    texts = {"snapshot-id": snapshot_id, "timestamp-millis": timestamp_millis, "filter": filter}
+    options = parse_options(
+        {
+            **_place(table, warehouse, storage_options),
+            **{key: str(value) for key, value in texts.items() if value is not None},
+        }
+    )
+    pin = pin_options(options)
+    names = tuple(field.name for field in pinned_fields(pin, columns, filter))
+    location = pin.spec.location
+    # Rows of plain files are filtered by Spark, whose comparisons of text and numbers are not in all corners ours.
+    native = filter is None and location.startswith("/") and not _NOT_PLAIN & set(location)
+    plan = plan_read(pin, columns=names, filter=filter, plain_files=native)
+    if native and not all(_reads_alike(field.type) for field in plan.fields):
+        plan = plan_read(pin, columns=names, filter=filter)
+    paths = [f"file:{location}/{path}" for path in plan.plain_files]
+    if any(_NOT_PLAIN & set(path) for path in paths):
+        plan, paths = plan_read(pin, columns=names, filter=filter), []
+    ours = _our_part(spark, plan, options, filter) if plan.tasks or not paths else None
+    if not paths:
+        assert ours is not None, "without files to read natively the rest is everything"
+        return ours
+    theirs = _native_part(spark, paths, plan.fields)
+    return theirs if ours is None else theirs.unionByName(ours)
+
+
+def write(
+    df: DataFrame,
+    table: str,
+    mode: str = "append",
+    *,
+    warehouse: str | None = None,
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+    cluster: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Snapshot | None:
+    """Write ``df`` and commit here; returns the new snapshot, None if there was nothing to publish.
+
+    ``mode`` is ``append`` (upsert in a keyed table, changes with ``_row_kind``) or ``overwrite``. ``cluster`` shuffles the rows of
+    a table with a fixed number of buckets, so that one task writes all of a bucket: dearer to write, and read without a merge.
+    Raises tablestore's errors for what the engine refuses, Spark's for tasks that failed.
+    """
+    if mode not in ("append", "overwrite"):
+        raise InvalidInputError(f"expected the mode append or overwrite, found {mode!r}")
+    commit = {"commit-user": commit_user, "commit-identifier": commit_identifier}
+    options = parse_options(
+        {**_place(table, warehouse, storage_options), **{key: str(value) for key, value in commit.items() if value is not None}}
+    )
+    overwrite = mode == "overwrite"
+    job = prepare(options, df.schema, overwrite=overwrite)
+    rows = _clustered(df, job) if cluster else df
+    written = rows.mapInArrow(partial(_write_rows, job), "message binary").collect()
+    return commit_messages(
+        job.spec.table(),
+        [bytes(row.message) for row in written],
+        overwrite=overwrite,
+        commit_user=options.commit_user,
+        identifier=options.commit_identifier,
+    )
+
+
+def _write_rows(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield pa.record_batch({"message": pa.array([write_task(job, batches)], pa.binary())})
+
+
+def _clustered(df: DataFrame, job: WriteJob) -> DataFrame:
+    """The rows moved so that the task of number b has all rows of bucket b."""
+    context = job.spec.open(job.schema_id)
+    schema, count = context.schema, context.settings.total_buckets
+    if count < 1 or not schema.bucket_keys:
+        raise InvalidInputError(
+            f"cluster=True needs a fixed number of buckets, table {job.spec.location} has bucket = {schema.options.get('bucket')}; "
+            "write without it"
+        )
+    if missing := [name for name in schema.bucket_keys if name not in df.columns]:
+        raise InvalidInputError(f"the rows lack the columns {', '.join(missing)} that choose the bucket", kind="missing-column")
+    fields = tuple(schema.field(name) for name in schema.bucket_keys)
+    function = context.settings.bucket_function
+    where = f"table {job.spec.location}"
+
+    def buckets(*columns: pa.Array) -> pa.Array:
+        rows = pa.RecordBatch.from_arrays(list(columns), names=[field.name for field in fields])
+        keys = conform(rows, fields, where=where).combine_chunks()
+        chunks = [keys.column(name).chunk(0) for name in keys.column_names] if keys.num_rows else list(columns)
+        return pa.array(bucket_of(chunks, [field.type for field in fields], count, function), pa.int32())
+
+    bucket = arrow_udf(buckets, IntegerType(), ArrowUDFType.SCALAR)
+    return df.repartitionById(count, bucket(*(sf.col(f"`{field.name}`") for field in fields)))
+
+
+def _place(table: str, warehouse: str | None, storage_options: Mapping[str, Any] | None) -> dict[str, str]:
+    storage = {f"storage.{key}": value for key, value in (storage_options or {}).items()}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in storage.items()}
+    return {**texts, **({"path": str(table)} if warehouse is None else {"warehouse": str(warehouse), "table": table})}
+
+
+def _our_part(spark: SparkSession, plan: ReadPlan, options: SourceOptions, filter: str | None) -> DataFrame:
+    """The rows of a plan's tasks, through the data source, planned again on the same snapshot and schema."""
+    pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "without-plain-files": bool(plan.plain_files)}
+    given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
+    if filter is not None:
+        given["filter"] = filter
+    place = _place(plan.pin.spec.location, None, options.storage)
+    return spark.read.format("tablestore").options(**given, **place).load()
+
+
+def _native_part(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> DataFrame:
+    # Without the option a flipped bit in a page can come out as another number.
+    reader = spark.read.option("parquet.page.verify-checksum.enabled", "true")
+    return reader.schema(spark_schema(fields)).parquet(*paths)
+
+
+def _reads_alike(data_type: DataType) -> bool:
+    """Whether Spark's Parquet scan gives the values that we give."""
+    match data_type:
+        case AtomicType(root=TypeRoot.TIME):
+            return False
+        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
+            return (data_type.precision or 0) <= 6
+        case AtomicType():
+            return True
+        case ArrayType() | MultisetType():
+            return _reads_alike(data_type.element)
+        case MapType():
+            return _reads_alike(data_type.key) and _reads_alike(data_type.value)
+        case RowType():
+            return all(_reads_alike(field.type) for field in data_type.fields)

@@ -1,0 +1,89 @@
+"""Writing: the schema is checked beside the driver, tasks write files, one commit beside the driver names them.
+
+``append`` upserts into a keyed table; a column ``_row_kind`` makes its rows changes (``+I``, ``-U``, ``+U``, ``-D``).
+``overwrite`` replaces the partitions that the rows fall into (table option ``dynamic-partition-overwrite``), or the whole table.
+
+A task that Spark runs twice writes two sets of files of different names; only the messages that reach ``commit`` count.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pyspark_tablestore.options import SourceOptions, parse_options, plain_errors
+from pyspark_tablestore.schema import arrow_schema
+from tablestore.errors import InvalidInputError
+from tablestore.table.distributed import WriteJob, abort_messages, commit_messages, prepare_write, write_partition
+from tablestore.types.rowkind import ROW_KIND_COLUMN
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task wrote: a commit message of the engine."""
+
+    data: bytes
+
+
+class TableWriter(DataSourceArrowWriter):
+    """One write job. The same value, pickled, serves tasks, commit and abort."""
+
+    def __init__(self, job: WriteJob, options: SourceOptions, *, overwrite: bool) -> None:
+        self._job, self._options, self._overwrite = job, options, overwrite
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write one task's rows."""
+        return Written(write_task(self._job, iterator))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Publish what all tasks wrote, as one snapshot."""
+        with plain_errors():
+            commit_messages(
+                self._job.spec.table(),
+                _data(messages),
+                overwrite=self._overwrite,
+                commit_user=self._options.commit_user,
+                identifier=self._options.commit_identifier,
+            )
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what a failed job wrote.
+
+        Spark also calls this after a commit that raised, and all messages are there then: the commit has cleaned up itself where
+        it was certain that it had not landed, and where it was not, the files have to stay.
+        """
+        if any(message is None for message in messages):
+            with plain_errors():
+                abort_messages(self._job.spec.table(), _data(messages))
+
+
+def make_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> TableWriter:
+    """A writer of rows of ``schema``; everything that can be said against them is said here."""
+    with plain_errors():
+        parsed = parse_options(options)
+        return TableWriter(prepare(parsed, schema, overwrite=overwrite), parsed, overwrite=overwrite)
+
+
+def prepare(options: SourceOptions, schema: StructType, *, overwrite: bool) -> WriteJob:
+    """Check the rows to come against the table and fix what the tasks share."""
+    options.check_writable()
+    if overwrite and ROW_KIND_COLUMN in schema.names:
+        raise InvalidInputError(
+            f"the rows have a {ROW_KIND_COLUMN} column: changes are applied with mode append; drop the column to overwrite"
+        )
+    table, spec = options.open()
+    return prepare_write(table, spec, rows=arrow_schema(schema))
+
+
+def write_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes:
+    """Write the rows of the Spark task that this is called in."""
+    context = TaskContext.get()
+    with plain_errors():
+        return write_partition(job, batches, context.partitionId() if context else 0)
+
+
+def _data(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
+    return [message.data for message in messages if isinstance(message, Written)]
