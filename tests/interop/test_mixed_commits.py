@@ -175,3 +175,33 @@ def test_we_write_to_a_table_that_java_evolves_meanwhile(everyone: list[Any], wa
         assert comparable(reader.read(path)) == comparable(rows), reader.name
     for reader in everyone:
         assert comparable(reader.read(path, snapshot=1)) == comparable([{"k": 1, "a": 1}, {"k": 2, "a": 2}])
+
+
+def test_files_of_many_pages_and_row_groups_merge_alike(everyone: list[Any], warehouse: Path) -> None:
+    us, java, _pure, native = everyone
+    spec = TableSpec(
+        number_fields(
+            [
+                {"name": "k", "type": "BIGINT NOT NULL"},
+                {"name": "s", "type": "STRING NOT NULL"},
+                {"name": "v", "type": "INT"},
+            ]
+        ),
+        ("k", "s"),
+        options={"bucket": "2"},
+    )
+    path = warehouse / "db.db" / "larger"
+    ours.create(us, path, spec)
+    rng = random.Random(32)
+    model = Model(spec)
+    for turn, writer in enumerate((us, native, us)):
+        keys = rng.sample(range(20_000), 8_000)
+        rows = [{"k": k, "s": f"key-{k % 97:>0{1 + k % 23}}", "v": turn} for k in keys]
+        model.apply(rows)
+        writer.write(path, rows)
+    expected = comparable(model.contents())
+    for reader in (us, java, native):
+        assert comparable(reader.read(path)) == expected, reader.name
+    java.compact(path)
+    for reader in (us, native):
+        assert comparable(reader.read(path)) == expected, reader.name

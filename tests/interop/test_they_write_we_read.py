@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import canonical
 import ours
 import pytest
 from canonical import comparable
@@ -286,3 +287,16 @@ def test_we_read_dynamic_buckets(request: pytest.FixtureRequest, warehouse: Path
         write(writer, path, history, model, 30, 0)
     assert len({file["bucket"] for file in writer.files(path)}) > 1
     assert_we_read(path, model)
+
+
+def test_we_read_multisets_and_tags(java: JavaOracle, warehouse: Path) -> None:
+    path = warehouse / "db.db" / "multisets"
+    us = Ours()
+    java.create(path, number_fields([{"name": "m", "type": {"type": "MULTISET", "element": "STRING NOT NULL"}}]))
+    rows = [{"m": [["a", 2], ["b", 1]]}, {"m": None}, {"m": []}]
+    java.write(path, rows)
+    java.call("tag", path, name="first", snapshot=1)
+    us.write(path, rows)
+    assert comparable(us.read(path)) == comparable(java.read(path)) == comparable(rows * 2)
+    tagged = ts.open_table(str(path)).scan(tag="first").to_arrow()
+    assert comparable(canonical.encode_rows(tagged)) == comparable(rows)
