@@ -141,8 +141,7 @@ class DataFileWriter:
                 rows = rows.cast(self._storage)
         except (pa.ArrowException, ValueError, TypeError) as error:
             raise InvalidInputError(
-                f"{self._file_name}: the rows do not have the columns of the file: expected {self._schema.names} "
-                f"({error})"
+                f"{self._file_name}: the rows do not have the columns of the file: expected {self._schema.names} ({error})"
             ) from error
         self._pending.append(rows)
         self._pending_rows += rows.num_rows
@@ -221,9 +220,7 @@ class DataFileReader:
         except _READ_ERRORS as error:
             raise _damaged(self._file_name, error) from error
 
-    def read(
-        self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None
-    ) -> Iterator[pa.RecordBatch]:
+    def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
         """Batches of at most 128 k rows, with the columns in the order asked for and the file's own Arrow types.
 
         Raises FormatError for pages that do not match their checksums or cannot be decoded.
@@ -281,8 +278,7 @@ def open_data_file(
         footer = _read_footer(file, found_size, file_name)
         if footer_digest is not None and _digest(footer) != footer_digest:
             raise FormatError(
-                f"{file_name}: the footer does not match the digest in the manifest; the file is damaged: restore it "
-                "from a copy",
+                f"{file_name}: the footer does not match the digest in the manifest; the file is damaged: restore it from a copy",
                 kind="checksum",
             )
         limits = {
@@ -352,9 +348,7 @@ def _damaged(file_name: str, error: BaseException) -> TablestoreError:
     if isinstance(error, OSError) and error.errno is not None:
         return StorageError(f"{file_name}: the store failed while the file was read: {error}")
     kind = "checksum" if "checksum" in str(error).lower() or "crc" in str(error).lower() else None
-    return FormatError(
-        f"{file_name}: expected a readable Parquet file, found: {error}; restore it from a copy", kind=kind
-    )
+    return FormatError(f"{file_name}: expected a readable Parquet file, found: {error}; restore it from a copy", kind=kind)
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -57,7 +57,7 @@ def annotate_timestamps(footer: bytes, units: Mapping[int, tuple[str, bool]]) ->
         start = reader.at
         field_id = _element_field_id(reader)
         out += footer[start : reader.at - 1]
-        if field_id in units:
+        if field_id is not None and field_id in units:
             out += _timestamp_type(*units[field_id])
         out.append(_STOP)
     return bytes(out + footer[reader.at :])

@@ -86,9 +86,7 @@ def _key(key: DataType, field_id: int, depth: int) -> pa.Field:
 
 
 def _part(name: str, data_type: DataType, field_id: int, depth: int, base: int) -> pa.Field:
-    return pa.field(
-        name, _with_ids(data_type, field_id, depth), nullable=data_type.nullable, metadata=_id(base + depth)
-    )
+    return pa.field(name, _with_ids(data_type, field_id, depth), nullable=data_type.nullable, metadata=_id(base + depth))
 
 
 def _value_id(field_id: int, depth: int) -> int:

@@ -68,16 +68,15 @@ def project(
 def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
     """An array of the file as the canonical Arrow type of ``new``."""
     target = to_arrow_type(new)
-    if array.type.equals(target):
-        # Equal Arrow types can still hide a renamed, re-added field at depth: ids tell.
-        if not _has_rows(new) or _same_ids(old, new):
-            return array
+    # Equal Arrow types can still hide a renamed, re-added field at depth: ids tell.
+    if array.type.equals(target) and (not _has_rows(new) or _same_ids(old, new)):
+        return array
     match old, new:
         case RowType(), RowType():
             return _convert_row(array, old, new)
         case ArrayType(), ArrayType():
             values = _convert(array.values, old.element, new.element)
-            return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=_null_mask(array))
+            return _with_values(array, target, values)
         case ((MapType() | MultisetType()), (MapType() | MultisetType())):
             return _convert_map(array, old, new)
         case _:
@@ -129,7 +128,15 @@ def _convert_map(array: pa.MapArray, old: MapType | MultisetType, new: MapType |
         items = _convert(array.items, old.value, new.value)
     else:
         items = _cast(array.items, to_arrow_type(new).item_type)
-    return pa.MapArray.from_arrays(array.offsets, keys, items, type=to_arrow_type(new), mask=_null_mask(array))
+    target = to_arrow_type(new)
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
+    return _with_values(array, target, entries)
+
+
+def _with_values(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
+    """The same lists, slices and nulls included, over other values."""
+    validity, offsets = array.buffers()[:2]
+    return pa.Array.from_buffers(target, len(array), [validity, offsets], offset=array.offset, children=[values])
 
 
 def _null_mask(array: pa.Array) -> pa.Array | None:

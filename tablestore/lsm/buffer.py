@@ -108,16 +108,12 @@ class WriteBuffer:
             return rows, None
         retract = (codes & 1).astype(np.bool_)
         if self._merge is None:
-            raise InvalidInputError(
-                "append tables take inserts (+I) only; create the table with a primary key for others"
-            )
+            raise InvalidInputError("append tables take inserts (+I) only; create the table with a primary key for others")
         if self._merge.ignore_delete and retract.any():
             kept = pa.array(~retract)
             return rows.filter(kept), kinds.filter(kept)
         if self._merge.keep == "first" and retract.any():
-            raise UnsupportedError(
-                "merge-engine first-row takes no retractions (-U, -D); set ignore-delete to skip them"
-            )
+            raise UnsupportedError("merge-engine first-row takes no retractions (-U, -D); set ignore-delete to skip them")
         return rows, kinds
 
     def _pass(self, pending: Sequence[tuple[pa.Table, pa.ChunkedArray | None]]) -> Iterator[SortedRows]:
@@ -244,10 +240,7 @@ def _concat_kinds(pending: Sequence[tuple[pa.Table, pa.ChunkedArray | None]]) ->
     if all(kinds is None for _, kinds in pending):
         return None
     return np.concatenate(
-        [
-            np.zeros(piece.num_rows, dtype=np.int8) if kinds is None else kinds.to_numpy().astype(np.int8)
-            for piece, kinds in pending
-        ]
+        [np.zeros(piece.num_rows, dtype=np.int8) if kinds is None else kinds.to_numpy().astype(np.int8) for piece, kinds in pending]
     )
 
 

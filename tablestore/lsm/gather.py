@@ -55,7 +55,7 @@ def _take_uniform(array: pa.Array, order: Order) -> pa.Array | None:
 
 def _strided(
     buffer: pa.Buffer | npt.NDArray[np.uint8], offset: int, size: int, count: int, width: int
-) -> npt.NDArray[np.unsignedinteger]:  # type: ignore[type-arg]
+) -> npt.NDArray[np.unsignedinteger]:
     """An integer of ``size`` bytes out of every string; sources are copied: numpy gathers aligned words faster."""
     view = np.ndarray(shape=(count,), dtype=f"u{size}", buffer=buffer, offset=offset, strides=(width,))
     return view if isinstance(buffer, np.ndarray) else np.ascontiguousarray(view)

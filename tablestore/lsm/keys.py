@@ -24,6 +24,7 @@ strings are worked out only for the rows that are still tied. Invariant: all wor
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,8 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError, UnsupportedError
 
-PlainColumn = npt.NDArray[np.integer] | pa.Array  # type: ignore[type-arg]
+Integers = npt.NDArray[np.integer]
+PlainColumn: TypeAlias = Integers | pa.Array
 U64 = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
 
@@ -119,10 +121,7 @@ def to_words(plain: Sequence[PlainColumn]) -> Words:
     columns: list[Word] = []
     bits = 0
     for column in plain:
-        if isinstance(column, pa.Array):
-            found = _string_words(column, bits)
-        else:
-            found = [_integer_word(column)]
+        found = _string_words(column, bits) if isinstance(column, pa.Array) else [_integer_word(column)]
         columns.extend(word for word in found if word.bits)
         bits = sum(word.bits for word in columns)
     return Words(len(plain[0]), tuple(columns))
@@ -130,9 +129,7 @@ def to_words(plain: Sequence[PlainColumn]) -> Words:
 
 def slice_plain(plain: Sequence[PlainColumn], start: int, stop: int) -> list[PlainColumn]:
     """Rows ``start`` to ``stop`` of plain columns, without a copy."""
-    return [
-        column.slice(start, stop - start) if isinstance(column, pa.Array) else column[start:stop] for column in plain
-    ]
+    return [column.slice(start, stop - start) if isinstance(column, pa.Array) else column[start:stop] for column in plain]
 
 
 def key_at(plain: Sequence[PlainColumn], row: int) -> tuple[int | bytes, ...]:
@@ -200,7 +197,8 @@ def _ordered_floats(array: pa.Array) -> npt.NDArray[np.int64]:
         values = np.where(np.isnan(values), np.nan, values)  # one NaN: all NaNs are the same key
     bits = values.view(np.int64)
     # Negative numbers order backwards by their bits: flip all but the sign.
-    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    ordered: npt.NDArray[np.int64] = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    return ordered
 
 
 def _decimal_columns(array: pa.Array) -> list[PlainColumn]:
@@ -215,7 +213,7 @@ def _decimal_columns(array: pa.Array) -> list[PlainColumn]:
     return [np.ascontiguousarray(raw[:, 1]).view(np.int64), low]
 
 
-def _integer_word(column: npt.NDArray[np.integer]) -> Word:  # type: ignore[type-arg]
+def _integer_word(column: Integers) -> Word:
     if not len(column):
         return Word(0, np.zeros(0, dtype=np.uint64))
     smallest, largest = int(column.min()), int(column.max())
@@ -286,7 +284,7 @@ class _Strings:
         return word
 
 
-def _string_buffers(array: pa.Array) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.uint8]]:  # type: ignore[type-arg]
+def _string_buffers(array: pa.Array) -> tuple[Integers, npt.NDArray[np.uint8]]:
     wide = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
     _, offset_buffer, data_buffer = array.buffers()
     dtype = np.dtype(np.int64 if wide else np.int32)

@@ -19,6 +19,7 @@ A file that is not sorted by key, or holds a key twice, is refused: merged, it w
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -199,10 +200,8 @@ def _fold(chunks: list[_Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
     keys = WindowKeys([chunk.plain for chunk in chunks])
     if not keys.ascending():
         raise _not_sorted()
-    if ordered_chunks is not None:
-        masks = last_of_each_key(keys, sorted_anyway=spec.ordered)
-    else:
-        masks = _by_row(chunks, keys, spec)
+    in_order = ordered_chunks is not None
+    masks = last_of_each_key(keys, sorted_anyway=spec.ordered) if in_order else _by_row(chunks, keys, spec)
     if spec.ordered:
         yield from _emit_ordered(chunks, keys, masks, spec)
     else:
@@ -213,11 +212,9 @@ def _fold(chunks: list[_Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
 def _in_sequence_order(chunks: Sequence[_Chunk]) -> list[_Chunk] | None:
     """The chunks with older rows first, or None if the sequence ranges of two of them interleave."""
     ordered = sorted(chunks, key=lambda chunk: (chunk.min_sequence, chunk.max_sequence, chunk.run))
-    for older, newer in zip(ordered, ordered[1:], strict=False):
+    for older, newer in pairwise(ordered):
         # Ranges that touch in one number are in order as long as the tie goes to the later run.
-        if newer.min_sequence < older.max_sequence or (
-            newer.min_sequence == older.max_sequence and newer.run < older.run
-        ):
+        if newer.min_sequence < older.max_sequence or (newer.min_sequence == older.max_sequence and newer.run < older.run):
             return None
     return ordered
 

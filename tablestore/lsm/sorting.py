@@ -11,6 +11,7 @@ key and stay in row order; only stretches that hold different keys are sorted ag
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,7 @@ def ascending(words: Words, bounds: list[int]) -> bool:
                 return False
             pairs = pairs[left == right]
     if pairs is None:
-        return all(stop - start < 2 for start, stop in zip(bounds, bounds[1:], strict=False))
+        return all(stop - start < 2 for start, stop in pairwise(bounds))
     return not len(pairs)
 
 
@@ -96,8 +97,8 @@ def _different_keys(order: Rows, tied: Mask, bits: "_BitStream") -> tuple[Rows, 
     repeat = np.where(last, 2, 1)
     places = np.repeat(pairs, repeat)
     places[np.cumsum(repeat)[last] - 1] += 1
-    numbers = np.repeat(np.cumsum(last) - last, repeat)
-    return places, numbers.astype(np.uint64)
+    numbers: U64 = np.repeat(np.cumsum(last) - last, repeat).astype(np.uint64)
+    return places, numbers
 
 
 def _sort_stretches(order: Rows, places: Rows, group: U64, bits: "_BitStream") -> Mask:

@@ -12,6 +12,7 @@ Where chunk order does not tell which version is newer, ``winners_by_sequence`` 
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations, pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +22,9 @@ from tablestore.lsm.keys import PlainColumn, Rows, Words, concat_plain, plain_co
 from tablestore.lsm.mergefn import Keep
 from tablestore.lsm.sorting import SortedOrder, ascending, sort_by_group_and_key
 
+_T = TypeVar("_T", bound=np.generic)
 Mask = npt.NDArray[np.bool_]
-Keys = npt.NDArray[np.integer]  # type: ignore[type-arg]
+Keys = npt.NDArray[np.integer]
 
 # A table is worth it while it stays within so many bytes per row.
 _TABLE_BYTES_PER_ROW = 16
@@ -55,7 +57,7 @@ class WindowKeys:
         if len(first) == 1 and isinstance(first[0], np.ndarray):
             return [chunk[0] for chunk in self._chunks]
         joined = self.words.joined()
-        return None if joined is None else self.split(joined)
+        return None if joined is None else [*self.split(joined)]
 
     @cached_property
     def in_order(self) -> SortedOrder:
@@ -68,7 +70,7 @@ class WindowKeys:
             return all(bool((array[1:] > array[:-1]).all()) for array in self.arrays)
         return ascending(self.words, self.bounds)
 
-    def split(self, rows: npt.NDArray[np.generic]) -> list[npt.NDArray[np.generic]]:
+    def split(self, rows: npt.NDArray[_T]) -> list[npt.NDArray[_T]]:
         """An array over all rows as one per chunk."""
         return [rows[start:stop] for start, stop in pairwise(self.bounds)]
 
@@ -131,7 +133,7 @@ def versions_of_repeated_keys(done: SortedOrder) -> tuple[Mask, Rows]:
     several[:-1] |= done.repeats
     first = np.ones(len(done.order), dtype=np.bool_)
     first[1:] = ~done.repeats
-    return several, np.cumsum(first)[several]
+    return several, np.cumsum(first, dtype=np.int64)[several]
 
 
 def rank_versions(
@@ -174,7 +176,7 @@ def _distance(array: Keys, smallest: int) -> Rows:
     if array.dtype == np.uint64:
         return (array - np.uint64(smallest)).view(np.int64)
     # Never overflows: the distance was found to be small.
-    return array.astype(np.int64, copy=False) - np.int64(smallest)  # type: ignore[no-any-return]
+    return array.astype(np.int64, copy=False) - np.int64(smallest)
 
 
 def _by_search(arrays: Sequence[Keys]) -> list[Mask | None]:

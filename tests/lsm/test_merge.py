@@ -15,9 +15,7 @@ from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
 cases = pytest.mark.parametrize("case", KEY_CASES, ids=str)
-few_cases = pytest.mark.parametrize(
-    "case", [c for c in KEY_CASES if c.name in ("int", "string", "string and int")], ids=str
-)
+few_cases = pytest.mark.parametrize("case", [c for c in KEY_CASES if c.name in ("int", "string", "string and int")], ids=str)
 
 INT_KEY = (Field(id=0, name="k0", type=AtomicType(root=TypeRoot.INT, nullable=False)),)
 
@@ -161,9 +159,7 @@ def test_a_retraction_hides_older_rows_and_is_not_emitted():
 
 
 def test_a_single_run_drops_retractions_too():
-    assert _merged([[_rows([1], sequence=1), _rows([2], sequence=1, kind=3), _rows([3], sequence=1, kind=1)]]) == [
-        (1, "v")
-    ]
+    assert _merged([[_rows([1], sequence=1), _rows([2], sequence=1, kind=3), _rows([3], sequence=1, kind=1)]]) == [(1, "v")]
 
 
 def test_ignore_delete_leaves_the_older_row():
