@@ -27,7 +27,7 @@ from tablestore.io.opening import open_store
 from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.message import CommitMessage, merge_messages
-from tablestore.store.scan import OPEN_COST_BYTES, DeletionFile, Split, plan_scan
+from tablestore.store.scan import DeletionFile, Split, plan_scan
 from tablestore.store.settings import check_writable
 from tablestore.table.overwrite import commit_overwrite
 from tablestore.table.scan import check_columns
@@ -46,6 +46,8 @@ TASK_BYTES = 128 * MIB
 LEAST_TASK_BYTES = 4 * MIB
 # Splits are made small, so that tasks come out even, and tasks are packed from them.
 SPLIT_BYTES = 8 * MIB
+# What opening one more file costs, as bytes.
+OPEN_COST_BYTES = MIB // 4
 # Batches are put together up to this size: each has a fixed cost on its way to another process.
 BATCH_ROWS = 65_536
 BATCH_BYTES = 64 * MIB
@@ -368,6 +370,8 @@ def _parse(data: bytes, what: str) -> dict[str, Any]:
     try:
         parsed = json.loads(data)
         found = parsed["version"]
+        if found == VERSION and not {"schema", "columns", "filter", "splits"} <= parsed.keys():
+            raise ValueError(f"it has only {', '.join(parsed)}")
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"not a {what}: {error}") from error
     if found != VERSION:

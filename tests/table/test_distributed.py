@@ -1,0 +1,207 @@
+"""A read or write cut into tasks gives the same as one process does, whatever order the tasks run in, or how often."""
+
+import json
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog
+from tablestore.table.catalog import Catalog
+from tablestore.table.distributed import (
+    TableSpec,
+    abort_messages,
+    commit_messages,
+    pin_read,
+    pinned_fields,
+    plan_read,
+    prepare_write,
+    read_task,
+    write_partition,
+)
+from tablestore.table.table import Table
+
+ROWS = pa.schema([("id", pa.int64()), ("day", pa.string()), ("price", pa.float64())])
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    catalog = open_catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("shop")
+    return catalog
+
+
+@pytest.fixture
+def keyed(catalog: Catalog) -> Table:
+    return catalog.create_table("shop.keyed", schema=ROWS, primary_key=["id"], options={"bucket": "4"})
+
+
+def spec_of(table: Table) -> TableSpec:
+    return TableSpec(location=table.location, storage_options={})
+
+
+def rows(ids: range, price: float = 1.0, day: str = "mon") -> pa.Table:
+    return pa.table({"id": list(ids), "day": [day] * len(ids), "price": [price] * len(ids)}, schema=ROWS)
+
+
+def read_all(table: Table, **how: object) -> list[dict[str, object]]:
+    spec = spec_of(table)
+    plan = plan_read(pin_read(table, spec), **how)  # type: ignore[arg-type]
+    found: list[dict[str, object]] = []
+    for task in plan.tasks:
+        # What travels is plain data.
+        again = pickle.loads(pickle.dumps((spec, task)))
+        for batch in read_task(*again):
+            assert batch.schema.equals(plan.schema)
+            found += batch.to_pylist()
+    return sorted(found, key=lambda row: str(row))
+
+
+def sorted_scan(table: Table, **how: object) -> list[dict[str, object]]:
+    return sorted(table.scan(**how).to_arrow().to_pylist(), key=lambda row: str(row))  # type: ignore[arg-type]
+
+
+def write_tasks(table: Table, *parts: pa.Table) -> list[bytes]:
+    job = pickle.loads(pickle.dumps(prepare_write(table, spec_of(table), rows=ROWS)))
+    return [write_partition(job, part.to_batches(max_chunksize=7), index) for index, part in enumerate(parts)]
+
+
+@pytest.mark.parametrize("task_bytes", [1, 128 << 20])
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_tasks_together_read_what_a_scan_reads(keyed: Table, task_bytes: int, parallelism: int) -> None:
+    keyed.upsert(rows(range(100)))
+    keyed.upsert(rows(range(50, 150), price=2.0))
+    keyed.delete("id < 10")
+    how = {"columns": ["price", "id"], "filter": "price > 1 OR id = 20"}
+    assert read_all(keyed, task_bytes=task_bytes, parallelism=parallelism, **how) == sorted_scan(keyed, **how)
+    plan = plan_read(pin_read(keyed, spec_of(keyed)), task_bytes=task_bytes, parallelism=parallelism)
+    assert len(plan.tasks) == (4 if task_bytes == 1 else 1)
+
+
+def test_pin_keeps_snapshot_and_schema_while_others_commit(keyed: Table) -> None:
+    keyed.upsert(rows(range(10)))
+    pin = pin_read(keyed, spec_of(keyed))
+    keyed.upsert(rows(range(20), price=9.0))
+    plan = plan_read(pin)
+    assert plan.pin.snapshot_id == 1
+    assert sum(batch.num_rows for task in plan.tasks for batch in read_task(pin.spec, task)) == 10
+    assert [field.name for field in pinned_fields(pin, ["price"])] == ["price"]
+
+
+def test_pin_of_an_empty_table_stays_empty(keyed: Table) -> None:
+    pin = pin_read(keyed, spec_of(keyed))
+    keyed.upsert(rows(range(10)))
+    assert plan_read(pin).tasks == ()
+
+
+def test_small_batches_are_put_together(catalog: Catalog) -> None:
+    table = catalog.create_table("shop.many", schema=ROWS)
+    for start in range(5):
+        table.append(rows(range(start, start + 3)))
+    plan = plan_read(pin_read(table, spec_of(table)))
+    batches = [batch for task in plan.tasks for batch in read_task(plan.pin.spec, task)]
+    assert [batch.num_rows for batch in batches] == [15]
+
+
+def test_plain_files_hold_the_rows_that_no_task_reads(catalog: Catalog) -> None:
+    table = catalog.create_table("shop.parts", schema=ROWS, primary_key=["day", "id"], partition_by=["day"])
+    table.upsert(pa.concat_tables([rows(range(10), day="a"), rows(range(10), day="b"), rows(range(10), day="c")]))
+    table.upsert(rows(range(5, 15), price=2.0, day="b"))
+    table.delete(pa.table({"day": ["d"], "id": [99]}))
+    plan = plan_read(pin_read(table, spec_of(table)), plain_files=True)
+    assert [path.split("/")[0] for path in plan.plain_files] == ["day=a", "day=c"]
+    assert all(Path(table.location, path).is_file() for path in plan.plain_files)
+    ours = [row for task in plan.tasks for batch in read_task(plan.pin.spec, task) for row in batch.to_pylist()]
+    assert sorted((row["id"], row["price"]) for row in ours) == [
+        *((n, 1.0) for n in range(5)),
+        *((n, 2.0) for n in range(5, 15)),
+    ]
+
+
+def test_write_of_tasks_is_one_snapshot_and_later_tasks_win(keyed: Table) -> None:
+    messages = write_tasks(keyed, rows(range(20)), rows(range(10, 30), price=2.0), rows(range(0)))
+    assert keyed.snapshots() == ()
+    snapshot = commit_messages(keyed, messages)
+    assert snapshot is not None
+    assert snapshot.id == 1
+    assert {row["id"]: row["price"] for row in sorted_scan(keyed)} == {n: 1.0 if n < 10 else 2.0 for n in range(30)}
+
+
+def test_task_that_ran_twice_counts_once(catalog: Catalog) -> None:
+    table = catalog.create_table("shop.appended", schema=ROWS)
+    job = prepare_write(table, spec_of(table))
+    first = write_partition(job, rows(range(5)).to_batches(), 0)
+    second = write_partition(job, rows(range(5)).to_batches(), 0)
+    assert first != second
+    commit_messages(table, [second])
+    assert table.scan().count() == 5
+
+
+def test_identifier_is_applied_once(keyed: Table) -> None:
+    for price in (1.0, 2.0):
+        snapshot = commit_messages(keyed, write_tasks(keyed, rows(range(3), price)), commit_user="job", identifier=7)
+        assert snapshot is not None
+        assert snapshot.id == 1
+    assert [row["price"] for row in sorted_scan(keyed)] == [1.0] * 3
+    assert keyed.files().num_rows == len(list(Path(keyed.location).glob("bucket-*/*.parquet")))
+
+
+def test_nothing_to_commit_is_no_snapshot_but_overwrites(keyed: Table) -> None:
+    assert commit_messages(keyed, []) is None
+    keyed.upsert(rows(range(3)))
+    assert commit_messages(keyed, write_tasks(keyed, rows(range(0)))) is None
+    commit_messages(keyed, [], overwrite=True)
+    assert keyed.scan().count() == 0
+
+
+def test_overwrite_replaces_only_the_partitions_that_rows_fall_into(catalog: Catalog) -> None:
+    table = catalog.create_table("shop.days", schema=ROWS, partition_by=["day"])
+    table.append(pa.concat_tables([rows(range(3), day="a"), rows(range(4), day="b")]))
+    commit_messages(table, write_tasks(table, rows(range(1), day="b")), overwrite=True)
+    assert sorted(row["day"] for row in sorted_scan(table)) == ["a", "a", "a", "b"]
+
+
+def test_abort_removes_files_that_no_snapshot_names_and_no_others(keyed: Table) -> None:
+    landed, lost = write_tasks(keyed, rows(range(10)), rows(range(10)))
+    commit_messages(keyed, [landed])
+    # A later snapshot no longer lists the files of the first; time travel still needs them.
+    keyed.overwrite(rows(range(2)), partition={})
+    before = set(Path(keyed.location).glob("bucket-*/*.parquet"))
+    abort_messages(keyed, [landed, lost])
+    after = set(Path(keyed.location).glob("bucket-*/*.parquet"))
+    assert len(before) - len(after) == 4
+    assert keyed.scan(snapshot_id=1).count() == 10
+    assert keyed.scan().count() == 2
+
+
+def test_rows_are_refused_before_anything_is_written(keyed: Table, catalog: Catalog) -> None:
+    spec = spec_of(keyed)
+    for schema, said in (
+        (pa.schema([("id", pa.string())]), "'id'.*takes BIGINT.*found string"),
+        (pa.schema([("id", pa.int64()), ("prize", pa.float64())]), "'prize'.*did you mean 'price'"),
+        (pa.schema([("price", pa.float64())]), "lack the NOT NULL columns id"),
+        (pa.schema([("id", pa.int64()), ("_row_kind", pa.int8())]), "expected text in the column _row_kind"),
+    ):
+        with pytest.raises(InvalidInputError, match=said):
+            prepare_write(keyed, spec, rows=schema)
+    prepare_write(keyed, spec, rows=pa.schema([("_row_kind", pa.string()), ("id", pa.int32())]))
+    assert not list(Path(keyed.location).glob("bucket-*"))
+    foreign = catalog.create_table("shop.dynamic", schema=ROWS, primary_key=["id"], options={"bucket": "-1"})
+    with pytest.raises(UnsupportedError, match="bucket"):
+        prepare_write(foreign, spec_of(foreign))
+
+
+def test_messages_of_a_table_that_was_created_anew_are_refused(keyed: Table, catalog: Catalog) -> None:
+    messages = write_tasks(keyed, rows(range(3)))
+    catalog.drop_table("shop.keyed")
+    new = catalog.create_table("shop.keyed", schema=ROWS, primary_key=["id"], options={"bucket": "4"})
+    with pytest.raises(ConflictError):
+        commit_messages(new, messages)
+    assert new.scan().count() == 0
+
+
+@pytest.mark.parametrize("task", [b"", b"[]", b"{}", b'{"version": 1}', b"\xff", json.dumps({"version": 2}).encode()])
+def test_bytes_that_are_no_task_are_a_format_error(keyed: Table, task: bytes) -> None:
+    with pytest.raises(FormatError):
+        list(read_task(spec_of(keyed), task))
