@@ -98,7 +98,7 @@ class TableContext:
                 merge_policy=self.settings.manifest_merge,
                 writer_version=WRITER_VERSION,
             ),
-            overlap=KeyOrder(tuple(f.type for f in self.schema.key_fields)).overlap,
+            overlap=_key_order(self.schema).overlap,
             rewrite=self._rewrite,
             remove_file=self.remove_file,
         )
@@ -135,7 +135,11 @@ def open_context(
         schemas=schemas,
         snapshots=snapshots,
         manifests=manifests,
-        sequence=SequenceNumbers(snapshots, manifests),
+        sequence=SequenceNumbers(snapshots, manifests, _key_order(schema)),
         clock=clock or SystemClock(),
         ids=ids,
     )
+
+
+def _key_order(schema: TableSchema) -> KeyOrder:
+    return KeyOrder(tuple(f.type for f in schema.key_fields))

@@ -71,6 +71,11 @@ class Manifests:
         self._manifests: _EntryCache[ManifestEntry] = _EntryCache(CACHED_ENTRIES)
         self._lists: _EntryCache[ManifestFile] = _EntryCache(CACHED_ENTRIES)
 
+    @property
+    def location(self) -> str:
+        """Where the table lies, for messages."""
+        return self._files.root_uri
+
     # -- reading
 
     def read_list(self, name: str) -> tuple[ManifestFile, ...]:

@@ -11,6 +11,7 @@ every file its own, drawn from a table-wide bound that snapshots record as ``tab
 The headroom lets small commits that land meanwhile stay below, so the next lost race costs metadata only.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +20,12 @@ from tablestore.errors import FormatError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.manifests import Manifests, max_sequence_number
 from tablestore.store.snapshots import Snapshots
 from tablestore.types.datatypes import DataType
 
+LOG = logging.getLogger(__name__)
 NEXT_SEQUENCE_PROPERTY = "tablestore.next-sequence"
 HEADROOM = 2**32
 
@@ -35,8 +37,9 @@ Rewrite = Callable[[ManifestEntry, int], DataFileMeta]
 class SequenceNumbers:
     """The sequence bound of one table."""
 
-    def __init__(self, snapshots: Snapshots, manifests: Manifests) -> None:
-        self._snapshots, self._manifests = snapshots, manifests
+    def __init__(self, snapshots: Snapshots, manifests: Manifests, keys: "KeyOrder") -> None:
+        self._snapshots, self._manifests, self._keys = snapshots, manifests, keys
+        self._looked_at: set[int] = set()
 
     def next_after(self, latest: Snapshot | None) -> int:
         """The least number above every row that ``latest`` holds.
@@ -45,14 +48,18 @@ class SequenceNumbers:
         has the property are all live files looked at.
         """
         bound = 0
+        foreign: list[Snapshot] = []
         snapshot = latest
         while snapshot is not None:
             if (text := snapshot.properties.get(NEXT_SEQUENCE_PROPERTY)) is not None:
                 if not text.isdigit():
                     raise FormatError(f"snapshot {snapshot.id}: property {NEXT_SEQUENCE_PROPERTY} is {text!r}, not a number")
+                self._say_outnumbered(foreign)
                 return max(bound, int(text))
-            added = (entry.file for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD)
+            added = [entry.file for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD]
             bound = max(bound, max_sequence_number(added) + 1)
+            if snapshot.commit_kind is CommitKind.APPEND:
+                foreign.append(snapshot)
             snapshot = self._snapshots.find(snapshot.id - 1) if snapshot.id > 1 else None
         live = (entry.file for entry in self._manifests.live(latest))
         return max(bound, max_sequence_number(live) + 1)
@@ -70,6 +77,26 @@ class SequenceNumbers:
                 else:
                     added.pop(entry.identity, None)
         return list(added.values())
+
+    def _say_outnumbered(self, foreign: Iterable[Snapshot]) -> None:
+        """Say which foreign commits drew numbers that do not win over what was there: their files are theirs to mend."""
+        for snapshot in foreign:
+            before = None if snapshot.id in self._looked_at else self._snapshots.find(snapshot.id - 1)
+            self._looked_at.add(snapshot.id)
+            if before is None or not self._keys.types:
+                continue
+            added = [entry for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD]
+            lost = pick_outdated(added, self._manifests.live(before), self._keys.overlap)
+            if lost:
+                LOG.warning(
+                    "snapshot %d of table %s, by %s: %d of its %d files have sequence numbers that were taken when it landed (its "
+                    "writer was open meanwhile), so for keys that others wrote too the older row may win; write these rows again",
+                    snapshot.id,
+                    self._manifests.location,
+                    snapshot.commit_user,
+                    len(lost),
+                    len(added),
+                )
 
 
 @dataclass(frozen=True, slots=True)

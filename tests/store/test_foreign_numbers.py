@@ -1,0 +1,44 @@
+"""A foreign writer that was open meanwhile may number its rows below ours: said, because nothing else can be done."""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.format.paths import snapshot_path
+from tablestore.format.snapshot import decode_snapshot, encode_snapshot
+from tablestore.table.writer import TableWriter
+
+SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.int64())])
+
+
+def foreign_upsert(table: ts.Table, ids: list[int], first_sequence: int) -> None:
+    """A commit with numbers of its own and without our properties, as another engine makes it."""
+    with TableWriter(table.context, first_sequence=first_sequence) as writer:
+        writer.write(pa.table({"id": ids, "x": [0] * len(ids)}))
+        snapshot = writer.commit()
+    assert snapshot is not None
+    files, path = table.context.files, snapshot_path(snapshot.id)
+    plain = replace(decode_snapshot(files.read(path), path), properties={})
+    files.overwrite(path, encode_snapshot(plain))
+
+
+@pytest.mark.parametrize(("ids", "warned"), [([1, 2], True), ([100], False)])
+def test_foreign_rows_that_lose_to_older_ones_are_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ids: list[int], warned: bool
+) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.orders", schema=SCHEMA, primary_key=["id"])
+    for _ in range(3):
+        table.upsert(pa.table({"id": [1, 2, 3], "x": [1, 2, 3]}))
+    foreign_upsert(table, ids, first_sequence=1)
+    with caplog.at_level(logging.WARNING):
+        table.upsert(pa.table({"id": [7], "x": [7]}))
+        table.upsert(pa.table({"id": [8], "x": [8]}))
+    said = [record for record in caplog.records if "the older row may win" in record.getMessage()]
+    assert len(said) == (1 if warned else 0)
+    assert table.scan(filter="id >= 7").count() == (3 if 100 in ids else 2)
