@@ -61,6 +61,15 @@ class Report:
             bar.add_task(title, total=total)
             yield bar
 
+    @contextmanager
+    def busy(self, doing: str) -> Iterator[None]:
+        """A spinner while something takes its time; nothing without a terminal."""
+        if self.console.is_terminal:
+            with self.console.status(doing):
+                yield
+        else:
+            yield
+
     def rows(self, names: Sequence[str], values: Sequence[Sequence[object]]) -> None:
         """A small result, as a grid."""
         grid = Grid(box=None, pad_edge=False, header_style="dim")

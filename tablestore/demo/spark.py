@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_NEEDED = 17
+DELAYS = "SELECT origin, count(*), avg(arr_delay) FROM flights GROUP BY origin ORDER BY origin"
 LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -27,6 +28,9 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c{1}: %m%n
+# Spark takes the level of this logger for its default, and says so aloud where it differs from the root's.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 """
 
 
@@ -51,7 +55,8 @@ def why_not() -> str | None:
 def run(warehouse: str, loaded: Loaded, report: Report, scratch: Path) -> None:
     with report.part("Spark") as counts:
         report.step("Start Spark on two cores")
-        spark = _session(scratch)
+        with report.busy("starting"):
+            spark = _session(scratch)
         report.say(f"Spark {spark.version}; the data source was found by its name, nothing to register")
         try:
             _read(report, spark, warehouse, loaded)
@@ -66,7 +71,8 @@ def _read(report: Report, spark: "SparkSession", warehouse: str, loaded: Loaded)
     raw = loaded.raw
     place = f"warehouse '{warehouse}', table '{TABLE}'"
     spark.sql(f"CREATE TEMPORARY VIEW flights USING tablestore OPTIONS ({place}, columns 'origin, arr_delay')")
-    rows = spark.sql("SELECT origin, count(*), avg(arr_delay) FROM flights GROUP BY origin ORDER BY origin").collect()
+    with report.busy("reading"):
+        rows = spark.sql(DELAYS).collect()
     ours = pd.DataFrame([tuple(row) for row in rows], columns=["origin", "flights", "delay"]).round(6)
     groups = raw[raw["dep_time"].notna()].groupby("origin")
     theirs = pd.DataFrame({"flights": groups.size(), "delay": groups["arr_delay"].mean().round(6)}).reset_index()
@@ -75,7 +81,8 @@ def _read(report: Report, spark: "SparkSession", warehouse: str, loaded: Loaded)
     report.check("the same flights and delays by airport as pandas", None if same else f"pandas has {theirs}")
 
     june = spark.read.format("tablestore").option("snapshot-id", str(loaded.midyear.id)).load(loaded.table.location)
-    count = june.where("status = 'scheduled'").count()
+    with report.busy("reading"):
+        count = june.where("status = 'scheduled'").count()
     expected = int((raw["month"] > 6).sum())
     promise = f"as of the end of June (snapshot {loaded.midyear.id}) {count:,} flights are still to come"
     report.check(promise, None if count == expected else f"pandas has {expected:,}")
@@ -85,7 +92,8 @@ def _write(report: Report, spark: "SparkSession", loaded: Loaded) -> None:
     report.step("Write through Spark: flights that left and never arrived are marked as diverted")
     lost = spark.read.format("tablestore").option("filter", "status = 'departed'").load(loaded.table.location)
     diverted = lost.replace("departed", "diverted", subset=["status"])
-    diverted.write.format("tablestore").mode("append").save(loaded.table.location)
+    with report.busy("writing"):
+        diverted.write.format("tablestore").mode("append").save(loaded.table.location)
     snapshot = loaded.table.snapshots()[-1]
     report.say(f"snapshot {snapshot.id}: upserted by Spark, read back by Python")
     rows = loaded.table.scan().to_arrow()
