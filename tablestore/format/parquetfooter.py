@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from tablestore.errors import FormatError
 
 MAGIC = b"PAR1"
+# Stored in the key-value metadata; never renamed.
+FILE_NAME_KEY = "tablestore.file-name"
 TAIL_BYTES = 8
 
 # Thrift compact types.

@@ -1,0 +1,175 @@
+"""Data files read back: what can be checked is checked first (see parquet)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore.errors import FormatError, StorageError, TablestoreError
+from tablestore.format import parquetfooter
+from tablestore.format.parquetfooter import FILE_NAME_KEY, MAGIC, TAIL_BYTES, footer_length
+
+READ_BATCH_ROWS = 131072
+
+# Limits for the parser of untrusted footers.
+_MAX_THRIFT_BYTES = 128 << 20
+_MAX_THRIFT_ITEMS = 4_000_000
+# With these, what went wrong is the file's content.
+_READ_ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, IndexError, KeyError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroup:
+    """A row group: its number, rows and compressed bytes, and (min, max) per column that has exact statistics."""
+
+    index: int
+    row_count: int
+    compressed_bytes: int
+    bounds: dict[str, tuple[object, object]]
+
+
+class DataFileReader:
+    """An open data file. Made by ``open_data_file``."""
+
+    def __init__(self, file: pq.ParquetFile, file_name: str) -> None:
+        self._file = file
+        self._file_name = file_name
+        self.schema: pa.Schema = file.schema_arrow
+        self.row_count: int = file.metadata.num_rows
+
+    @property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """The row groups with their statistics."""
+        metadata = self._file.metadata
+        try:
+            return tuple(_row_group(metadata.row_group(index), index) for index in range(metadata.num_row_groups))
+        except _READ_ERRORS as error:
+            raise _damaged(self._file_name, error) from error
+
+    def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
+        """Batches of at most 128 k rows, with the columns in the order asked for and the file's own Arrow types.
+
+        Raises FormatError for pages that do not match their checksums or cannot be decoded.
+        """
+        groups = list(range(self._file.metadata.num_row_groups)) if row_groups is None else list(row_groups)
+        names = self.schema.names if columns is None else list(columns)
+        missing = [name for name in names if name not in self.schema.names]
+        if missing:
+            raise FormatError(
+                f"{self._file_name}: expected the columns {', '.join(missing)}, found only {', '.join(self.schema.names)}"
+            )
+        expected = sum(self._file.metadata.row_group(group).num_rows for group in groups)
+        found = 0
+        batches = self._file.iter_batches(READ_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False)
+        while True:
+            try:
+                batch = next(batches, None)
+                if batch is None:
+                    break
+                batch = batch.select(names)
+            except TablestoreError:
+                raise
+            except _READ_ERRORS as error:
+                raise _damaged(self._file_name, error) from error
+            found += batch.num_rows
+            yield batch
+        if found != expected and names:
+            raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
+
+    def close(self) -> None:
+        """Let the source go."""
+        self._file.close(force=True)
+
+
+def open_data_file(
+    source: BinaryIO | pa.NativeFile | pa.Buffer | str,
+    *,
+    file_name: str,
+    footer_digest: bytes | None = None,
+    size: int | None = None,
+) -> DataFileReader:
+    """Open a data file for reading and check what can be checked before its pages are read.
+
+    ``footer_digest`` is the manifest's (None for files of other engines), ``size`` the manifest's file size. Raises
+    FormatError: kind ``checksum`` for a footer with another digest, ``swapped`` for a file that says it is another.
+    """
+    try:
+        file = _random_access(source)
+        found_size = file.size()
+        if size is not None and found_size != size:
+            raise FormatError(
+                f"{file_name}: expected {size} bytes, found {found_size}; the file was cut or replaced",
+                kind="checksum" if footer_digest else None,
+            )
+        footer = _read_footer(file, found_size, file_name)
+        if footer_digest is not None and parquetfooter.footer_digest(footer) != footer_digest:
+            raise FormatError(
+                f"{file_name}: the footer does not match the digest in the manifest; the file is damaged: restore it from a copy",
+                kind="checksum",
+            )
+        limits = {
+            "thrift_string_size_limit": _MAX_THRIFT_BYTES,
+            "thrift_container_size_limit": _MAX_THRIFT_ITEMS,
+        }
+        alone = MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC
+        metadata = pq.ParquetFile(pa.BufferReader(alone), **limits).metadata
+        _check_name(metadata, file_name, ours=footer_digest is not None)
+        opened = pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, **limits)
+        return DataFileReader(opened, file_name)
+    except TablestoreError:
+        raise
+    except _READ_ERRORS as error:
+        raise _damaged(file_name, error) from error
+
+
+def _random_access(source: BinaryIO | pa.NativeFile | pa.Buffer | str) -> pa.NativeFile:
+    if isinstance(source, pa.NativeFile):
+        return source
+    if isinstance(source, str):
+        return pa.OSFile(source, "rb")
+    if isinstance(source, (bytes, pa.Buffer)):
+        return pa.BufferReader(source)
+    return pa.PythonFile(source, mode="r")
+
+
+def _read_footer(file: pa.NativeFile, size: int, name: str) -> bytes:
+    guess = min(size, 64 << 10)
+    file.seek(size - guess)
+    tail: bytes = file.read(guess)
+    length = footer_length(tail[-TAIL_BYTES:], file_size=size, name=name)
+    if length + TAIL_BYTES > len(tail):
+        file.seek(size - length - TAIL_BYTES)
+        tail = file.read(length + TAIL_BYTES)
+    return tail[-length - TAIL_BYTES : -TAIL_BYTES]
+
+
+def _check_name(metadata: pq.FileMetaData, file_name: str, *, ours: bool) -> None:
+    stored = (metadata.metadata or {}).get(FILE_NAME_KEY.encode())
+    if stored is None and not ours:
+        return
+    if stored != file_name.encode():
+        raise FormatError(
+            f"{file_name}: the file says that it is {(stored or b'unnamed').decode(errors='replace')!r}; two files "
+            "have changed places: restore both from a copy",
+            kind="swapped",
+        )
+
+
+def _row_group(group: pq.RowGroupMetaData, index: int) -> RowGroup:
+    bounds: dict[str, tuple[object, object]] = {}
+    compressed = 0
+    for position in range(group.num_columns):
+        column = group.column(position)
+        compressed += column.total_compressed_size
+        if column.is_stats_set and column.statistics is not None and column.statistics.has_min_max:
+            bounds[column.path_in_schema] = (column.statistics.min, column.statistics.max)
+    return RowGroup(index=index, row_count=group.num_rows, compressed_bytes=compressed, bounds=bounds)
+
+
+def _damaged(file_name: str, error: BaseException) -> TablestoreError:
+    if isinstance(error, OSError) and error.errno is not None:
+        return StorageError(f"{file_name}: the store failed while the file was read: {error}")
+    kind = "checksum" if "checksum" in str(error).lower() or "crc" in str(error).lower() else None
+    return FormatError(f"{file_name}: expected a readable Parquet file, found: {error}; restore it from a copy", kind=kind)
