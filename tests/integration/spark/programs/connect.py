@@ -1,0 +1,50 @@
+"""A Spark Connect client and server; a broken neighbour keeps the source from being found, registering it helps.
+
+Arguments: an empty folder. Run by test_processes.py, which puts the broken neighbour on PYTHONPATH.
+"""
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from pyspark_tablestore import read, register, write
+from tablestore import open_catalog
+
+folder = Path(sys.argv[1])
+catalog = open_catalog(str(folder / "warehouse"))
+catalog.create_database("shop")
+schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
+table = catalog.create_table("shop.t", schema=schema, primary_key=["id"], options={"bucket": "2"})
+table.upsert(pa.table({"id": range(10), "at": pa.array(range(10), pa.timestamp("us", tz="UTC"))}))
+
+spark = (
+    SparkSession.builder.remote("local[2]")
+    .config("spark.sql.session.timeZone", "America/New_York")
+    .config("spark.sql.warehouse.dir", str(folder / "spark"))
+    .getOrCreate()
+)
+assert "connect" in type(spark).__module__
+register(spark)
+
+frame = spark.read.format("tablestore").load(table.location)
+assert frame.count() == 10
+frame.selectExpr("id + 100 AS id", "at").write.format("tablestore").mode("append").save(table.location)
+assert table.scan().count() == 20
+spark.sql(f"CREATE TEMPORARY VIEW t USING tablestore OPTIONS (path '{table.location}')")
+spark.sql("INSERT INTO t SELECT id + 1000, at FROM t WHERE id < 5")
+assert table.scan().count() == 25
+snapshot = write(frame.selectExpr("id + 2000 AS id", "at"), table.location)
+assert snapshot is not None
+assert snapshot.id == 4
+union = read(spark, table.location)
+assert union.count() == 35
+assert {row["at"] for row in table.scan().to_arrow().to_pylist()} == {row["at"] for row in union.toArrow().to_pylist()}
+try:
+    spark.read.format("tablestore").load(str(folder / "none")).count()
+except Exception as error:
+    assert "no table at" in str(error), error
+else:
+    raise AssertionError("a table that is not there was read")
+spark.stop()

@@ -1,0 +1,105 @@
+"""What a user of Spark gets to read when something is wrong: our message, with what was expected and what to do."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from tablestore.table.catalog import Catalog
+from tablestore.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> Table:
+    schema = pa.schema([pa.field("id", pa.int64()), ("name", pa.string())])
+    table = catalog.create_table("shop.things", schema=schema, primary_key=["id"])
+    table.upsert(pa.table({"id": [1], "name": ["one"]}))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, r"found no options at all.*spark\.read.*warehouse.*CREATE TEMPORARY VIEW"),
+        ({"table": "shop.things"}, r"warehouse and table; found table"),
+        ({"path": "{path}", "table": "shop.things"}, "found both"),
+        ({"path": "{path}", "colums": "id"}, "no option 'colums'; did you mean 'columns'"),
+        ({"path": "{path}", "columns": "id, nope"}, "'nope'.*id, name"),
+        ({"path": "{path}", "columns": "id, id"}, "more than once"),
+        ({"path": "{path}", "filter": "nope > 1"}, "nope"),
+        ({"path": "{path}", "filter": "id >"}, "InvalidInputError"),
+        ({"path": "{path}", "snapshot-id": "one"}, "snapshot-id: expected a whole number, found 'one'"),
+        ({"path": "{path}", "snapshot-id": "77"}, "NotFoundError.*77"),
+        ({"path": "{path}", "timestamp-millis": "5"}, "NotFoundError"),
+        ({"path": "{path}", "snapshot-id": "1", "timestamp-millis": "5"}, "at most one"),
+        ({"path": "{path}", "split-size": "huge"}, "split-size"),
+        ({"path": "{path}", "commit-user": "me"}, "give both"),
+        ({"path": "{path}-not-there"}, "no table at .*things-not-there"),
+        ({"warehouse": "{warehouse}", "table": "shop.other"}, "shop.other.*does not exist"),
+        ({"warehouse": "{warehouse}", "table": "../../etc"}, "InvalidInputError"),
+    ],
+)
+def test_reading_says_what_is_wrong(
+    spark: "SparkSession", table: Table, warehouse: str, options: dict[str, str], said: str
+) -> None:
+    filled = {key: value.format(path=table.location, warehouse=warehouse) for key, value in options.items()}
+    with pytest.raises(Exception, match=f"(?s)tablestore.errors.*{said}") as raised:
+        spark.read.format("tablestore").options(**filled).load()
+    assert "During handling" not in str(raised.value)
+
+
+def test_catalog_table_is_refused_where_it_is_made(spark: "SparkSession", table: Table) -> None:
+    with pytest.raises(Exception, match="(?s)table of Spark's own catalog.*CREATE TEMPORARY VIEW"):
+        spark.sql(f"CREATE TABLE kept USING tablestore OPTIONS (path '{table.location}')")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT 'x' AS id", "'id'.*takes BIGINT NOT NULL, found string"),
+        ("SELECT 2 AS id, 3 AS nam", "'nam'.*did you mean 'name'"),
+        ("SELECT 'x' AS name", "lack the NOT NULL columns id"),
+        ("SELECT 2L AS id, INTERVAL '1' MONTH AS name", "'name'.*interval month"),
+        ("SELECT 2L AS id, 'x' AS _row_kind", r"expected a row kind.*found 'x'"),
+        ("SELECT 2L AS id, 7 AS _row_kind", "expected text in the column _row_kind"),
+        ("SELECT CAST(NULL AS BIGINT) AS id", "'id'.*NOT NULL, found nulls in 1 of 1"),
+        ("SELECT CAST(1e30 AS DECIMAL(38)) AS id", "'id'.*does not fit"),
+    ],
+)
+def test_rows_that_do_not_fit_change_nothing(spark: "SparkSession", table: Table, query: str, said: str) -> None:
+    with pytest.raises(Exception, match=f"(?s)tablestore.errors.*{said}"):
+        spark.sql(query).write.format("tablestore").mode("append").save(table.location)
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "name": "one"}]
+    assert len(table.snapshots()) == 1
+
+
+def test_write_to_a_table_that_does_not_exist(spark: "SparkSession", table: Table, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"no table at .*/nowhere.*create_table"):
+        spark.range(1).write.format("tablestore").mode("append").save(str(tmp_path / "nowhere"))
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_view_of_a_part_is_not_written_through(spark: "SparkSession", table: Table) -> None:
+    with pytest.raises(Exception, match="a write takes no filter"):
+        spark.range(1).write.format("tablestore").mode("append").option("filter", "id > 1").save(table.location)
+
+
+def test_asked_schema_has_to_be_the_table_s(spark: "SparkSession", table: Table) -> None:
+    for asked, said in (("id string", "'id' is bigint NOT NULL, asked for as string"), ("nope int", "no column 'nope'")):
+        with pytest.raises(Exception, match=said):
+            spark.read.format("tablestore").schema(asked).load(table.location).collect()
+
+
+def test_damaged_file_is_named(spark: "SparkSession", table: Table) -> None:
+    (file,) = Path(table.location).glob("bucket-0/*.parquet")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    file.write_bytes(data)
+    with pytest.raises(Exception, match=f"(?s)tablestore.errors.FormatError.*{file.name}"):
+        spark.read.format("tablestore").load(table.location).collect()

@@ -1,0 +1,174 @@
+"""The union read gives the rows of a scan however files lie, and the write from the driver returns its snapshot."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pyspark_tablestore import read, write
+from tablestore import ConflictError, InvalidInputError, NotFoundError
+from tablestore.table.catalog import Catalog
+from tablestore.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROWS = pa.schema([("id", pa.int64()), ("day", pa.string()), ("price", pa.float64())])
+
+
+def rows(ids: range, price: float = 1.0, day: str = "mon") -> pa.Table:
+    return pa.table({"id": list(ids), "day": [day] * len(ids), "price": [price] * len(ids)}, schema=ROWS)
+
+
+@pytest.fixture
+def mixed(catalog: Catalog) -> Table:
+    """Partition ``plain`` needs no merge, ``merged`` does, ``gone`` holds only deletes."""
+    table = catalog.create_table(
+        "shop.mixed", schema=ROWS, primary_key=["day", "id"], partition_by=["day"], options={"bucket": "2"}
+    )
+    table.upsert(pa.concat_tables([rows(range(10), day="a{b}c 1%"), rows(range(20), day="plain"), rows(range(20), day="merged")]))
+    table.upsert(rows(range(10, 30), price=2.0, day="merged"))
+    table.delete(pa.table({"day": ["gone"], "id": [1]}))
+    return table
+
+
+def content(frame: "DataFrame") -> list[dict[str, object]]:
+    return sorted(frame.toArrow().to_pylist(), key=str)
+
+
+def scanned(table: Table, **how: object) -> list[dict[str, object]]:
+    return sorted(table.scan(**how).to_arrow().to_pylist(), key=str)  # type: ignore[arg-type]
+
+
+def scans(frame: "DataFrame") -> tuple[bool, bool]:
+    """Whether Spark's Parquet scan and ours take part."""
+    plan = frame._jdf.queryExecution().toString()
+    return "FileScan parquet" in plan, "PythonScan" in plan or "BatchScan" in plan
+
+
+def test_union_read_gives_the_rows_of_a_scan(spark: "SparkSession", mixed: Table, warehouse: str) -> None:
+    frame = read(spark, mixed.location)
+    assert content(frame) == scanned(mixed)
+    assert frame.columns == ROWS.names
+    named = read(spark, "shop.mixed", warehouse=warehouse, columns=["price", "day"])
+    assert content(named) == scanned(mixed, columns=["price", "day"])
+    assert content(frame.where("day = 'plain' AND id > 15")) == scanned(mixed, filter="day = 'plain' AND id > 15")
+
+
+def test_union_read_takes_each_file_the_right_way(spark: "SparkSession", catalog: Catalog) -> None:
+    table = catalog.create_table("shop.two", schema=ROWS, primary_key=["day", "id"], partition_by=["day"])
+    table.upsert(pa.concat_tables([rows(range(10), day="plain"), rows(range(10), day="merged")]))
+    assert scans(read(spark, table.location)) == (True, False)
+    table.upsert(rows(range(5, 15), day="merged"))
+    both = read(spark, table.location)
+    assert scans(both) == (True, True)
+    assert content(both) == scanned(table)
+    table.upsert(rows(range(5, 15), day="plain"))
+    assert scans(read(spark, table.location)) == (False, True)
+
+
+def test_union_read_with_filter_time_travel_and_pin(spark: "SparkSession", mixed: Table) -> None:
+    assert content(read(spark, mixed.location, filter="price > 1.5")) == scanned(mixed, filter="price > 1.5")
+    assert content(read(spark, mixed.location, snapshot_id=1)) == scanned(mixed, snapshot_id=1)
+    second = mixed.snapshots()[1]
+    assert content(read(spark, mixed.location, timestamp_millis=second.time_millis)) == scanned(mixed, snapshot_id=2)
+    before = read(spark, mixed.location)
+    expected = scanned(mixed)
+    mixed.upsert(rows(range(50), price=7.0, day="merged"))
+    mixed.upsert(rows(range(50), price=7.0, day="plain"))
+    assert content(before) == expected
+
+
+def test_union_read_of_an_empty_table(spark: "SparkSession", catalog: Catalog) -> None:
+    table = catalog.create_table("shop.empty", schema=ROWS)
+    frame = read(spark, table.location)
+    table.append(rows(range(3)))
+    assert frame.collect() == []
+
+
+def test_flipped_bit_is_found_by_the_native_scan(spark: "SparkSession", catalog: Catalog) -> None:
+    table = catalog.create_table("shop.flipped", schema=ROWS, options={"file.compression": "none"})
+    table.append(rows(range(2000)))
+    (file,) = Path(table.location).glob("bucket-0/*.parquet")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 3] ^= 0x10
+    file.write_bytes(data)
+    with pytest.raises(Exception, match=r"(?i)checksum|crc"):
+        read(spark, table.location).selectExpr("sum(id)", "sum(price)", "max(day)").collect()
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+def test_write_returns_its_snapshot(spark: "SparkSession", catalog: Catalog, cluster: bool) -> None:
+    table = catalog.create_table("shop.written", schema=ROWS, primary_key=["id"], options={"bucket": "3"})
+    frame = spark.range(0, 1000, 1, 4).selectExpr("id", "'mon' AS day", "1D AS price")
+    snapshot = write(frame, table.location, cluster=cluster)
+    assert snapshot == table.snapshots()[-1]
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(1000))
+    # Clustered, each bucket is one sorted run, and nothing has to be merged.
+    assert (table.files().num_rows == 3) == cluster
+    assert scans(read(spark, table.location)) == ((True, False) if cluster else (False, True))
+    assert write(frame.where("id < 0"), table.location, cluster=cluster) is None
+
+
+def test_clustered_rows_of_composite_keys_of_other_types(spark: "SparkSession", catalog: Catalog) -> None:
+    schema = pa.schema([("k", pa.int16()), ("name", pa.string()), ("at", pa.timestamp("ms", tz="UTC")), ("v", pa.int32())])
+    table = catalog.create_table("shop.composite", schema=schema, primary_key=["k", "name", "at"], options={"bucket": "4"})
+    frame = spark.range(500).selectExpr("cast(id AS int) AS k", "concat('n', id) AS name", "timestamp_millis(id) AS at", "1 AS v")
+    write(frame, table.location, cluster=True)
+    plain = table.scan().to_arrow()
+    assert table.files().num_rows == 4
+    table.upsert(plain)
+    # Had a row gone to another bucket than the engine's own choice, it would be there twice.
+    assert table.scan().count() == 500
+
+
+def test_write_modes_and_errors_are_ours(spark: "SparkSession", mixed: Table, warehouse: str) -> None:
+    frame = spark.range(3).selectExpr("id", "'new' AS day", "1D AS price")
+    write(frame, "shop.mixed", "overwrite", warehouse=warehouse)
+    assert mixed.scan(filter="day = 'new'").count() == 3
+    assert mixed.scan(filter="day = 'plain'").count() == 20
+    with pytest.raises(InvalidInputError, match="append or overwrite"):
+        write(frame, mixed.location, "ignore")
+    with pytest.raises(InvalidInputError, match="'extra'"):
+        write(frame.selectExpr("*", "1 AS extra"), mixed.location)
+    with pytest.raises(NotFoundError, match="no table"):
+        write(frame, f"{mixed.location}-not")
+    with pytest.raises(NotFoundError, match="no table"):
+        read(spark, f"{mixed.location}-not")
+    with pytest.raises(InvalidInputError, match="no column 'nope'"):
+        read(spark, mixed.location, columns=["nope"])
+
+
+def test_repeated_write_with_identifier_changes_nothing(spark: "SparkSession", mixed: Table) -> None:
+    frame = spark.range(3).selectExpr("id", "'new' AS day", "1D AS price")
+    first = write(frame, mixed.location, commit_user="job", commit_identifier=1)
+    assert write(frame, mixed.location, commit_user="job", commit_identifier=1) == first
+    with pytest.raises(InvalidInputError, match="give both"):
+        write(frame, mixed.location, commit_user="job")
+
+
+def test_cluster_needs_buckets(spark: "SparkSession", catalog: Catalog) -> None:
+    table = catalog.create_table("shop.unaware", schema=ROWS)
+    with pytest.raises(InvalidInputError, match="fixed number of buckets"):
+        write(spark.range(3).selectExpr("id"), table.location, cluster=True)
+
+
+def test_conflict_is_ours_and_leaves_no_files(spark: "SparkSession", catalog: Catalog) -> None:
+    table = catalog.create_table("shop.replaced", schema=ROWS)
+    warehouse = str(Path(table.location).parent.parent)
+
+    def create_anew(batches: object) -> object:
+        from tablestore import open_catalog
+
+        other = open_catalog(warehouse)
+        other.drop_table("shop.replaced")
+        other.create_table("shop.replaced", schema=ROWS)
+        yield from batches  # type: ignore[attr-defined]
+
+    frame = spark.range(0, 3, 1, 1).selectExpr("id")
+    with pytest.raises((ConflictError, NotFoundError)):
+        write(frame.mapInArrow(create_anew, frame.schema), table.location)  # type: ignore[arg-type]
+    assert table.refresh().scan().count() == 0
