@@ -174,7 +174,7 @@ def test_everyone_filters_our_rows_by_a_column_of_every_type(readers: list[Any],
         # Twice each, so that columns are worth a dictionary.
         us.write(path, rows[start : start + 8] * 2)
     values = sorted({row["c"] for row in rows if row["c"] not in (None, "NaN")}, key=str)
-    for value in values[:8]:
+    for value in values[:4]:
         expected = [row for row in rows for _ in range(2) if row["c"] == value]
         for reader in readers:
             if can_filter(reader.name, kind):
