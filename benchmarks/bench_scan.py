@@ -6,6 +6,7 @@ memory         20 M rows merged in one bucket, as a stream of batches
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -101,7 +102,7 @@ def _ours(workload: Workload, location: str, expected: tuple[int, int]) -> Case:
 
 def _peers(setting: Setting, path: Path, expected: tuple[int, int], *, slow: bool) -> list[Case]:
     return [
-        Case(peer.name, lambda peer=peer: peer.read(path, expected), runs=1 if peer.mode == "pure" and slow else None)
+        Case(peer.name, partial(peer.read, path, expected), runs=1 if peer.mode == "pure" and slow else None)
         for peer in setting.peers
     ]
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import tablestore as ts
 from benchmarks import floors, ours
 from benchmarks.measure import Case, Sample, stopwatch
+from benchmarks.peers import Peer
 from benchmarks.report import OURS, Result
 from benchmarks.setting import Setting
 from benchmarks.workloads import KEY_KINDS, KeyKind, Workload
@@ -150,7 +151,7 @@ def _peer_writes(setting: Setting, space: Path, workload: Workload, rows: pa.Tab
         peer.forget()
         peer.load("rows", rows, space)
 
-        def attempt(peer=peer) -> Sample:
+        def attempt(peer: Peer = peer) -> Sample:
             with setting.workspace(space.name) as warehouse:
                 path = ours.table_path(warehouse, "written")
                 peer.create(

@@ -4,17 +4,21 @@ Imports nothing of this project: pypaimon's interpreter, which has neither it no
 """
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+Words = npt.NDArray[np.uint64]
 
 VALUE_COLUMNS = ("quantity", "price", "code")
 
 
-def mix(words: np.ndarray) -> np.ndarray:
+def mix(words: Words) -> Words:
     """Spread uint64 words over all 64 bits, one to one (the finaliser of splitmix64)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+    words ^= words >> np.uint64(31)
+    return words
 
 
 def digest(rows: pa.Table, key_column: str) -> tuple[int, int]:
@@ -30,7 +34,7 @@ def digest(rows: pa.Table, key_column: str) -> tuple[int, int]:
     return rows.num_rows, total % 2**64
 
 
-def _words(column: pa.Array) -> np.ndarray:
+def _words(column: pa.Array) -> Words:
     if column.null_count:
         raise ValueError(f"{column.null_count} nulls where there are none")
     if pa.types.is_string(column.type):
@@ -42,8 +46,10 @@ def _words(column: pa.Array) -> np.ndarray:
         weighted = _WEIGHTS[place] * (data[offsets[0] : offsets[-1]].astype(np.uint64) + np.uint64(1))
         sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(weighted, dtype=np.uint64)])
         ends = offsets - offsets[0]
-        return sums[ends[1:]] - sums[ends[:-1]]
-    return column.to_numpy(zero_copy_only=False).view(np.uint64)
+        words: Words = sums[ends[1:]] - sums[ends[:-1]]
+    else:
+        words = column.to_numpy(zero_copy_only=False).view(np.uint64)
+    return words
 
 
 _WEIGHTS = mix(np.arange(256, dtype=np.uint64)) | np.uint64(1)
