@@ -17,7 +17,7 @@ import tablestore as ts
 pytestmark = pytest.mark.interop
 
 LOSSY_FLOAT = "a whole number that the floating-point type cannot hold exactly is an error; Java takes the nearest"
-FLOOR = "instants before 1970 are cut towards 1970; Java cuts downwards, as table-format rules say"
+FLOOR = "instants before 1970 are cut towards 1970; Java cuts downwards"
 SECONDS = "a timestamp of precision 0 keeps its milliseconds"
 EPOCH = "Java counts seconds; we take the stored ticks"
 TEXT = "Java writes -Infinity, 0.0 and no zone; we write -inf, 0 and Z"
