@@ -1,0 +1,176 @@
+"""What a table holds, worked out the slow and simple way.
+
+The auditor shares no code with the engine's reader: JSON, fastavro and pyarrow straight on the files, lists and dicts, one row
+at a time. It finds files by walking the directory, replays the deltas of the snapshots in id order, and lets the later row
+of a key win because it comes later, not because of any number that is stored.
+
+    snapshot-1 base, delta -> snapshot-2 delta -> ...      ADD: the file's rows count from here on, DELETE: they no longer do
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+
+from tablestore.io.filestore import FileStore
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class AuditedFile:
+    """A live data file: where it lies, and the snapshot that added it (0: before the earliest retained one)."""
+
+    snapshot_id: int
+    path: str
+    bucket: tuple[bytes, int]
+    record: dict[str, Any]
+
+
+class Auditor:
+    """Reads the table in ``files`` (rooted at its directory) as it is now."""
+
+    def __init__(self, files: FileStore) -> None:
+        self._files = files
+        self._paths: dict[str, str] = {}
+
+    def ids(self) -> list[int]:
+        """All snapshot ids on disk, ascending."""
+        names = (info.name for info in self._files.list("snapshot"))
+        return sorted(int(name.removeprefix("snapshot-")) for name in names if name.startswith("snapshot-"))
+
+    def snapshot(self, snapshot_id: int) -> dict[str, Any]:
+        """The parsed JSON of one snapshot."""
+        parsed: dict[str, Any] = json.loads(self._files.read(f"snapshot/snapshot-{snapshot_id}"))
+        return parsed
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        """All snapshots, oldest first."""
+        return [self.snapshot(snapshot_id) for snapshot_id in self.ids()]
+
+    def entries(self, manifest_list: str) -> list[dict[str, Any]]:
+        """The manifest entries that a manifest list leads to, in order."""
+        names = [record["_FILE_NAME"] for record in self._avro(manifest_list)]
+        return [entry for name in names for entry in self._avro(name)]
+
+    def live_files(self, upto: int | None = None) -> list[AuditedFile]:
+        """The live files of a snapshot (None: the newest), those added first in front."""
+        ids = [i for i in self.ids() if upto is None or i <= upto]
+        live: dict[tuple[Any, ...], AuditedFile] = {}
+        for position, snapshot_id in enumerate(ids):
+            snapshot = self.snapshot(snapshot_id)
+            if position == 0:
+                self._replay(live, self.entries(snapshot["baseManifestList"]), 0)
+            self._replay(live, self.entries(snapshot["deltaManifestList"]), snapshot_id)
+        return list(live.values())
+
+    def rows(self, upto: int | None = None) -> list[Row]:
+        """The rows of an append table, in the order of their commits."""
+        return [row for file in self.live_files(upto) for row in self._rows(file)]
+
+    def rows_by_key(self, key: tuple[str, ...], upto: int | None = None) -> dict[Key, Row]:
+        """The rows of a keyed table; of one key the row that was committed last."""
+        table: dict[Key, Row] = {}
+        for file in self.live_files(upto):
+            for row in self._rows(file):
+                identity = tuple(row[name] for name in key)
+                table.pop(identity, None)
+                if row["_VALUE_KIND"] in (0, 2):
+                    table[identity] = {name: value for name, value in row.items() if not name.startswith("_")}
+        return table
+
+    def check_metadata(self) -> None:
+        """What holds for every table: gapless ids, ascending times, distinct commits, counts that add up, no file missing."""
+        ids = self.ids()
+        assert ids == list(range(ids[0], ids[-1] + 1)) if ids else True, f"snapshot ids have gaps: {ids}"
+        snapshots = self.snapshots()
+        uuids = [snapshot["uuid"] for snapshot in snapshots]
+        assert len(set(uuids)) == len(uuids), "a commit landed twice"
+        times = [snapshot["timeMillis"] for snapshot in snapshots]
+        assert times == sorted(set(times)), f"commit times do not ascend with the ids: {times}"
+        for snapshot in snapshots:
+            live = self.live_files(snapshot["id"])
+            both: dict[tuple[Any, ...], AuditedFile] = {}
+            self._replay(both, self.entries(snapshot["baseManifestList"]), 0)
+            self._replay(both, self.entries(snapshot["deltaManifestList"]), 0)
+            assert {file.path for file in both.values()} == {file.path for file in live}, f"base of {snapshot['id']} forgot files"
+            count = sum(file.record["_ROW_COUNT"] for file in live)
+            assert snapshot["totalRecordCount"] == count, f"snapshot {snapshot['id']} counts {snapshot['totalRecordCount']} rows"
+            for file in live:
+                assert self._files.size(file.path) == file.record["_FILE_SIZE"]
+
+    def check_sequence_order(self, key: tuple[str, ...]) -> None:
+        """In every bucket, a file that was committed later has higher numbers than any live file before it that it meets."""
+        by_bucket: dict[tuple[bytes, int], list[AuditedFile]] = {}
+        for file in self.live_files():
+            by_bucket.setdefault(file.bucket, []).append(file)
+        for files in by_bucket.values():
+            bounds = [_key_range(list(self._rows(file)), key) for file in files]
+            for position, file in enumerate(files):
+                for earlier in range(position):
+                    if bounds[earlier][0] > bounds[position][1] or bounds[position][0] > bounds[earlier][1]:
+                        continue
+                    high, low = files[earlier].record["_MAX_SEQUENCE_NUMBER"], file.record["_MIN_SEQUENCE_NUMBER"]
+                    assert high < low, f"{file.path} has number {low}, {files[earlier].path} before it has {high}"
+
+    def referenced(self) -> set[str]:
+        """The paths of all files that a retained snapshot needs, snapshots included."""
+        found = set()
+        for snapshot in self.snapshots():
+            found.add(f"snapshot/snapshot-{snapshot['id']}")
+            for key in ("baseManifestList", "deltaManifestList"):
+                found.add(f"manifest/{snapshot[key]}")
+                for record in self._avro(snapshot[key]):
+                    found.add(f"manifest/{record['_FILE_NAME']}")
+                    found.update(self.path_of(entry["_FILE"]["_FILE_NAME"]) for entry in self._avro(record["_FILE_NAME"]))
+        return found
+
+    def orphans(self) -> set[str]:
+        """Data files, manifests and lists that no retained snapshot needs."""
+        kept = self.referenced()
+        return {path for path in walk(self._files) if path.startswith(("manifest/", "bucket-")) or "/bucket-" in path} - kept
+
+    def path_of(self, file_name: str) -> str:
+        """Where a data file lies; the bare name if it is gone."""
+        if file_name not in self._paths:
+            self._paths = {path.rpartition("/")[2]: path for path in walk(self._files)}
+        return self._paths.get(file_name, file_name)
+
+    def _replay(self, live: dict[tuple[Any, ...], AuditedFile], entries: list[dict[str, Any]], snapshot_id: int) -> None:
+        for entry in entries:
+            file = entry["_FILE"]
+            identity = (entry["_PARTITION"], entry["_BUCKET"], file["_LEVEL"], file["_FILE_NAME"])
+            if entry["_KIND"] == 1:
+                assert live.pop(identity, None) is not None, f"snapshot {snapshot_id} deletes {identity}, which is not live"
+                continue
+            assert identity not in live, f"snapshot {snapshot_id} adds {identity} a second time"
+            live[identity] = AuditedFile(
+                snapshot_id, self.path_of(file["_FILE_NAME"]), (entry["_PARTITION"], entry["_BUCKET"]), file
+            )
+
+    def _avro(self, name: str) -> list[dict[str, Any]]:
+        data = self._files.read(f"manifest/{name}")
+        return [dict(record) for record in fastavro.reader(io.BytesIO(data)) if isinstance(record, dict)]
+
+    def _rows(self, file: AuditedFile) -> Iterator[Row]:
+        yield from pq.read_table(io.BytesIO(self._files.read(file.path))).to_pylist()
+
+
+def _key_range(rows: list[Row], key: tuple[str, ...]) -> tuple[Key, Key]:
+    keys = [tuple(row[name] for name in key) for row in rows]
+    return min(keys), max(keys)
+
+
+def walk(files: FileStore, directory: str = "") -> Iterator[str]:
+    """The paths of all files below a directory."""
+    for info in files.list(directory):
+        path = f"{directory}/{info.name}" if directory else info.name
+        if info.is_dir:
+            yield from walk(files, path)
+        else:
+            yield path
