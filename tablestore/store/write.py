@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.clock import Clock
+from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import EMPTY_ROW, decode_row, encode_row
 from tablestore.format.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest import EntryKind, ManifestEntry
@@ -75,6 +76,7 @@ class DataWriter:
         self._file_schema = file_schema(schema, thin=settings.thin)
         self._started_millis: int | None = None
         self._uuid = ids.uuid()
+        self._failed = False
 
     @property
     def created_millis(self) -> int | None:
@@ -90,9 +92,17 @@ class DataWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is buffered as one run per bucket."""
+        """Write what is buffered as one run per bucket. After a failure the rows are gone and the writer is of no use."""
+        if self._failed:
+            raise InvalidInputError(
+                f"this writer of table {self._files.root_uri} failed to write some of its rows, so it cannot commit the rest; "
+                "begin a new writer and write all rows again",
+                kind="writer-failed",
+            )
+        self._failed = True
         for run in self._buffer.flush():
             self._write_run(run)
+        self._failed = False
 
     def finish(self) -> tuple[ManifestEntry, ...]:
         """Flush and hand over the new files, in the order in which they were written, their names durable."""

@@ -58,6 +58,7 @@ class TableWriter:
         self._first_sequence = first_sequence
         self._writer: DataWriter | None = None
         self._base_id = 0
+        self._failed = False
 
     def write(self, rows: Any, *, changes: bool | None = None) -> None:
         """Add rows: anything Arrow can see. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
@@ -126,10 +127,14 @@ class TableWriter:
     def commit_as(self, effect: Effect, identifier: int | None = None) -> Snapshot | None:
         """As :meth:`commit`, with deletes or another kind."""
         message = self.prepare()
-        return commit_message(self._context, message, effect, user=self._user, identifier=identifier)
+        self._failed = True
+        snapshot = commit_message(self._context, message, effect, user=self._user, identifier=identifier)
+        self._failed = False
+        return snapshot
 
     def prepare(self) -> CommitMessage:
         """The files written so far, as a value for whoever commits them. The writer starts anew."""
+        self._check_usable()
         context, writer = self._context, self._writer
         latest = context.snapshots.latest() if writer is None else None
         entries: tuple[ManifestEntry, ...] = writer.finish() if writer is not None else ()
@@ -155,7 +160,18 @@ class TableWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.abort()
 
+    def _check_usable(self) -> None:
+        # Its rows are not kept, so repeating the commit would publish an empty one in their place, under their identifier.
+        if self._failed:
+            raise InvalidInputError(
+                f"the last commit of this writer of table {self._context.files.root_uri} failed; begin a new writer, write the "
+                "rows again and commit them with the same commit_user and identifier, if they had one: what has landed after all "
+                "is not applied twice",
+                kind="writer-failed",
+            )
+
     def _data_writer(self) -> DataWriter:
+        self._check_usable()
         if self._writer is None:
             latest = self._context.snapshots.latest()
             self._base_id = latest.id if latest else 0
