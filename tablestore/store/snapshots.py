@@ -75,6 +75,15 @@ class Snapshots:
             )
         return snapshot
 
+    def live(self, snapshot_id: int) -> Snapshot:
+        """As :meth:`read`, for ids that a user names: one below a gap is not there, whatever its file says."""
+        snapshot = self.read(snapshot_id)
+        # The floor of the history alone, not the hint: a damaged hint must not hide snapshots that are there.
+        ids = unbroken_tail(self.listed_ids())
+        if ids and snapshot_id < ids[0]:
+            raise self._not_found(snapshot_id)
+        return snapshot
+
     def find(self, snapshot_id: int) -> Snapshot | None:
         """As :meth:`read`, with None for an id that has no file."""
         try:

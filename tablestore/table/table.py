@@ -117,7 +117,7 @@ class Table:
             raise InvalidInputError(f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(given)}")
         snapshots = self._context.snapshots
         if snapshot_id is not None:
-            return snapshots.read(_whole_number(snapshot_id, "snapshot_id"))
+            return snapshots.live(_whole_number(snapshot_id, "snapshot_id"))
         if timestamp is not None:
             return snapshots.at_time(_millis(timestamp))
         if tag is not None:
