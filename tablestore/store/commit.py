@@ -15,12 +15,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tablestore.clock import Clock
-from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputError, StorageError, TablestoreError
+from tablestore.errors import (
+    CommitOutcomeUnknown,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TablestoreError,
+)
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.store.conflict import check_buckets, check_deletes, check_own_delta, check_table
+from tablestore.options import BUCKET
+from tablestore.store.conflict import check_buckets, check_deletes, check_own_delta, check_table, table_uuid_of
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage
 from tablestore.store.metadata import MergePolicy, merged_base, row_delta
@@ -114,14 +122,21 @@ class Committer:
 
     def _rounds(self, request: CommitRequest, files: "_OwnFiles") -> Snapshot | None:
         replays = Replays(self.files, self.snapshots)
-        publisher = Publisher(files=self.files, snapshots=self.snapshots, manifests=self.manifests, clock=self.clock, ids=self.ids)
+        publisher = Publisher(
+            files=self.files,
+            snapshots=self.snapshots,
+            manifests=self.manifests,
+            clock=self.clock,
+            ids=self.ids,
+            is_same_table=lambda: self._is_table(request.message.table_uuid),
+        )
         uuid = self.ids.uuid()
         deadline_s = self.clock.steady_s() + self.settings.timeout_s
         attempt = 0
         while True:
             latest = self.snapshots.latest()
             highest = replays.highest(request.user, latest)
-            replays.check_identifier(request.user, request.identifier, highest)
+            replays.check_identifier(request.user, request.identifier, highest, latest)
             if request.identifier is not None and highest is not None and request.identifier <= highest:
                 self._discard(files.entries)
                 return replays.find(request.user, request.identifier)
@@ -130,6 +145,7 @@ class Committer:
             deletes = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
             if not files.entries and not deletes and not request.allow_empty:
                 return None
+            self._check_bucket_counts(files.entries, deletes, latest)
             own = files.entries = self._with_winning_numbers(request, files.entries, latest, attempt)
             written = WrittenMetadata()
             try:
@@ -138,12 +154,12 @@ class Committer:
             except CommitOutcomeUnknown:
                 raise
             except TablestoreError:
-                self.manifests.remove(written)
+                self._take_back(written)
                 raise
             if outcome is Outcome.LANDED:
                 self._acknowledge(request, snapshot, replays)
                 return snapshot
-            self.manifests.remove(written)
+            self._take_back(written)
             attempt += 1
             self._wait(attempt, deadline_s, snapshot)
 
@@ -164,6 +180,22 @@ class Committer:
         kept = {entry.file.file_name for entry in renewed}
         self._discard([entry for entry in own if entry.file.file_name not in kept])
         return renewed
+
+    def _is_table(self, table_uuid: str | None) -> bool:
+        try:
+            return table_uuid_of(self.schemas.refreshed_latest()) == table_uuid
+        except NotFoundError:
+            return False
+
+    def _check_bucket_counts(
+        self, own: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry], latest: Snapshot | None
+    ) -> None:
+        """A partition keeps its bucket count until it is overwritten, whatever the newest schema says."""
+        if latest is None or not own or self.schemas.option_is_constant(BUCKET.key):
+            return
+        replaced = {entry.identity for entry in deletes}
+        staying = (entry for entry in self.manifests.live(latest) if entry.identity not in replaced)
+        check_buckets(own, staying, table=self.files.root_uri)
 
     def _build(
         self,
@@ -212,8 +244,8 @@ class Committer:
     def _properties(self, request: CommitRequest, own: Sequence[ManifestEntry], latest: Snapshot | None) -> dict[str, str]:
         properties = {**request.properties, TRACKED_PROPERTY: "true" if request.tracked else "false"}
         marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
-        if marks:
-            properties[MARKS_PROPERTY] = encode_marks(marks)
+        # Also when there is none: whoever looks for a user's mark need not read on.
+        properties[MARKS_PROPERTY] = encode_marks(marks)
         used = max_sequence_number(entry.file for entry in own) + 1
         properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
         return properties
@@ -252,6 +284,13 @@ class Committer:
         longest = min(FIRST_WAIT_S * 2 ** min(attempt, 10), LONGEST_WAIT_S)
         self.clock.sleep(longest * self.ids.fraction())
 
+    # What cannot be removed is an orphan, which is found later; it must not decide what the caller hears.
+
+    def _take_back(self, written: WrittenMetadata) -> None:
+        with suppress(StorageError):
+            self.manifests.remove(written)
+
     def _discard(self, entries: Sequence[ManifestEntry]) -> None:
         for entry in entries:
-            self.remove_file(entry)
+            with suppress(StorageError):
+                self.remove_file(entry)

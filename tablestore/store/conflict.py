@@ -22,12 +22,17 @@ class StalePlan(ConflictError):
     default_kind = "stale-plan"
 
 
+def table_uuid_of(schema: TableSchema) -> str | None:
+    """The identity that a table of ours got when it was created."""
+    return schema.options.get(TABLE_UUID_OPTION)
+
+
 def check_table(message: CommitMessage, *, latest: TableSchema, table: str) -> None:
     """The table must still be the one that the files were written for. Raises ConflictError."""
-    if message.table_uuid != latest.options.get(TABLE_UUID_OPTION):
+    if message.table_uuid != table_uuid_of(latest):
         raise ConflictError(
             f"table {table} was dropped and created again while this commit was under way: it was {message.table_uuid}, now it "
-            f"is {latest.options.get(TABLE_UUID_OPTION)}; open the table again and repeat the write",
+            f"is {table_uuid_of(latest)}; open the table again and repeat the write",
             kind="table-replaced",
         )
     if message.schema_id != latest.id:

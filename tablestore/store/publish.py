@@ -9,14 +9,17 @@
 Creating the file is not yet landing: expiry frees names, so a committer that slept while others committed and expired past it
 could link K onto a history that is over. Whoever creates K therefore looks at K-1 afterwards. While K-1 is still the snapshot
 that K was built on, K was never used before. Otherwise the history decides: K is good if its files are in it.
+
+From the first try on an error decides nothing: whatever fails is looked at again until the deadline, and then the outcome is
+unknown, never "failed". Whoever hears of a failure may take the metadata of the attempt away.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from tablestore.clock import Clock
-from tablestore.errors import CommitOutcomeUnknown, NotFoundError, StorageError
+from tablestore.errors import CommitOutcomeUnknown, NotFoundError, StorageError, TablestoreError
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.paths import snapshot_path
 from tablestore.format.snapshot import Snapshot, encode_snapshot
@@ -39,43 +42,54 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Publishes the snapshots of one table."""
+    """Publishes the snapshots of one table. ``is_same_table`` tells whether it has not been dropped and created again."""
 
     files: FileStore
     snapshots: Snapshots
     manifests: Manifests
     clock: Clock
     ids: Ids
+    is_same_table: Callable[[], bool]
 
     def publish(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, deadline_s: float) -> Outcome:
         """Publish ``snapshot`` on top of ``base``; ``entries`` is its delta, ``deadline_s`` is on the steady clock.
 
-        Raises CommitOutcomeUnknown if the store gives no answer before the deadline, StorageError if it refuses.
+        Raises CommitOutcomeUnknown if the store gives no answer before the deadline. Any other error means that nothing was
+        published.
         """
         path, data = snapshot_path(snapshot.id), encode_snapshot(snapshot)
         wait_s = FIRST_WAIT_S
-        unanswered: StorageError | None = None
+        # linked: K is there and ours, what is left is to look around. doubtful: an earlier try may have been applied.
+        linked = doubtful = False
         while True:
+            asked = False
             try:
-                created = self.files.publish_if_absent(path, data)
-            except StorageError as error:
-                if error.kind == "denied" and unanswered is None:
+                if not linked:
+                    linked = self.files.publish_if_absent(path, data)
+                    asked = True
+                if not linked:
+                    occupant = self.snapshots.find(snapshot.id)
+                    if occupant is None:
+                        return self._after_expiry(snapshot, entries, doubtful=doubtful)
+                    if occupant.uuid != snapshot.uuid:
+                        return Outcome.LOST
+                    linked = True
+                return self._settle(snapshot, base, entries, doubtful=doubtful)
+            except CommitOutcomeUnknown:
+                raise
+            except TablestoreError as error:
+                undecided = asked or linked or doubtful or error.kind == "unknown-outcome"
+                if not undecided:
                     raise
-                unanswered = error
-                if self.clock.steady_s() >= deadline_s:
+                if not isinstance(error, (StorageError, NotFoundError)) or self.clock.steady_s() >= deadline_s:
                     raise self._unknown(snapshot, f"the store gave no answer: {error}") from error
-                self.clock.sleep(wait_s * (0.5 + self.ids.fraction()))
-                wait_s = min(wait_s * 2, LONGEST_WAIT_S)
-                continue
-            if created:
-                return self._settle(snapshot, base, entries)
-            occupant = self.snapshots.find(snapshot.id)
-            if occupant is None:
-                # Occupied a moment ago and gone now: expired past us. Only an unanswered try could have been ours.
-                return Outcome.LOST if unanswered is None else self._settle(snapshot, base, entries)
-            return self._settle(snapshot, base, entries) if occupant.uuid == snapshot.uuid else Outcome.LOST
+                doubtful = doubtful or not linked
+            self.clock.sleep(wait_s * (0.5 + self.ids.fraction()))
+            wait_s = min(wait_s * 2, LONGEST_WAIT_S)
 
-    def _settle(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry]) -> Outcome:
+    def _settle(
+        self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, doubtful: bool
+    ) -> Outcome:
         if base is not None:
             previous = self.snapshots.find(base.id)
             if previous is not None and same_snapshot(previous, base):
@@ -84,37 +98,52 @@ class Publisher:
         if latest is None or latest.id < snapshot.id:
             raise self._unknown(snapshot, "its file was there and is gone, and there is none above it")
         if latest.uuid == snapshot.uuid:
-            # Expiry never removes the newest snapshot, so nothing above K means that K was not used before.
-            return Outcome.LANDED
+            # Expiry never removes the newest snapshot, so nothing above K means that K was not used before. Unless all of the
+            # table went away under us.
+            return Outcome.LANDED if self.is_same_table() else self._dead(snapshot, doubtful=doubtful)
         if self._in_history_of(latest, entries):
             return Outcome.LANDED
+        # In this order: expiry takes K before K+1, so a K that is still there after K+1 was missed is not of this history.
+        successor = self.snapshots.find(snapshot.id + 1)
         occupant = self.snapshots.find(snapshot.id)
         if occupant is None or occupant.uuid != snapshot.uuid:
             raise self._unknown(snapshot, "it expired before its committer looked again")
-        successor = self.snapshots.find(snapshot.id + 1)
         if successor is not None and self._in_base_of(successor, entries):
             return Outcome.LANDED
         if successor is None or any(entry.kind is EntryKind.ADD for entry in entries):
-            self.files.delete(snapshot_path(snapshot.id))
-            return Outcome.DEAD
+            return self._dead(snapshot, doubtful=doubtful)
         raise self._unknown(snapshot, "others committed and expired past it, and it adds no file to recognise it by")
+
+    def _after_expiry(self, snapshot: Snapshot, entries: Sequence[ManifestEntry], *, doubtful: bool) -> Outcome:
+        """K was occupied a moment ago and is gone now: expired. Only an unanswered try could have been ours."""
+        if not doubtful:
+            return Outcome.LOST
+        latest = self.snapshots.latest()
+        if latest is not None and self._in_history_of(latest, entries):
+            return Outcome.LANDED
+        raise self._unknown(snapshot, "its file may have been there, and expired before its committer looked")
+
+    def _dead(self, snapshot: Snapshot, *, doubtful: bool) -> Outcome:
+        self.files.delete(snapshot_path(snapshot.id))
+        if doubtful:
+            # An earlier try may have landed and expired, and its files been compacted away since.
+            raise self._unknown(snapshot, "others committed and expired past it between two tries")
+        return Outcome.DEAD
 
     def _in_history_of(self, latest: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
         own = _added_names(entries)
         return bool(own) and any(entry.file.file_name in own for entry in self.manifests.live(latest))
 
     def _in_base_of(self, successor: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
+        # Its lists may expire while they are read: NotFoundError decides nothing, the caller looks again.
         own = _added_names(entries)
-        try:
-            before = self.manifests.entries(self.manifests.read_list(successor.base_manifest_list))
-        except NotFoundError:
-            return False
+        before = self.manifests.entries(self.manifests.read_list(successor.base_manifest_list))
         return bool(own) and any(entry.file.file_name in own for entry in before)
 
     def _unknown(self, snapshot: Snapshot, why: str) -> CommitOutcomeUnknown:
         return CommitOutcomeUnknown(
             f"the outcome of snapshot {snapshot.id} (uuid {snapshot.uuid}) of table {self.files.root_uri} is unknown: {why}. "
-            "No file was deleted. Look for that uuid with table.snapshots(); if it is not there, repeat the write"
+            "No file of it was deleted. Look for that uuid with table.snapshots(); if it is not there, repeat the write"
         )
 
 

@@ -76,8 +76,14 @@ class Replays:
             if info.name.isdigit() and int(info.name) < identifier:
                 self._files.delete(f"{directory}/{info.name}")
 
-    def check_identifier(self, user: str, identifier: int | None, highest: int | None) -> None:
+    def check_identifier(self, user: str, identifier: int | None, highest: int | None, latest: Snapshot | None) -> None:
         """One user either numbers all of its commits or none. Raises InvalidInputError."""
+        if identifier is not None and highest is None and latest is not None and self._has_unnumbered(user):
+            raise InvalidInputError(
+                f"commit user {user!r} has committed without identifiers, this one has identifier {identifier}; go on without, or "
+                "use another commit_user",
+                kind="commit-identifier",
+            )
         if identifier is None and highest is not None:
             raise InvalidInputError(
                 f"commit user {user!r} numbers its commits (highest: {highest}), this one has no identifier; pass "
@@ -89,6 +95,15 @@ class Replays:
                 f"commit identifier {identifier} is outside of 0 to 2^63 - 2; number the commits of {user!r} upwards from 0",
                 kind="commit-identifier",
             )
+
+    def _has_unnumbered(self, user: str) -> bool:
+        # Reads all retained snapshots, but only for the first numbered commit of a user.
+        return any(
+            snapshot.commit_user == user
+            and snapshot.commit_identifier == BATCH_IDENTIFIER
+            and snapshot.commit_kind is not CommitKind.COMPACT
+            for snapshot in self._snapshots.retained()
+        )
 
     def _from_snapshots(self, user: str, latest: Snapshot | None) -> int | None:
         snapshot_ids = self._snapshots.live_ids() if latest else ()

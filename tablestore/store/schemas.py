@@ -54,6 +54,11 @@ class Schemas:
         self._cache.clear()
         return self.latest()
 
+    def option_is_constant(self, key: str) -> bool:
+        """Whether an option has had one value ever since the table was created, as far as its schemas tell."""
+        ids = self.ids()
+        return ids == tuple(range(len(ids))) and len({self.read(schema_id).options.get(key) for schema_id in ids}) == 1
+
     def publish(self, schema: TableSchema) -> bool:
         """Make ``schema`` the schema of its id. False if that id is taken."""
         return self._files.publish_if_absent(schema_path(schema.id), encode_schema(schema))
