@@ -1,6 +1,7 @@
 """What all benchmarks of one run share: sizes, seed, peers, a directory to work in."""
 
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.measure import Case, Timing, stopwatch, take_turns
 from benchmarks.peers import Peer
-from benchmarks.report import Report
+from benchmarks.report import Bar, Report, Result
 
 
 @dataclass(slots=True)
@@ -43,6 +44,19 @@ class Setting:
             yield path
         finally:
             shutil.rmtree(path, ignore_errors=True)
+
+    def add(self, result: Result) -> None:
+        """Put a result on record and tell who waits."""
+        self.report.results.append(result)
+        shown = ", ".join(f"{name} {timing.median:.3f} s" for name, timing in result.timings.items())
+        print(f"{result.name}: {shown}", file=sys.stderr, flush=True)
+
+    def add_bar(self, bar: Bar) -> None:
+        """Put a bar on record and tell who waits."""
+        self.report.bars.append(bar)
+        measured = "not measured" if bar.measured is None else f"{bar.measured:.2f} {bar.unit}"
+        verdict = {True: "pass", False: "FAIL", None: ""}[bar.passed]
+        print(f"  {bar.name}: {measured}, bound {bar.bound:g} {verdict} ({bar.note})", file=sys.stderr, flush=True)
 
     def take_turns(self, cases: Sequence[Case]) -> dict[str, Timing]:
         """As :func:`benchmarks.measure.take_turns`, as often as this run asks for."""
