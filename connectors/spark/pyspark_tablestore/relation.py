@@ -34,6 +34,15 @@ from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, M
 # Characters that Spark would take for a pattern in a path, or escape in a URL.
 _NOT_PLAIN = frozenset("*?[]{}\\%#")
 
+# Spark passes over files whose names begin so, without a word.
+_HIDDEN = ("_", ".")
+# Without the first, a flipped bit in a page can come out as another number; the others may be set for the session, and drop rows.
+_NATIVE_OPTIONS = {
+    "parquet.page.verify-checksum.enabled": "true",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+}
+
 
 def read(
     spark: SparkSession,
@@ -66,7 +75,7 @@ def read(
     if native and not all(_reads_alike(field.type) for field in plan.fields):
         plan = plan_read(pin, columns=names, filter=filter)
     paths = [f"file:{location}/{path}" for path in plan.plain_files]
-    if any(_NOT_PLAIN & set(path) for path in paths):
+    if any(_NOT_PLAIN & set(path) or path.rsplit("/", 1)[1].startswith(_HIDDEN) for path in paths):
         plan, paths = plan_read(pin, columns=names, filter=filter), []
     ours = _our_part(spark, plan, options, filter) if plan.tasks or not paths else None
     if not paths:
@@ -158,9 +167,7 @@ def _our_part(spark: SparkSession, plan: ReadPlan, options: SourceOptions, filte
 
 
 def _native_part(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> DataFrame:
-    # Without the option a flipped bit in a page can come out as another number.
-    reader = spark.read.option("parquet.page.verify-checksum.enabled", "true")
-    return reader.schema(spark_schema(fields)).parquet(*paths)
+    return spark.read.options(**_NATIVE_OPTIONS).schema(spark_schema(fields)).parquet(*paths)
 
 
 def _reads_alike(data_type: DataType) -> bool:

@@ -1,12 +1,11 @@
 """The union read gives the rows of a scan however files lie, and the write from the driver returns its snapshot."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from pyspark_tablestore import read, write
 from tablestore import ConflictError, InvalidInputError, NotFoundError
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
@@ -14,9 +13,24 @@ from tablestore.table.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from tablestore.format.snapshot import Snapshot
+
 pytestmark = pytest.mark.spark
 
 ROWS = pa.schema([("id", pa.int64()), ("day", pa.string()), ("price", pa.float64())])
+
+
+def read(spark: "SparkSession", table: str, **how: Any) -> "DataFrame":
+    # Imported late: without pyspark these tests are skipped, not broken.
+    import pyspark_tablestore
+
+    return pyspark_tablestore.read(spark, table, **how)
+
+
+def write(frame: "DataFrame", table: str, *mode: str, **how: Any) -> "Snapshot | None":
+    import pyspark_tablestore
+
+    return pyspark_tablestore.write(frame, table, *mode, **how)
 
 
 def rows(ids: range, price: float = 1.0, day: str = "mon") -> pa.Table:

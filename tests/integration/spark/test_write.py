@@ -107,7 +107,7 @@ def test_table_is_rewritten_from_itself(spark: "SparkSession", keyed: Table) -> 
     save(some(spark, 0, 5), keyed)
     frame = spark.read.format("tablestore").load(keyed.location)
     save(frame.selectExpr("id + 100 AS id", "day", "price * 2 AS price"), keyed, "overwrite")
-    assert by_id(keyed) == {n: 2.0 for n in range(100, 105)}
+    assert by_id(keyed) == dict.fromkeys(range(100, 105), 2.0)
 
 
 def test_commit_identifier_makes_a_repeated_job_harmless(spark: "SparkSession", days: Table) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-
 from pyspark_tablestore import read, write
+
 from tablestore import open_catalog
 
 

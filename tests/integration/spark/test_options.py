@@ -1,0 +1,103 @@
+"""Options are checked where a relation is made. These tests call the data source as Spark's workers do, without a session."""
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from tablestore import InvalidInputError, TablestoreError
+from tablestore.table.catalog import Catalog
+from tablestore.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark_tablestore import DefaultSource
+
+pytestmark = pytest.mark.spark
+
+
+def source(**options: Any) -> "DefaultSource":
+    from pyspark_tablestore import DefaultSource
+
+    return DefaultSource({key.replace("_", "-"): str(value) for key, value in options.items()})
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> Table:
+    schema = pa.schema([pa.field("id", pa.int64()), ("name", pa.string())])
+    table = catalog.create_table("shop.things", schema=schema, primary_key=["id"])
+    table.upsert(pa.table({"id": [1], "name": ["one"]}))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, r"found no options at all.*spark\.read.*warehouse.*CREATE TEMPORARY VIEW"),
+        ({"table": "shop.things"}, r"warehouse and table; found table"),
+        ({"path": "{path}", "table": "shop.things"}, "found both"),
+        ({"path": "{path}", "colums": "id"}, "no option 'colums'; did you mean 'columns'"),
+        ({"path": "{path}", "columns": "id, nope"}, "'nope'.*id, name"),
+        ({"path": "{path}", "columns": "id, id"}, "more than once"),
+        ({"path": "{path}", "filter": "nope > 1"}, "nope"),
+        ({"path": "{path}", "filter": "id >"}, "id >"),
+        ({"path": "{path}", "snapshot-id": "one"}, "snapshot-id: expected a whole number, found 'one'"),
+        ({"path": "{path}", "snapshot-id": "77"}, "77"),
+        ({"path": "{path}", "timestamp-millis": "5"}, "5|1970"),
+        ({"path": "{path}", "snapshot-id": "1", "timestamp-millis": "5"}, "at most one"),
+        ({"path": "{path}", "split-size": "huge"}, "split-size"),
+        ({"path": "{path}", "commit-user": "me"}, "give both"),
+        ({"path": "{path}-not-there"}, "no table at .*things-not-there"),
+        ({"warehouse": "{warehouse}", "table": "shop.other"}, "shop.other.*does not exist"),
+        ({"warehouse": "{warehouse}", "table": "../../etc"}, "etc"),
+    ],
+)
+def test_what_is_wrong_is_said(table: Table, warehouse: str, options: dict[str, str], said: str) -> None:
+    from pyspark_tablestore import DefaultSource
+
+    filled = {key: value.format(path=table.location, warehouse=warehouse) for key, value in options.items()}
+    with pytest.raises(TablestoreError, match=f"(?s){said}") as raised:
+        DefaultSource(filled).schema()
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
+
+
+def test_pin_travels_with_the_source(table: Table) -> None:
+    made = source(path=table.location)
+    schema = made.schema()
+    table.upsert(pa.table({"id": [2], "name": ["two"]}))
+    reader = pickle.loads(pickle.dumps(made)).reader(schema)
+    assert [batch.num_rows for task in reader.partitions() for batch in reader.read(task)] == [1]
+
+
+def test_storage_options_reach_the_file_system_as_they_are_meant() -> None:
+    from pyspark_tablestore.options import parse_options
+
+    parsed = parse_options(
+        {"path": "s3://b/t", "storage.KEY": "007", "storage.use_ssl": "false", "storage.client_kwargs": '{"region_name": "x"}'}
+    )
+    assert parsed.storage == {"key": "007", "use_ssl": False, "client_kwargs": {"region_name": "x"}}
+
+
+def test_relative_path_is_resolved_once(table: Table, monkeypatch: pytest.MonkeyPatch, warehouse: str) -> None:
+    monkeypatch.chdir(warehouse)
+    made = source(path="shop.db/things")
+    schema = made.schema()
+    monkeypatch.chdir("/")
+    reader = made.reader(schema)
+    assert sum(batch.num_rows for task in reader.partitions() for batch in reader.read(task)) == 1
+
+
+def test_writer_takes_no_reading_options(table: Table) -> None:
+    made = source(path=table.location, filter="id > 1", snapshot_id=1)
+    with pytest.raises(InvalidInputError, match="no filter and no snapshot-id"):
+        made.writer(made.schema(), overwrite=False)
+
+
+def test_importing_the_source_loads_no_engine() -> None:
+    import subprocess
+    import sys
+
+    code = "import pyspark_tablestore, sys; print([name for name in sys.modules if name.startswith(('tablestore', 'pyarrow'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
