@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,6 +108,8 @@ def _session(scratch: Path) -> "SparkSession":
 
     logging = scratch / "log4j2.properties"
     logging.write_text(LOGGING)
+    # pyspark 4.3 warns of pandas 3 as soon as it starts; here rows go between Python and Spark as Arrow.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
     # Spark's workers have to be an interpreter that has tablestore installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return (
