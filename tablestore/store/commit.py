@@ -32,7 +32,7 @@ from tablestore.store.conflict import check_buckets, check_deletes, check_own_de
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage
 from tablestore.store.metadata import MergePolicy, merged_base, row_delta
-from tablestore.store.publish import Outcome, Publisher
+from tablestore.store.publish import Outcome, Publisher, same_snapshot
 from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks
 from tablestore.store.schemas import Schemas
 from tablestore.store.sequence import (
@@ -140,19 +140,25 @@ class Committer:
             if request.identifier is not None and highest is not None and request.identifier <= highest:
                 self._discard(files.entries)
                 return replays.find(request.user, request.identifier)
-            self._check_age(request.message)
-            check_table(request.message, latest=self.schemas.refreshed_latest(), table=self.files.root_uri)
-            deletes = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
-            if not files.entries and not deletes and not request.allow_empty:
-                return None
-            self._check_bucket_counts(files.entries, deletes, latest)
-            own = files.entries = self._with_winning_numbers(request, files.entries, latest, attempt)
             written = WrittenMetadata()
             try:
+                self._check_age(request.message)
+                check_table(request.message, latest=self.schemas.refreshed_latest(), table=self.files.root_uri)
+                deletes = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
+                if not files.entries and not deletes and not request.allow_empty:
+                    return None
+                self._check_bucket_counts(files.entries, deletes, latest)
+                own = files.entries = self._with_winning_numbers(request, files.entries, latest, attempt)
                 snapshot = self._build(request, own, deletes, latest, uuid, written)
                 outcome = publisher.publish(snapshot, latest, (*deletes, *own), deadline_s=deadline_s)
             except CommitOutcomeUnknown:
                 raise
+            except NotFoundError:
+                # Expiry may overtake a round: then what this one decided on is gone, and the next decides on what there is.
+                self._take_back(written)
+                if not self._has_moved_on(latest):
+                    raise
+                outcome = Outcome.LOST
             except TablestoreError:
                 self._take_back(written)
                 raise
@@ -161,7 +167,11 @@ class Committer:
                 return snapshot
             self._take_back(written)
             attempt += 1
-            self._wait(attempt, deadline_s, snapshot)
+            self._wait(attempt, deadline_s, latest)
+
+    def _has_moved_on(self, latest: Snapshot | None) -> bool:
+        newest = self.snapshots.latest()
+        return newest is not None and (latest is None or not same_snapshot(newest, latest))
 
     def _with_winning_numbers(
         self, request: CommitRequest, own: tuple[ManifestEntry, ...], latest: Snapshot | None, attempt: int
@@ -273,12 +283,12 @@ class Committer:
                 kind="too-old",
             )
 
-    def _wait(self, attempt: int, deadline_s: float, snapshot: Snapshot) -> None:
+    def _wait(self, attempt: int, deadline_s: float, latest: Snapshot | None) -> None:
         if self.clock.steady_s() >= deadline_s:
             raise ConflictError(
-                f"lost {attempt} race(s) for a snapshot of table {self.files.root_uri}, the last one for id {snapshot.id}, and "
-                f"commit.timeout ({self.settings.timeout_s:.0f} s) is over; nothing was committed: raise commit.timeout or "
-                "write less often",
+                f"lost {attempt} race(s) for a snapshot of table {self.files.root_uri}, the last one on top of "
+                f"{latest.id if latest else 0}, and commit.timeout ({self.settings.timeout_s:.0f} s) is over; nothing was committed: "
+                "raise commit.timeout or write less often",
                 kind="commit-timeout",
             )
         longest = min(FIRST_WAIT_S * 2 ** min(attempt, 10), LONGEST_WAIT_S)

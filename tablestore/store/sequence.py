@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore.errors import FormatError
+from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import EntryKind, ManifestEntry
@@ -56,7 +56,10 @@ class SequenceNumbers:
                     raise FormatError(f"snapshot {snapshot.id}: property {NEXT_SEQUENCE_PROPERTY} is {text!r}, not a number")
                 self._say_outnumbered(foreign)
                 return max(bound, int(text))
-            added = [entry.file for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD]
+            delta = self._delta(snapshot)
+            if delta is None:
+                break
+            added = [entry.file for entry in delta if entry.kind is EntryKind.ADD]
             bound = max(bound, max_sequence_number(added) + 1)
             if snapshot.commit_kind is CommitKind.APPEND:
                 foreign.append(snapshot)
@@ -64,19 +67,38 @@ class SequenceNumbers:
         live = (entry.file for entry in self._manifests.live(latest))
         return max(bound, max_sequence_number(live) + 1)
 
+    def start(self) -> tuple[int, int]:
+        """Where a writer begins: the id of the newest snapshot (0: none), and the first number above it."""
+        while True:
+            latest = self._snapshots.latest()
+            try:
+                return latest.id if latest else 0, self.next_after(latest)
+            except NotFoundError:
+                # It expired while it was looked at, which takes a newer one; else a file is missing.
+                if self._snapshots.latest() == latest:
+                    raise
+
     def landed_since(self, base_id: int, latest: Snapshot | None) -> list[ManifestEntry]:
         """Live files that snapshots after ``base_id`` added; all live files if one of these snapshots has expired."""
         added: dict[object, ManifestEntry] = {}
         for snapshot_id in range(base_id + 1, latest.id + 1) if latest else ():
             snapshot = latest if latest and snapshot_id == latest.id else self._snapshots.find(snapshot_id)
-            if snapshot is None:
+            delta = self._delta(snapshot) if snapshot is not None else None
+            if delta is None:
                 return self._manifests.live(latest)
-            for entry in self._manifests.delta(snapshot):
+            for entry in delta:
                 if entry.kind is EntryKind.ADD:
                     added[entry.identity] = entry
                 else:
                     added.pop(entry.identity, None)
         return list(added.values())
+
+    def _delta(self, snapshot: Snapshot) -> list[ManifestEntry] | None:
+        """What a snapshot added and deleted, None if it expires while it is read."""
+        try:
+            return self._manifests.delta(snapshot)
+        except NotFoundError:
+            return None
 
     def _say_outnumbered(self, foreign: Iterable[Snapshot]) -> None:
         """Say which foreign commits drew numbers that do not win over what was there: their files are theirs to mend."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import ConflictError
+from tablestore.errors import ConflictError, NotFoundError
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.run import Section
@@ -35,7 +35,10 @@ def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None
                 if context.schema.is_keyed:
                     return _delete_keyed(context, writer, base, predicate)
                 return _delete_rewriting(context, writer, base, predicate)
-            except StalePlan as error:
+            except (StalePlan, NotFoundError) as error:
+                # What the plan reads may expire under it; that takes a newer snapshot, else a file is missing.
+                if isinstance(error, NotFoundError) and context.snapshots.latest() == base:
+                    raise
                 attempts += 1
                 if context.clock.steady_s() >= deadline_s:
                     raise ConflictError(

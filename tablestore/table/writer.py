@@ -173,10 +173,8 @@ class TableWriter:
     def _data_writer(self) -> DataWriter:
         self._check_usable()
         if self._writer is None:
-            latest = self._context.snapshots.latest()
-            self._base_id = latest.id if latest else 0
-            first = self._first_sequence
-            self._writer = self._context.data_writer(self._context.sequence.next_after(latest) if first is None else first)
+            self._base_id, first = self._context.sequence.start()
+            self._writer = self._context.data_writer(first if self._first_sequence is None else self._first_sequence)
         return self._writer
 
 
