@@ -9,7 +9,7 @@ of a key win because it comes later, not because of any number that is stored.
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +40,12 @@ class Auditor:
         self._paths: dict[str, str] = {}
 
     def ids(self) -> list[int]:
-        """All snapshot ids on disk, ascending."""
-        names = (info.name for info in self._files.list("snapshot"))
-        return sorted(int(name.removeprefix("snapshot-")) for name in names if name.startswith("snapshot-"))
+        """The ids of the history that is retained, ascending: from EARLIEST on, nothing below a gap."""
+        names = {info.name for info in self._files.list("snapshot")}
+        found = sorted(int(name.removeprefix("snapshot-")) for name in names if name.startswith("snapshot-"))
+        tail = [i for i in found if found[-1] - i == sum(other > i for other in found)]
+        earliest = int(self._files.read("snapshot/EARLIEST")) if "EARLIEST" in names else 0
+        return [i for i in tail if i >= earliest]
 
     def snapshot(self, snapshot_id: int) -> dict[str, Any]:
         """The parsed JSON of one snapshot."""
@@ -118,17 +121,16 @@ class Auditor:
                     high, low = files[earlier].record["_MAX_SEQUENCE_NUMBER"], file.record["_MIN_SEQUENCE_NUMBER"]
                     assert high < low, f"{file.path} has number {low}, {files[earlier].path} before it has {high}"
 
+    def metadata(self, ids: Iterable[int]) -> set[str]:
+        """The paths of the manifest lists and manifests that these snapshots need."""
+        lists = {self.snapshot(i)[key] for i in ids for key in ("baseManifestList", "deltaManifestList")}
+        names = lists | {record["_FILE_NAME"] for name in lists for record in self._avro(name)}
+        return {f"manifest/{name}" for name in names}
+
     def referenced(self) -> set[str]:
-        """The paths of all files that a retained snapshot needs, snapshots included."""
-        found = set()
-        for snapshot in self.snapshots():
-            found.add(f"snapshot/snapshot-{snapshot['id']}")
-            for key in ("baseManifestList", "deltaManifestList"):
-                found.add(f"manifest/{snapshot[key]}")
-                for record in self._avro(snapshot[key]):
-                    found.add(f"manifest/{record['_FILE_NAME']}")
-                    found.update(self.path_of(entry["_FILE"]["_FILE_NAME"]) for entry in self._avro(record["_FILE_NAME"]))
-        return found
+        """The paths of all metadata and data files that a snapshot needs."""
+        entries = [e for s in self.snapshots() for key in ("baseManifestList", "deltaManifestList") for e in self.entries(s[key])]
+        return self.metadata(self.ids()) | {self.path_of(entry["_FILE"]["_FILE_NAME"]) for entry in entries}
 
     def orphans(self) -> set[str]:
         """Data files, manifests and lists that no retained snapshot needs."""

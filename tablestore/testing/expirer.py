@@ -1,5 +1,6 @@
 """Expiry as any engine of the format may do it: snapshots strictly oldest first, then what only they needed."""
 
+from tablestore.errors import NotFoundError
 from tablestore.io.filestore import FileStore
 from tablestore.testing.auditor import Auditor
 
@@ -7,20 +8,25 @@ from tablestore.testing.auditor import Auditor
 def expire(files: FileStore, *, keep: int, hint: bool = True) -> int:
     """Expire all but the newest ``keep`` snapshots of the table in ``files``; returns how many went.
 
-    ``hint``: write ``EARLIEST`` first, as others do.
+    ``hint``: write ``EARLIEST`` first, as others do. Of the data files only those go that a later snapshot deleted: what an id
+    below the history added may still be committed by its writer.
     """
     auditor = Auditor(files)
-    ids = auditor.ids()
     # An id below a gap belongs to a committer that has not looked yet: it is not part of the history.
-    tail = [i for i in ids if all(other in ids for other in range(i, ids[-1]))]
-    gone = tail[: len(tail) - keep]
-    if not gone:
+    ids = auditor.ids()
+    gone, kept = ids[: len(ids) - keep], ids[len(ids) - keep :]
+    if not gone or not kept:
         return 0
-    before = auditor.referenced()
+    try:
+        deltas = [auditor.entries(auditor.snapshot(i)["deltaManifestList"]) for i in [*gone[1:], kept[0]]]
+        metadata = auditor.metadata(gone) - auditor.metadata(kept)
+    except NotFoundError:
+        return 0  # one of them was dead, and its committer has taken it away meanwhile
+    data = {auditor.path_of(entry["_FILE"]["_FILE_NAME"]) for delta in deltas for entry in delta if entry["_KIND"] == 1}
     if hint:
-        files.overwrite("snapshot/EARLIEST", str(gone[-1] + 1).encode())
+        files.overwrite("snapshot/EARLIEST", str(kept[0]).encode())
     for snapshot_id in gone:
         files.delete(f"snapshot/snapshot-{snapshot_id}")
-    for path in sorted(before - auditor.referenced()):
+    for path in sorted(data | metadata):
         files.delete(path)
     return len(gone)

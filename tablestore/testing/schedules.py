@@ -1,0 +1,283 @@
+"""Several writers, readers and an expirer on one table, interleaved call by call; all of it follows from one seed.
+
+Each actor is a thread, but only one runs at a time: at every call of its store it hands the turn back, and the scheduler draws
+who goes on. Priorities change now and then, so that an actor may sleep at any call while others commit, and expire, past it.
+The store may also answer a publish wrongly: applied then reported failed, not applied, applied late.
+
+What must come out is worked out from the publishes that the store really applied, in the order of their ids, on plain lists
+and dicts: every reader and the auditor have to see exactly that, and every acknowledged commit has to be in it, once.
+"""
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Semaphore, Thread
+from typing import Any
+
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError
+from tablestore.format.snapshot import Snapshot
+from tablestore.io.filestore import FileStore
+from tablestore.table.table import Table
+from tablestore.testing.expirer import expire
+from tablestore.testing.files import Call, CapturedPublish, Faults, FaultyFileStore
+from tablestore.testing.lab import Lab, is_snapshot
+
+Rows = list[tuple[Any, ...]]
+Effect = Callable[[Rows], Rows]
+WAIT_S = 60
+
+
+class Scheduler:
+    """Runs actors one at a time, in an order drawn from ``chance``."""
+
+    def __init__(self, chance: random.Random, *, restlessness: float = 0.12) -> None:
+        self._chance, self._restlessness = chance, restlessness
+        self._main = Semaphore(0)
+        self._turns: dict[str, Semaphore] = {}
+        self._priority: dict[str, float] = {}
+        self._running: str | None = None
+        self._errors: list[tuple[str, BaseException]] = []
+        self._done: set[str] = set()
+        self.trace: list[str] = []
+
+    def step(self, what: str, *, rest: bool = False) -> None:
+        """Called by the actor whose turn it is: note what it is about to do, and let the next one go on.
+
+        ``rest``: most others go first.
+        """
+        actor = self._running
+        if actor is None:
+            return
+        self.trace.append(f"{actor}: {what}")
+        if rest:
+            self._priority[actor] = self._chance.random() - 0.5
+        self._main.release()
+        assert self._turns[actor].acquire(timeout=WAIT_S), "the scheduler has stopped"
+
+    def run(self, actors: dict[str, Callable[[], None]]) -> None:
+        """Run all actors to their end; raises what the first failing one raised."""
+        threads = {}
+        for name, act in actors.items():
+            self._turns[name], self._priority[name] = Semaphore(0), self._chance.random()
+            threads[name] = Thread(target=self._act, args=(name, act), name=name, daemon=True)
+            threads[name].start()
+        while threads:
+            name = max(threads, key=lambda actor: self._priority[actor])
+            self._running = name
+            self._turns[name].release()
+            assert self._main.acquire(timeout=WAIT_S), f"{name} does not hand the turn back"
+            self._running = None
+            if name in self._done:
+                threads.pop(name).join()
+            elif self._chance.random() < self._restlessness:
+                drawn = self._chance.choice(list(threads))
+                self._priority[drawn] = self._chance.random()
+        if self._errors:
+            raise self._errors[0][1]
+
+    def _act(self, name: str, act: Callable[[], None]) -> None:
+        assert self._turns[name].acquire(timeout=WAIT_S)
+        try:
+            act()
+        except BaseException as error:
+            self._errors.append((name, error))
+        self._done.add(name)
+        self._main.release()
+
+
+class _Witness(FaultyFileStore):
+    """Sees which publish of an id was applied first: that one is the history, whatever anybody was told."""
+
+    def __init__(self, inner: FileStore) -> None:
+        super().__init__(inner)
+        self.history: dict[int, dict[str, Any]] = {}
+
+    def publish_if_absent(self, path: str, data: bytes) -> bool:
+        created = self.inner.publish_if_absent(path, data)
+        if created and path.startswith("snapshot/snapshot-"):
+            self.history.setdefault(int(path.rpartition("-")[2]), json.loads(data))
+        return created
+
+
+@dataclass
+class Report:
+    """What happened in one schedule."""
+
+    seed: int
+    outcomes: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    trace: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Play:
+    """One schedule. ``ambiguous`` is the chance that a publish is answered wrongly."""
+
+    seed: int
+    files: FileStore
+    ambiguous: float = 0.0
+    writers: int = 3
+    commits: int = 2
+
+    def run(self) -> Report:
+        """Play it and check what came out; the seed is in every failure."""
+        chance = random.Random(self.seed)
+        self._chance = chance
+        self._scheduler = Scheduler(chance)
+        self._witness = _Witness(self.files)
+        self._keyed = chance.random() < 0.5
+        options = {"commit.timeout": "20 s", "manifest.merge-min-count": str(chance.choice((2, 3, 30)))}
+        if self._keyed:
+            options["bucket"] = str(chance.choice((1, 2)))
+        self._lab = Lab(self._witness, keyed=self._keyed, options=options, seed=self.seed)
+        self._effects: dict[str, Effect] = {}
+        self._landed: set[str] = set()
+        self._reads: list[tuple[int, Rows]] = []
+        self._late: list[CapturedPublish] = []
+        self._report = Report(self.seed)
+        actors: dict[str, Callable[[], None]] = {f"writer {n}": self._writer(n) for n in range(self.writers)}
+        actors["expirer"] = self._expirer
+        actors["reader"] = self._reader
+        try:
+            self._scheduler.run(actors)
+            for late in self._late:
+                late.apply()
+            self._check()
+        except BaseException as error:
+            error.add_note(f"seed {self.seed}; the last steps were\n  " + "\n  ".join(self._scheduler.trace[-40:]))
+            raise
+        self._report.trace = self._scheduler.trace
+        return self._report
+
+    # actors
+
+    def _open(self) -> tuple[Table, Faults]:
+        faults = Faults()
+        faults.before(lambda call: self._scheduler.step(f"{call.op} {call.path}") if _worth_a_pause(call) else None)
+        return self._lab.open(FaultyFileStore(self._witness, faults)), faults
+
+    def _writer(self, number: int) -> Callable[[], None]:
+        def act() -> None:
+            table, faults = self._open()
+            self._answer_wrongly(faults)
+            for commit in range(self.commits):
+                self._commit(table, f"w{number}c{commit}", 100 + number * 100 + commit * 10)
+
+        return act
+
+    def _commit(self, table: Table, name: str, first_id: int) -> None:
+        """One commit of a kind drawn by chance; its rows carry its ``name``."""
+        kind = self._chance.choices(("write", "delete", "overwrite", "numbered"), (6, 2, 1, 2))[0]
+        rows: Rows = [(0, name), (first_id, name), (first_id + 1, name)]
+        try:
+            if kind == "write":
+                self._effects[name] = self._adds(rows)
+                self._heard(name, self._write(table, name, rows, None))
+            elif kind == "numbered":
+                self._effects[name] = self._adds(rows)
+                self._heard(name, self._write(table, name, rows, 5))
+                # Replayed at once, as a job does that did not hear the answer.
+                self._write(table, name, rows, 5)
+            elif kind == "delete":
+                gone = f"w{self._chance.randrange(self.writers)}c0"
+                self._effects[name] = lambda state: [row for row in state if row[1] != gone]
+                self._heard(name, table.delete(f"v = '{gone}'"))
+            else:
+                self._effects[name] = lambda state: list(rows)
+                self._heard(name, table.overwrite(self._lab.rows(*rows), {}))
+        except CommitOutcomeUnknown as error:
+            found = re.search(r"uuid ([0-9a-f-]{36})", str(error))
+            if found is None:
+                raise AssertionError(f"the error names no uuid: {error}") from error
+            self._report.outcomes["unknown"] += 1
+            self._effects[found[1]] = self._effects.pop(name)
+        except ConflictError as error:
+            if error.kind != "commit-timeout":
+                raise
+            self._report.outcomes["refused"] += 1
+            del self._effects[name]
+
+    def _write(self, table: Table, user: str, rows: Rows, identifier: int | None) -> Snapshot | None:
+        with table.new_writer(commit_user=user) as writer:
+            writer.write(self._lab.rows(*rows))
+            return writer.commit(identifier)
+
+    def _heard(self, name: str, snapshot: Snapshot | None) -> None:
+        effect = self._effects.pop(name)
+        if snapshot is None:
+            return
+        assert snapshot.uuid is not None
+        self._effects[snapshot.uuid] = effect
+        self._landed.add(snapshot.uuid)
+        self._report.outcomes["landed"] += 1
+
+    def _adds(self, rows: Rows) -> Effect:
+        if not self._keyed:
+            return lambda state: [*state, *rows]
+        return lambda state: [*[row for row in state if row[0] not in {new[0] for new in rows}], *rows]
+
+    def _expirer(self) -> None:
+        _, faults = self._open()
+        files = FaultyFileStore(self._witness, faults)
+        for _ in range(4):
+            self._scheduler.step("expire", rest=True)
+            self._report.outcomes["expired"] += expire(
+                files, keep=self._chance.choice((1, 1, 2, 3)), hint=self.ambiguous > 0 or self._chance.random() < 0.5
+            )
+
+    def _reader(self) -> None:
+        table, _ = self._open()
+        for _ in range(3):
+            self._scheduler.step("read", rest=True)
+            try:
+                scan = table.scan()
+                found = [tuple(row.values()) for row in scan.to_arrow().to_pylist()]
+            except NotFoundError as error:
+                if error.kind not in ("data-file-gone", "metadata-gone", "no-such-snapshot"):
+                    raise
+                self._report.outcomes["read expired"] += 1
+                continue
+            self._report.outcomes["read"] += 1
+            self._reads.append((scan.snapshot_id or 0, found))
+
+    # faults
+
+    def _answer_wrongly(self, faults: Faults) -> None:
+        def before(call: Call) -> None:
+            if self._late and self._chance.random() < 0.2:
+                self._late.pop(self._chance.randrange(len(self._late))).apply()
+            if not is_snapshot(call) or self._chance.random() >= self.ambiguous:
+                return
+            fault = self._chance.choice(("not applied", "applied late", "applied, reported failed"))
+            self._report.faults[fault] += 1
+            if fault == "not applied":
+                raise StorageError(f"{fault}: {call.path}; this is a test", kind="unknown-outcome")
+            if fault == "applied late":
+                self._late.append(faults.capture_publish())
+            else:
+                faults.fail_nth(1, when="after", op="publish_if_absent")
+
+        faults.before(before, op="publish_if_absent")
+
+    # what must come out
+
+    def _check(self) -> None:
+        history = self._witness.history
+        assert sorted(history) == list(range(1, len(history) + 1)), f"ids were left out: {sorted(history)}"
+        uuids = [history[i]["uuid"] for i in sorted(history)]
+        assert len(set(uuids)) == len(uuids), "a commit landed twice"
+        assert self._landed <= set(uuids), "an acknowledged commit is not in the history"
+        assert set(uuids) <= set(self._effects), "a commit that was refused is in the history"
+        states: dict[int, Rows] = {0: []}
+        for snapshot_id in sorted(history):
+            states[snapshot_id] = self._effects[history[snapshot_id]["uuid"]](states[snapshot_id - 1])
+        for snapshot_id, found in self._reads:
+            assert sorted(found) == sorted(states[snapshot_id]), f"a reader of snapshot {snapshot_id} saw {sorted(found)}"
+        self._lab.check(states[len(history)])
+
+
+def _worth_a_pause(call: Call) -> bool:
+    return call.op not in ("input.read", "output.write", "output.close", "sync", "open_output")

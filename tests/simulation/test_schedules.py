@@ -1,0 +1,62 @@
+"""Random interleavings of writers, readers and an expirer: nothing acknowledged is lost, doubled, or on a dead history."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tablestore.io.filestore import FileStore
+from tablestore.io.local import LocalFileStore
+from tablestore.io.memory import MemoryFileStore
+from tablestore.testing.schedules import Play, Report
+
+CHUNK = 25
+
+
+def play(seeds: range, files: Path, *, ambiguous: float, local: bool = False, **options: int) -> list[Report]:
+    reports = []
+    for seed in seeds:
+        where = files / str(seed)
+        store: FileStore = LocalFileStore(where) if local else MemoryFileStore(f"schedules{where}")
+        reports.append(Play(seed, store, ambiguous=ambiguous, **options).run())
+    return reports
+
+
+def total(reports: list[Report], what: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for report in reports:
+        found.update(getattr(report, what))
+    return found
+
+
+@pytest.mark.parametrize("chunk", range(5))
+def test_paused_writers_lose_nothing(chunk: int, tmp_path: Path) -> None:
+    reports = play(range(chunk * CHUNK, (chunk + 1) * CHUNK), tmp_path, ambiguous=0)
+    outcomes = total(reports, "outcomes")
+    assert outcomes["landed"] > 4 * CHUNK
+    assert outcomes["expired"] > CHUNK
+
+
+@pytest.mark.parametrize("chunk", range(5))
+def test_ambiguous_publishes_lose_and_double_nothing(chunk: int, tmp_path: Path) -> None:
+    first = 10_000 + chunk * CHUNK
+    reports = play(range(first, first + CHUNK), tmp_path, ambiguous=0.4)
+    faults = total(reports, "faults")
+    assert sum(faults.values()) >= 2 * CHUNK and len(faults) == 3
+
+
+def test_schedules_on_local_files(tmp_path: Path) -> None:
+    play(range(20_000, 20_008), tmp_path, ambiguous=0.2, local=True)
+
+
+def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
+    one, other = (play(range(77, 78), tmp_path / name, ambiguous=0.3)[0] for name in ("one", "other"))
+    assert one.trace == other.trace
+    assert len(one.trace) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(10))
+def test_many_schedules(chunk: int, tmp_path: Path) -> None:
+    first = 100_000 + chunk * 500
+    play(range(first, first + 500), tmp_path, ambiguous=0.1 * (chunk % 5), writers=2 + chunk % 4, commits=3)
