@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import bench_commit, bench_scan, bench_write
+from benchmarks import bench_commit, bench_scan, bench_spark, bench_write
 from benchmarks.measure import machine, pin_to_one_core
 from benchmarks.peers import Peer, PeerFailed, PeerUnavailable, find_interpreter
 from benchmarks.report import Report
@@ -53,6 +53,8 @@ def main(
             bench_scan.run(setting)
         if suite in (Suite.ALL, Suite.COMMIT):
             bench_commit.run(setting)
+        if suite in (Suite.ALL, Suite.SPARK):
+            bench_spark.run(setting)
     print(report.to_markdown())
     if json is not None:
         json.write_text(report.to_json() + "\n")

@@ -41,7 +41,7 @@ def run(setting: Setting) -> None:
         rows=ROWS,
         base=f"{few:,} files, opened anew",
         timings=timings,
-        notes=f"The live files came with up to {COMMITS} commits, so that some of the measured ones merge manifests. No state is reset between runs.",
+        notes=f"The files came with up to {COMMITS} commits; some of those measured merge manifests. No state is reset.",
     )
     slowest = {name: max(timing.seconds) * 1000 for name, timing in timings.items()}
     result = replace(result, notes=f"{result.notes} Slowest: {', '.join(f'{name} {ms:.0f} ms' for name, ms in slowest.items())}.")

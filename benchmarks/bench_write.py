@@ -16,7 +16,7 @@ from benchmarks.measure import Case, Sample, stopwatch
 from benchmarks.peers import Peer
 from benchmarks.report import OURS, Result
 from benchmarks.setting import Setting
-from benchmarks.workloads import KEY_KINDS, KeyKind, Workload
+from benchmarks.workloads import KeyKind, Workload
 
 BUCKETS = 4
 PLAIN, ALIKE = "pyarrow, its defaults", "pyarrow, our settings"
@@ -25,7 +25,7 @@ PLAIN, ALIKE = "pyarrow, its defaults", "pyarrow, our settings"
 def run(setting: Setting) -> None:
     """All questions of this module."""
     _bulk_load(setting)
-    for kind in KEY_KINDS:
+    for kind in setting.kinds:
         _upsert(setting, kind)
     _upsert_by_table_size(setting)
 

@@ -104,6 +104,30 @@ def stopwatch(run: Callable[[], Any]) -> tuple[Sample, Any]:
     return Sample(time.perf_counter() - wall, time.process_time() - cpu), result
 
 
+def tree_stopwatch(run: Callable[[], Any]) -> tuple[Sample, Any]:
+    """As :func:`stopwatch`, with the processor time of this process and of all that it has started (Spark's JVM and workers)."""
+    gc.collect()
+    wall, cpu = time.perf_counter(), _tree_cpu()
+    result = run()
+    wall = time.perf_counter() - wall
+    return Sample(wall, _tree_cpu() - cpu), result
+
+
+def _tree_cpu() -> float:
+    import psutil
+
+    own = psutil.Process()
+    total = 0.0
+    for process in (own, *own.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        # Those of children that have ended and were waited for; the living ones are counted themselves.
+        total += times.user + times.system + getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+    return total
+
+
 def take_turns(cases: Sequence[Case], repeats: int, *, warm_up: bool = True) -> dict[str, Timing]:
     """Run the cases in turns; medians by name."""
     samples: dict[str, list[Sample]] = {case.name: [] for case in cases}

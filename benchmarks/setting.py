@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.measure import Case, Timing, stopwatch, take_turns
 from benchmarks.peers import Peer
 from benchmarks.report import Bar, Report, Result
+from benchmarks.workloads import KEY_KINDS, KeyKind
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Setting:
     report: Report
     peers: Sequence[Peer] = ()
     warm_up: bool = True
+    kinds: Sequence[KeyKind] = KEY_KINDS
     _count: int = field(default=0)
 
     @property

@@ -1,0 +1,193 @@
+"""What does a table cost in Spark, next to Spark's own Parquet?
+
+    read        a table without overlap, through the data source and through ``pyspark_tablestore.read``
+    bulk load   from a cached DataFrame into 4 buckets
+    upsert      100,000 rows into 10 M, 20 times in a row
+
+One task at a time (``local[1]``), the JVM and its Python worker on one core, warm. Rows are counted and summed by Spark and by the
+engine.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tablestore as ts
+from benchmarks import ours
+from benchmarks.measure import Case, Sample, WrongRows, take_turns, tree_stopwatch
+from benchmarks.report import Bar, Result
+from benchmarks.setting import Setting
+from benchmarks.workloads import Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BUCKETS = 4
+UPSERTS = 20
+PARQUET, SOURCE, FUNCTION = "Spark's Parquet", 'format("tablestore")', "pyspark_tablestore"
+_SUMS = ("count(*)", "sum(id)", "sum(quantity)", "sum(cast(round(price * 100) as bigint))", "sum(cast(code as bigint) % 1000003)")
+
+
+def run(setting: Setting) -> None:
+    """All questions of this module, if there is a Spark."""
+    try:
+        import pyspark  # noqa: F401
+        import pyspark_tablestore  # noqa: F401
+    except ImportError as error:
+        setting.report.skipped.append(f"Spark: {error}")
+        return
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        setting.report.skipped.append("Spark: no Java on this machine")
+        return
+    with setting.workspace("spark") as space:
+        spark = _session(space)
+        try:
+            _read_and_load(setting, spark, space)
+            _upsert(setting, spark, space)
+        finally:
+            spark.stop()
+
+
+def _session(space: Path) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .appName("tablestore benchmarks")
+        .config("spark.driver.memory", "4g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(space / "spark-warehouse"))
+        .config("spark.sql.shuffle.partitions", str(BUCKETS))
+        .config("spark.sql.parquet.compression.codec", "zstd")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _read_and_load(setting: Setting, spark: "SparkSession", space: Path) -> None:
+    import pyspark_tablestore
+
+    workload = Workload("bigint", setting.scaled(5_000_000), setting.seed)
+    table = ours.create(space, "loaded", workload, buckets=BUCKETS)
+    ours.load(table, workload.base())
+    parquet = str(space / "rows.parquet")
+    rows = spark.read.format("tablestore").load(table.location).coalesce(BUCKETS).cache()
+    expected = _sums(rows)
+    if expected[0] != workload.rows:
+        raise WrongRows(f"Spark counts {expected[0]} rows of {workload.rows}")
+    rows.write.mode("overwrite").parquet(parquet)
+
+    sources: dict[str, Callable[[], DataFrame]] = {
+        PARQUET: lambda: spark.read.parquet(parquet),
+        SOURCE: lambda: spark.read.format("tablestore").load(table.location),
+        FUNCTION: lambda: pyspark_tablestore.read(spark, table.location),
+    }
+    timings = setting.take_turns([Case(name, _read_all(make)) for name, make in sources.items()])
+    for name, make in sources.items():
+        if (found := _sums(make())) != expected:
+            raise WrongRows(f"{name}: expected the sums {expected}, found {found}")
+    result = Result(
+        name="Spark: read without overlap",
+        question="How fast does Spark read a table that needs no merge, all columns into nothing?",
+        rows=workload.rows,
+        base=PARQUET,
+        timings=timings,
+    )
+    setting.add(result)
+    for name in (SOURCE, FUNCTION):
+        setting.add_bar(result.bar(f"Spark's Parquet read / read by {name}", PARQUET, name, 0.7, at_least=True))
+
+    timings = setting.take_turns(
+        [
+            Case(PARQUET, lambda: _parquet(setting, rows)),
+            Case(SOURCE, lambda: _load(setting, workload, _by_source(rows))),
+            Case(FUNCTION, lambda: _load(setting, workload, lambda path: pyspark_tablestore.write(rows, path))),
+        ]
+    )
+    rows.unpersist(True)
+    result = Result(
+        name="Spark: bulk load",
+        question=f"How fast does Spark load cached rows into an empty keyed table of {BUCKETS} buckets?",
+        rows=workload.rows,
+        base=PARQUET,
+        timings=timings,
+    )
+    setting.add(result)
+    for name in (SOURCE, FUNCTION):
+        setting.add_bar(result.bar(f"Spark bulk load of {workload.rows:,} rows by {name} / Parquet", name, PARQUET, 2.5))
+
+
+def _upsert(setting: Setting, spark: "SparkSession", space: Path) -> None:
+    import pyspark_tablestore
+
+    workload = Workload("bigint", setting.scaled(10_000_000), setting.seed)
+    count = setting.scaled(100_000)
+    changes = workload.table(workload.shuffled()[:count], 1)
+    rows = spark.createDataFrame(changes).coalesce(1).cache()
+    rows.count()
+    cases = [Case(PARQUET, lambda: _parquet(setting, rows))]
+    ways = {SOURCE: _by_source(rows), FUNCTION: lambda path: pyspark_tablestore.write(rows, path)}
+    tables = {}
+    for number, (name, write) in enumerate(ways.items()):
+        tables[name] = ours.create(space, f"upserted{number}", workload, buckets=BUCKETS)
+        ours.load(tables[name], workload.base())
+        cases.append(Case(name, _into(tables[name].location, write)))
+    timings = take_turns(cases, UPSERTS, warm_up=True)
+    for name, table in tables.items():
+        if (found := table.scan().count()) != workload.rows:
+            raise WrongRows(f"{name}: expected {workload.rows} rows, found {found}")
+        ids = changes.column("id").to_pylist()[:100]
+        kept = table.scan(filter=f"id IN ({', '.join(map(str, ids))})").to_arrow().sort_by("id")
+        if not kept.equals(changes.slice(0, 100).sort_by("id").cast(kept.schema)):
+            raise WrongRows(f"{name}: the rows that were upserted are not those that are read")
+    result = Result(
+        name=f"Spark: upsert of {count:,} rows into {workload.rows:,}",
+        question=f"What does a small upsert cost, warm, {UPSERTS} times in a row?",
+        rows=count,
+        base=PARQUET,
+        timings=timings,
+        notes="No state is reset: the table takes one upsert after the other.",
+    )
+    setting.add(result)
+    for name in ways:
+        setting.add_bar(result.bar(f"Spark upsert of {count:,} rows by {name} / Parquet", name, PARQUET, 3.0))
+        slowest = max(timings[name].seconds) / timings[name].median
+        setting.add_bar(Bar(name=f"slowest of {UPSERTS} Spark upserts by {name} / their median", measured=slowest, bound=3.0))
+
+
+def _by_source(rows: "DataFrame") -> Callable[[str], None]:
+    return lambda path: rows.write.format("tablestore").mode("append").save(path)
+
+
+def _into(location: str, write: Callable[[str], Any]) -> Callable[[], Sample]:
+    return lambda: tree_stopwatch(lambda: write(location))[0]
+
+
+def _read_all(make: "Callable[[], DataFrame]") -> Callable[[], Sample]:
+    return lambda: tree_stopwatch(lambda: make().write.format("noop").mode("overwrite").save())[0]
+
+
+def _parquet(setting: Setting, rows: "DataFrame") -> Sample:
+    with setting.workspace("fresh") as space:
+        return tree_stopwatch(lambda: rows.write.parquet(str(space / "rows")))[0]
+
+
+def _load(setting: Setting, workload: Workload, write: Callable[[str], Any]) -> Sample:
+    with setting.workspace("fresh") as space:
+        table = ours.create(space, "loaded", workload, buckets=BUCKETS)
+        sample, _ = tree_stopwatch(lambda: write(table.location))
+        if (found := ts.open_table(table.location).scan().count()) != workload.rows:
+            raise WrongRows(f"expected {workload.rows} rows in the table, found {found}")
+    return sample
+
+
+def _sums(rows: "DataFrame") -> tuple[int, ...]:
+    return tuple(rows.selectExpr(*_SUMS).collect()[0])
