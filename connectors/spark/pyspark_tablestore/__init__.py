@@ -37,7 +37,7 @@ class DefaultSource(DataSource):
         return "tablestore"
 
     def schema(self) -> "StructType":
-        """The table's columns. The snapshot is fixed here, and Spark keeps this object for the relation."""
+        """The table's columns. They are fixed here, and Spark keeps this object for the relation."""
         from pyspark_tablestore import reader
 
         self._pin, schema = reader.pinned_schema(self.options)

@@ -67,6 +67,11 @@ class SourceOptions:
             table = open_catalog(self.warehouse, **self.storage).table(self.name)
         return table, TableSpec(location=table.location, storage_options=self.storage)
 
+    @property
+    def travels(self) -> bool:
+        """Whether a certain snapshot is asked for, and not the newest."""
+        return self.snapshot_id is not None or self.timestamp_millis is not None or self.pinned is not None
+
     def check_writable(self) -> None:
         """Refuse options that say what to read where something is written."""
         given = {

@@ -1,4 +1,4 @@
-"""Reading: the snapshot is fixed where the relation is made, planned beside the driver, and read by tasks.
+"""Reading: columns are fixed where a relation is made, its snapshot where it is first used; tasks read what was planned then.
 
 Filters are never taken from Spark (``pushFilters`` is not overridden): Spark keeps one plan per relation, and a filter pushed for
 one use of a DataFrame would silently drop rows from its other uses. Spark filters what it is given; the options ``filter`` and
@@ -7,6 +7,7 @@ one use of a DataFrame would silently drop rows from its other uses. Spark filte
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -50,7 +51,7 @@ def _read(spec: TableSpec, task: bytes, target: pa.Schema) -> Iterator[pa.Record
 
 
 def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin, StructType]:
-    """Fix the snapshot to read; its columns as Spark sees them."""
+    """Fix the columns to read, and the snapshot if a certain one is asked for; the columns as Spark sees them."""
     with plain_errors():
         parsed = parse_options(options)
         pin = pin_options(parsed)
@@ -58,10 +59,15 @@ def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin, StructType]:
 
 
 def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | None) -> TableReader:
-    """A reader of ``schema``; without a ``pin`` (the user gave the schema) the snapshot is fixed now."""
+    """A reader of ``schema``, of the columns that ``pin`` fixed.
+
+    Spark calls this once per relation, when it is first used, and keeps what it plans. So this is where a relation that asks for
+    no certain snapshot gets the newest one: a view that was made before an INSERT shows it.
+    """
     with plain_errors():
         parsed = parse_options(options)
-        pin = pin or pin_options(parsed)
+        newest = pin_options(parsed)
+        pin = replace(pin, snapshot_id=newest.snapshot_id) if pin is not None and not parsed.travels else pin or newest
         columns = check_asked(schema, pinned_fields(pin, parsed.columns, parsed.filter))
         return TableReader(pin, columns, parsed, arrow_schema(schema))
 

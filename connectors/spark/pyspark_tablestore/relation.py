@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType
 
 from pyspark_tablestore.options import PINNED, SourceOptions, parse_options
@@ -146,7 +146,9 @@ def _clustered(df: DataFrame, job: WriteJob) -> DataFrame:
         chunks = [keys.column(name).chunk(0) for name in keys.column_names] if keys.num_rows else list(columns)
         return pa.array(bucket_of(chunks, [field.type for field in fields], count, function), pa.int32())
 
-    bucket = arrow_udf(buckets, IntegerType(), ArrowUDFType.SCALAR)
+    # Its annotations want a kind of function that it deprecates, and takes from the type hints instead.
+    make_udf: Any = arrow_udf
+    bucket = make_udf(buckets, returnType=IntegerType())
     return df.repartitionById(count, bucket(*(sf.col(f"`{field.name}`") for field in fields)))
 
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema as spark_to_arrow
 
@@ -37,6 +36,9 @@ _FIXED: dict[TypeRoot, spark.DataType] = {
     TypeRoot.TIMESTAMP: spark.TimestampNTZType(),
     TypeRoot.TIMESTAMP_LTZ: spark.TimestampType(),
 }
+
+# NullType is that of a literal NULL: it fits every column that takes nulls.
+_ATOMIC = (*(type(one) for one in _FIXED.values()), spark.DecimalType, spark.TimeType, spark.NullType)
 
 
 def spark_schema(fields: Sequence[Field]) -> spark.StructType:
@@ -70,16 +72,27 @@ def _spark_field(field: Field) -> spark.StructField:
 
 def arrow_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema in which Spark exchanges rows of ``schema``. Raises UnsupportedError that names the column."""
-    columns = []
     for field in schema.fields:
-        try:
-            columns.append(spark_to_arrow(spark.StructType([field]), timezone="UTC").field(0))
-        except PySparkException as error:
+        if (found := _without_counterpart(field.dataType)) is not None:
             raise UnsupportedError(
-                f"column {field.name!r} has the Spark type {field.dataType.simpleString()}, which no table holds; cast or drop it",
+                f"column {field.name!r} has the Spark type {found.simpleString()}, which no table holds; cast or drop it",
                 kind="unsupported-type",
-            ) from error
-    return pa.schema(columns)
+            )
+    return spark_to_arrow(schema, timezone="UTC")
+
+
+def _without_counterpart(data_type: spark.DataType) -> spark.DataType | None:
+    """The type, or the part of it, that no logical type corresponds to; None if there is none."""
+    match data_type:
+        case spark.ArrayType():
+            parts = [data_type.elementType]
+        case spark.MapType():
+            parts = [data_type.keyType, data_type.valueType]
+        case spark.StructType():
+            parts = [field.dataType for field in data_type.fields]
+        case _:
+            return None if isinstance(data_type, _ATOMIC) else data_type
+    return next((found for part in parts if (found := _without_counterpart(part)) is not None), None)
 
 
 def check_asked(asked: spark.StructType, fields: Sequence[Field]) -> tuple[str, ...]:

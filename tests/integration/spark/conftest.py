@@ -19,6 +19,14 @@ rootLogger.level = off
 """
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Said by pyspark to everybody who uses Arrow functions beside a newer pandas; it does not concern us.
+    newer_pandas = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(newer_pandas)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """``local[2,3]``: as ``local[2]``, and a failed task is tried again. The data source is found by its name alone."""

@@ -78,11 +78,18 @@ def test_one_frame_with_different_filters_and_joined_with_itself(spark: "SparkSe
 
 def test_relation_stays_on_its_snapshot_and_a_new_one_sees_the_newest(spark: "SparkSession", prices: Table) -> None:
     before = load(spark, prices)
+    assert before.count() == 25
     prices.upsert(rows(range(100, 110)))
     assert before.count() == 25
-    assert load(spark, prices).count() == 35
-    prices.upsert(rows(range(200, 210)))
     assert before.where("id > 0").count() == 25
+    assert load(spark, prices).count() == 35
+
+
+def test_relation_gets_its_snapshot_when_it_is_first_used(spark: "SparkSession", prices: Table) -> None:
+    newest, first = load(spark, prices), load(spark, prices, snapshot_id=1)
+    at = load(spark, prices, timestamp_millis=prices.snapshots()[1].time_millis)
+    prices.upsert(rows(range(100, 110)))
+    assert (newest.count(), first.count(), at.count()) == (35, 20, 30)
 
 
 def test_many_tasks_read_each_row_once(spark: "SparkSession", catalog: Catalog) -> None:

@@ -22,7 +22,7 @@ def items(catalog: Catalog) -> Table:
 
 def test_view_selects_inserts_and_overwrites(spark: "SparkSession", items: Table) -> None:
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW items USING tablestore OPTIONS (path '{items.location}')")
-    spark.sql("INSERT INTO items VALUES ('pen', 'office', 1.5), ('cup', 'kitchen', 2), ('ink', 'office', 8)")
+    assert spark.sql("INSERT INTO items VALUES ('pen', 'office', 1.5), ('cup', 'kitchen', 2), ('ink', 'office', 8)").collect() == []
     spark.sql("INSERT INTO items (price, kind, item) VALUES (9, 'office', 'ink')")
     assert {row["item"]: float(row["price"]) for row in items.scan().to_arrow().to_pylist()} == {"pen": 1.5, "cup": 2, "ink": 9}
     spark.sql("INSERT OVERWRITE items SELECT upper(item), kind, price FROM items WHERE kind = 'office'")

