@@ -159,6 +159,8 @@ PARTITION_DEFAULT_NAME = _option("partition.default-name", "text", "__DEFAULT_PA
 PARTITION_LEGACY_NAME = _option("partition.legacy-name", "bool", True,
     "Spell dates in partition directories as day numbers, as Paimon does by default.")
 DATA_FILE_PREFIX = _option("data-file.prefix", "text", "data-", "How names of data files begin.")
+DATA_FILE_PATH_DIRECTORY = _option("data-file.path-directory", "text", None,
+    "A directory inside the table that holds the partitions and buckets; the table's own directory if unset.")
 DATA_FILE_THIN_MODE = _option("data-file.thin-mode", "bool", False,
     "Do not store key columns a second time in data files; create_table writes true for keyed tables.")
 CHANGELOG_FILE_PREFIX = _option("changelog-file.prefix", "text", "changelog-", "How names of changelog files begin.")

@@ -164,7 +164,7 @@ class DataFileWriter:
                 continue
             if pa.types.is_nested(field.type):
                 dictionary.extend(_leaf_paths(field.name, field.type))
-            elif _repeats(sample.column(field.name)):
+            elif not _is_wide_decimal(field.type) and _repeats(sample.column(field.name)):
                 dictionary.append(field.name)
         writer = pq.ParquetWriter(
             pa.PythonFile(self._sink, mode="w"),
@@ -183,6 +183,11 @@ class DataFileWriter:
         writer.add_key_value_metadata({FILE_NAME_KEY: self._file_name})
         self._writer = writer
         return writer
+
+
+def _is_wide_decimal(arrow_type: pa.DataType) -> bool:
+    # The Java core looks a literal of minimal length up in a dictionary of fixed length, and finds nothing.
+    return bool(pa.types.is_decimal(arrow_type) and arrow_type.precision > 18)
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

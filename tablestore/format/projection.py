@@ -10,8 +10,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tablestore.errors import FormatError
+from tablestore.format.casts import convert, is_same
 from tablestore.types.arrowtypes import to_arrow_field, to_arrow_type
-from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType
 
 
 class Projection:
@@ -69,7 +70,8 @@ def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
     """An array of the file as the canonical Arrow type of ``new``."""
     target = to_arrow_type(new)
     # Equal Arrow types can still hide a renamed, re-added field at depth: ids tell.
-    if array.type.equals(target) and (not _has_rows(new) or _same_ids(old, new)):
+    unchanged = is_same(old, new) if isinstance(new, AtomicType) else not _has_rows(new) or _same_ids(old, new)
+    if unchanged and array.type.equals(target):
         return array
     match old, new:
         case RowType(), RowType():
@@ -80,26 +82,7 @@ def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
         case ((MapType() | MultisetType()), (MapType() | MultisetType())):
             return _convert_map(array, old, new)
         case _:
-            return _cast(array, target)
-
-
-def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
-        # INT96 and files of others carry no time zone or another unit: the instant is the same.
-        if (array.type.tz is None) != (target.tz is None):
-            array = array.cast(pa.timestamp(array.type.unit, target.tz))
-        # A file may hold more digits than the declared precision; they are cut, as other readers do.
-        return array.cast(target, safe=False) if _coarser(array.type, target) else array.cast(target)
-    if pa.types.is_floating(array.type) and pa.types.is_decimal(target):
-        return array.cast(target, safe=False)
-    return array.cast(target)
-
-
-_UNITS = ("s", "ms", "us", "ns")
-
-
-def _coarser(found: pa.DataType, target: pa.DataType) -> bool:
-    return _UNITS.index(target.unit) < _UNITS.index(found.unit)
+            return convert(array, old, new)
 
 
 def _convert_row(array: pa.StructArray, old: RowType, new: RowType) -> pa.Array:
@@ -127,7 +110,7 @@ def _convert_map(array: pa.MapArray, old: MapType | MultisetType, new: MapType |
     if isinstance(old, MapType) and isinstance(new, MapType):
         items = _convert(array.items, old.value, new.value)
     else:
-        items = _cast(array.items, to_arrow_type(new).item_type)
+        items = array.items.cast(to_arrow_type(new).item_type)
     target = to_arrow_type(new)
     entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
     return _with_values(array, target, entries)

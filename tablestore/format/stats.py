@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import EMPTY_ROW, decode_row, encode_row, row_arity
-from tablestore.types.datatypes import AtomicType, DataType, Field
+from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,9 @@ def _merge(one: ColumnStats, other: ColumnStats) -> ColumnStats:
 def _collect(column: pa.ChunkedArray, data_type: DataType) -> ColumnStats:
     nulls = column.null_count
     if not isinstance(data_type, AtomicType) or nulls == len(column):
+        return ColumnStats(null_count=nulls)
+    if data_type.root in (TypeRoot.BINARY, TypeRoot.VARBINARY):
+        # The Java core compares these bounds as signed bytes, and would miss rows: unknown is what it writes itself.
         return ColumnStats(null_count=nulls)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

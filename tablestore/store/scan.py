@@ -31,7 +31,7 @@ from tablestore.store.manifests import Manifests
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrow import to_arrow_type
 from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
-from tablestore.types.predicate import Predicate, equalities, keep_only
+from tablestore.types.predicate import Predicate, equalities, keep_only, to_scalar
 from tablestore.types.pruning import ColumnRange, may_match
 from tablestore.types.schema import TableSchema
 
@@ -295,7 +295,7 @@ class _Pruning:
 
     def _buckets_of(self, keys: Sequence[Mapping[str, object]], total_buckets: int) -> frozenset[int]:
         fields = [self._schema.field(name) for name in self._schema.bucket_keys]
-        columns = [pa.array([key[field.name] for key in keys], type=to_arrow_type(field.type)) for field in fields]
+        columns = [_literals([key[field.name] for key in keys], to_arrow_type(field.type)) for field in fields]
         function = self._schema.options.get("bucket-function.type", "default")
         buckets = bucket_of(columns, [field.type for field in fields], total_buckets, function)
         return frozenset(int(bucket) for bucket in buckets)
@@ -356,6 +356,11 @@ class _Pruning:
 
 _WHOLE = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 _TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+
+
+def _literals(values: Sequence[object], arrow_type: pa.DataType) -> pa.Array:
+    # A handful of filter literals, not rows. Arrow takes a nanosecond literal with a zone only as a scalar.
+    return pa.concat_arrays([pa.repeat(to_scalar(value, arrow_type), 1) for value in values]) if values else pa.nulls(0, arrow_type)
 
 
 def _range(column: ColumnStats, rows: int, *, nan_free: bool = False) -> ColumnRange:

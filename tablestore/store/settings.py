@@ -20,6 +20,7 @@ class TableSettings:
     thin: bool
     value_stats: bool
     data_file_prefix: str
+    data_directory: str
     default_partition: str
     legacy_partition_names: bool
     target_file_bytes: int
@@ -54,6 +55,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
         thin=options.flag(opt.DATA_FILE_THIN_MODE),
         value_stats=options.text(opt.METADATA_STATS_MODE).lower() != "none",
         data_file_prefix=options.text(opt.DATA_FILE_PREFIX),
+        data_directory=str(options.value(opt.DATA_FILE_PATH_DIRECTORY) or "").strip("/"),
         default_partition=options.text(opt.PARTITION_DEFAULT_NAME),
         legacy_partition_names=options.flag(opt.PARTITION_LEGACY_NAME),
         target_file_bytes=target if isinstance(target, int) else (128 if schema.is_keyed else 256) * MIB,
@@ -85,6 +87,8 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str) -> 
         "changelog-producer": options.text(opt.CHANGELOG_PRODUCER).lower() != "none",
         "rowkind.field": options.value(opt.ROWKIND_FIELD) is not None,
         "merge-engine": settings.merge is not None and settings.merge.engine != "deduplicate",
+        "file.format": options.get("file.format", "parquet").strip().lower() != "parquet",
+        "data-file.external-paths": bool(options.get("data-file.external-paths")),
         "bucket": schema.is_keyed and settings.total_buckets < 1,
     }
     for key, applies in refused.items():

@@ -47,7 +47,8 @@ class DataPaths:
             self.settings.default_partition,
             self.settings.legacy_partition_names,
         )
-        return bucket_dir(directory, bucket)
+        path = bucket_dir(directory, bucket)
+        return f"{self.settings.data_directory}/{path}" if self.settings.data_directory else path
 
 
 class DataWriter:

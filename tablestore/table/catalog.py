@@ -10,6 +10,7 @@ from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError
 from tablestore.ids import Ids
 from tablestore.store.context import open_context
+from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.table import Table
 from tablestore.types.schema import new_schema
 
@@ -62,6 +63,7 @@ class Catalog:
             comment=comment,
             time_millis=self._clock.now_ms(),
         )
+        check_writable(made, table_settings(made), str(identifier))
         self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
         return self.table(name)
 

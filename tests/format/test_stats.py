@@ -124,7 +124,9 @@ def _fields(types):
 def test_collected_statistics_are_exact_for_every_type():
     table = pa.table({f"c{i}": pa.array([None, value], arrow) for i, (_, value, arrow) in enumerate(TYPED)})
     stats = collect_stats(table, _fields(TYPES))
-    assert stats == [ColumnStats(min=value, max=value, null_count=1) for value in VALUES]
+    # Of bytes only the nulls are told: the Java core would compare bounds as signed bytes.
+    bounds = [None if isinstance(value, bytes) else value for value in VALUES]
+    assert stats == [ColumnStats(min=bound, max=bound, null_count=1) for bound in bounds]
     stored = encode_stats(stats, TYPES)
     assert decode_stats(stored, TYPES) == stats
 

@@ -3,7 +3,6 @@ before and after either side compacts. What a released reader cannot do is liste
 """
 
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,20 +33,6 @@ pytestmark = pytest.mark.interop
 
 # One seed a shape; `pytest -m slow` takes more.
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))]
-
-
-# What tablestore has to write differently, because the Java core reads it wrong (limits.py). Each is a strict
-# expected failure below, so that the mark goes when the writer changes.
-FILTERED_WRONG_BY_JAVA = re.compile(r"(VAR)?BINARY|BYTES|DECIMAL\((19|[23]\d)")
-
-
-def why_a_key_fails(kind: str) -> str | None:
-    """Why the test of a key type is expected to fail, or None."""
-    if kind.startswith(("BINARY", "VARBINARY", "BYTES")):
-        return "key statistics of bytes have bounds, which the Java core compares as signed"
-    if kind == "TIMESTAMP(9) WITH LOCAL TIME ZONE":
-        return "equality on such a key raises ArrowNotImplementedError in store/scan.py"
-    return None
 
 
 @pytest.fixture
@@ -90,7 +75,6 @@ def test_every_snapshot_of_a_random_table_reads_alike(
             for name in names
             if not isinstance(wanted[name], list | dict | None)
             and all(can_filter(reader.name, spec.type_of(name)) for reader in readers)
-            and not FILTERED_WRONG_BY_JAVA.match(str(spec.type_of(name)))
         }
         matching = [row for row in model.contents() if all(row[name] == value for name, value in equals.items())]
         for reader in readers:
@@ -115,10 +99,7 @@ def test_all_types_in_one_table(readers: list[Any], warehouse: Path) -> None:
         assert comparable(reader.read(path)) == comparable(rows), reader.name
 
 
-KEY_TYPES = [
-    pytest.param(kind, marks=pytest.mark.xfail(reason=why)) if why else kind
-    for kind, why in ((kind, why_a_key_fails(kind)) for kind in ATOMIC_TYPES if kind not in ("FLOAT", "DOUBLE"))
-]
+KEY_TYPES = [kind for kind in ATOMIC_TYPES if kind not in ("FLOAT", "DOUBLE")]
 
 
 @pytest.mark.parametrize("kind", KEY_TYPES)
@@ -151,18 +132,7 @@ def test_every_key_type_goes_to_the_bucket_where_others_look_for_it(
     assert comparable(us.read(path)) == comparable(model.contents())
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(
-            kind,
-            marks=[pytest.mark.xfail(reason="the Java core finds nothing: see limits.py")]
-            if FILTERED_WRONG_BY_JAVA.match(kind)
-            else [],
-        )
-        for kind in ATOMIC_TYPES
-    ],
-)
+@pytest.mark.parametrize("kind", ATOMIC_TYPES)
 def test_everyone_filters_our_rows_by_a_column_of_every_type(readers: list[Any], warehouse: Path, kind: str) -> None:
     rng = random.Random(f"filter {kind}")
     columns = number_fields([{"name": "id", "type": "INT"}, {"name": "c", "type": kind}])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog
+from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog, open_table
 from tablestore.table.catalog import Catalog
 from tablestore.table.distributed import (
     TableSpec,
@@ -187,7 +187,7 @@ def test_rows_are_refused_before_anything_is_written(keyed: Table, catalog: Cata
             prepare_write(keyed, spec, rows=schema)
     prepare_write(keyed, spec, rows=pa.schema([("_row_kind", pa.string()), ("id", pa.int32())]))
     assert not list(Path(keyed.location).glob("bucket-*"))
-    foreign = catalog.create_table("shop.dynamic", schema=ROWS, primary_key=["id"], options={"bucket": "-1"})
+    foreign = open_table(str(Path(__file__).parent.parent / "golden" / "paimon" / "py_pk_dynamic"))
     with pytest.raises(UnsupportedError, match="bucket"):
         prepare_write(foreign, spec_of(foreign))
 
