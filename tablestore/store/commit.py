@@ -287,8 +287,8 @@ class Committer:
         if self.clock.steady_s() >= deadline_s:
             raise ConflictError(
                 f"lost {attempt} race(s) for a snapshot of table {self.files.root_uri}, the last one on top of "
-                f"{latest.id if latest else 0}, and commit.timeout ({self.settings.timeout_s:.0f} s) is over; nothing was committed: "
-                "raise commit.timeout or write less often",
+                f"{latest.id if latest else 0}, and commit.timeout ({self.settings.timeout_s:.0f} s) is over; nothing was "
+                "committed: raise commit.timeout or write less often",
                 kind="commit-timeout",
             )
         longest = min(FIRST_WAIT_S * 2 ** min(attempt, 10), LONGEST_WAIT_S)

@@ -8,7 +8,8 @@
 
 Creating the file is not yet landing: expiry frees names, so a committer that slept while others committed and expired past it
 could link K onto a history that is over. Whoever creates K therefore looks at K-1 afterwards. While K-1 is still the snapshot
-that K was built on, K was never used before. Otherwise the history decides: K is good if its files are in it.
+that K was built on and nothing is above K, K was never used before. Otherwise the history decides: K is good if its files are
+in it.
 
 From the first try on an error decides nothing: whatever fails is looked at again until the deadline, and then the outcome is
 unknown, never "failed". Whoever hears of a failure may take the metadata of the attempt away.
@@ -92,7 +93,9 @@ class Publisher:
     ) -> Outcome:
         if base is not None:
             previous = self.snapshots.find(base.id)
-            if previous is not None and same_snapshot(previous, base):
+            is_there = previous is not None and same_snapshot(previous, base)
+            # With ids above K even that is not enough: a late duplicate of the publish of K-1 may have brought it back.
+            if is_there and (self.snapshots.listed_ids()[-1:] == (snapshot.id,) or not _added_names(entries)):
                 return Outcome.LANDED
         latest = self.snapshots.latest()
         if latest is None or latest.id < snapshot.id:

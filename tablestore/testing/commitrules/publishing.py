@@ -289,3 +289,23 @@ def a_commit_that_never_wins_gives_up_in_time_and_leaves_nothing(files: FileStor
     assert 10 <= count < 20, f"{count} rounds in ten seconds of one round each"
     assert lab.auditor.orphans() == set()
     lab.check([(0, "first"), *[(number, "quick") for number in range(1, count + 1)]])
+
+
+@rule
+def a_base_that_a_late_duplicate_brought_back_proves_nothing(files: FileStore) -> None:
+    lab = Lab(files, keyed=False)
+    lab.write_new((0, "first"))
+    base = files.read("snapshot/snapshot-1")
+    slow, faults = lab.faulty()
+
+    def others() -> None:
+        for number in range(1, 4):
+            lab.write_new((number, "quick"))
+        lab.expire(keep=1)
+        # The publish of snapshot 1 had been repeated; its first try arrives only now.
+        assert files.publish_if_absent("snapshot/snapshot-1", base)
+
+    once(faults, "before", "publish_if_absent", others)
+    snapshot = slow.append(lab.rows((9, "slow")))
+    assert snapshot is not None and snapshot.id == 5
+    lab.check([(0, "first"), (1, "quick"), (2, "quick"), (3, "quick"), (9, "slow")])
