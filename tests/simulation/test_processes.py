@@ -1,0 +1,108 @@
+"""Real processes on a real directory: eight that contend, and fifty that are killed."""
+
+import multiprocessing
+import signal
+from collections import Counter
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+from tablestore.io.local import LocalFileStore
+from tablestore.testing.lab import Lab
+from tablestore.testing.worker import AckFile, commit_until_killed, contend, open_local, rows_of
+
+WORKERS, COMMITS, KILLS = 8, 40, 50
+TIMEOUT_S = 300
+
+
+@pytest.fixture(scope="module")
+def processes() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tablestore.testing.worker"])
+    return context
+
+
+def finish(running: list[BaseProcess]) -> list[int | None]:
+    """The exit codes; whatever still runs after the time-out is killed."""
+    for process in running:
+        process.join(TIMEOUT_S)
+    codes = [process.exitcode for process in running]
+    for process in running:
+        if process.is_alive():
+            process.kill()
+            process.join()
+    return codes
+
+
+def lab_in(path: Path, *, keyed: bool) -> Lab:
+    lab = Lab(LocalFileStore(path), keyed=keyed)
+    # Workers have the system's clock: their commits must not lie before this table.
+    return lab
+
+
+def test_eight_processes_commit_to_one_table(processes: ForkServerContext, tmp_path: Path) -> None:
+    """320 commits each to a keyed and to an append table: all acknowledged, each once, the later snapshot's row wins."""
+    labs = [lab_in(tmp_path / "keyed", keyed=True), lab_in(tmp_path / "append", keyed=False)]
+    paths = [str(tmp_path / "keyed"), str(tmp_path / "append")]
+    barrier = processes.Barrier(WORKERS)
+    running = [
+        processes.Process(target=contend, args=(paths, n, COMMITS, str(tmp_path / f"acks-{n}"), barrier)) for n in range(WORKERS)
+    ]
+    for process in running:
+        process.start()
+    assert finish(list(running)) == [0] * WORKERS
+    acks = [ack for n in range(WORKERS) for ack in AckFile(tmp_path / f"acks-{n}").read()]
+    for number, lab in enumerate(labs):
+        acked = {ack["snapshot"]: ack for ack in acks if ack["table"] == number}
+        assert sorted(acked) == list(range(1, WORKERS * COMMITS + 1)), "320 acknowledged snapshots, gapless, each once"
+        assert [snapshot["uuid"] for snapshot in lab.auditor.snapshots()] == [acked[i]["uuid"] for i in sorted(acked)]
+        own = [(1 + n * COMMITS + c, f"w{n}c{c}") for n in range(WORKERS) for c in range(COMMITS)]
+        names = [acked[i]["name"] for i in sorted(acked)]
+        lab.check([(0, names[-1]), *own] if lab.keyed else [*((0, name) for name in names), *own])
+        if lab.keyed:
+            table = open_local(paths[number])
+            for snapshot_id in range(1, WORKERS * COMMITS + 1, 37):
+                assert table.scan(filter="id = 0", snapshot_id=snapshot_id).to_arrow().column("v").to_pylist() == [
+                    acked[snapshot_id]["name"]
+                ]
+        assert lab.auditor.orphans() == set()
+
+
+@pytest.mark.parametrize(("keyed", "user"), [(False, None), (True, None), (False, "etl"), (True, "etl")])
+def test_a_killed_writer_loses_and_doubles_nothing(
+    processes: ForkServerContext, tmp_path: Path, keyed: bool, user: str | None
+) -> None:
+    """SIGKILL at a system call drawn by chance, on one table again and again; every second time somebody else writes too."""
+    kill_often(processes, tmp_path, keyed=keyed, user=user, seeds=range(1, KILLS // 4 + 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("keyed", "user"), [(False, None), (True, None), (False, "etl"), (True, "etl")])
+def test_many_killed_writers(processes: ForkServerContext, tmp_path: Path, keyed: bool, user: str | None) -> None:
+    kill_often(processes, tmp_path, keyed=keyed, user=user, seeds=range(1_000, 1_250))
+
+
+def kill_often(processes: ForkServerContext, tmp_path: Path, *, keyed: bool, user: str | None, seeds: range) -> None:
+    path = tmp_path / "table"
+    lab = lab_in(path, keyed=keyed)
+    log = AckFile(tmp_path / "acks")
+    others = []
+    for seed in seeds:
+        process = processes.Process(target=commit_until_killed, args=(str(path), str(tmp_path / "acks"), seed, user))
+        process.start()
+        assert finish([process]) == [-signal.SIGKILL], f"seed {seed}: the writer ended otherwise"
+        if seed % 2:
+            table = open_local(str(path))
+            rows = rows_of(table, [(-seed, "other")])
+            assert (table.upsert(rows) if keyed else table.append(rows)) is not None, "the table takes no more rows"
+            others.append(-seed)
+        acked = [ack["id"] for ack in log.read()]
+        found = Counter(row[0] for row in lab.read())
+        assert not [n for n, times in found.items() if times > 1], f"seed {seed}: rows were doubled"
+        assert set(acked) | set(others) <= set(found), f"seed {seed}: an acknowledged row is lost"
+        unheard = set(found) - set(acked) - set(others)
+        assert len(unheard) <= (1 if user else seed - seeds.start + 1), f"seed {seed}: more rows landed than were in flight"
+    assert len(acked) > len(seeds) // 2
+    lab.audited()
