@@ -33,9 +33,10 @@ class RowGroup:
 class DataFileReader:
     """An open data file. Made by ``open_data_file``."""
 
-    def __init__(self, file: pq.ParquetFile, file_name: str) -> None:
+    def __init__(self, file: pq.ParquetFile, file_name: str, *, fetch_ahead: bool) -> None:
         self._file = file
         self._file_name = file_name
+        self._fetch_ahead = fetch_ahead
         self.schema: pa.Schema = file.schema_arrow
         self.row_count: int = file.metadata.num_rows
 
@@ -62,7 +63,7 @@ class DataFileReader:
             )
         expected = sum(self._file.metadata.row_group(group).num_rows for group in groups)
         found = 0
-        batches = self._file.iter_batches(READ_BATCH_ROWS, row_groups=groups, columns=names, use_threads=False)
+        batches = self._batches(groups, names)
         while True:
             try:
                 batch = next(batches, None)
@@ -77,6 +78,11 @@ class DataFileReader:
             yield batch
         if found != expected and names:
             raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
+
+    def _batches(self, groups: Sequence[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # Arrow keeps what it fetched ahead until the call is over: one call per row group bounds that.
+        for part in [[group] for group in groups] if self._fetch_ahead else [list(groups)]:
+            yield from self._file.iter_batches(READ_BATCH_ROWS, row_groups=part, columns=list(names), use_threads=False)
 
     def close(self) -> None:
         """Let the source go."""
@@ -116,8 +122,10 @@ def open_data_file(
         alone = MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC
         metadata = pq.ParquetFile(pa.BufferReader(alone), **limits).metadata
         _check_name(metadata, file_name, ours=footer_digest is not None)
-        opened = pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, **limits)
-        return DataFileReader(opened, file_name)
+        # A row group's columns in one request: worth it where a request is a round trip, and dearer on a local disk.
+        fetch_ahead = isinstance(file, pa.PythonFile)
+        opened = pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, pre_buffer=fetch_ahead, **limits)
+        return DataFileReader(opened, file_name, fetch_ahead=fetch_ahead)
     except TablestoreError:
         raise
     except _READ_ERRORS as error:

@@ -287,3 +287,24 @@ def test_more_digits_than_declared_are_cut_when_read():
     fields = (Field(id=0, name="a", type=AtomicType(root=TypeRoot.TIMESTAMP, precision=3)),)
     batch = pa.record_batch({"a": pa.array([1_234_567, -1], pa.timestamp("us"))})
     assert Projection(fields, fields).apply(batch)["a"].cast(pa.int64()).to_pylist()[0] == 1234
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["local", "remote"])
+def test_reading_holds_few_row_groups_however_many_there_are(remote, tmp_path):
+    layout = file_schema(new_schema(schema=pa.schema([("n", pa.int64())])), thin=False)
+    numbers = np.random.default_rng(5).integers(0, 2**60, 256 * 8192)
+    with (tmp_path / NAME).open("wb") as sink:
+        writer = DataFileWriter(sink, layout, file_name=NAME, options=ParquetOptions(row_group_rows=8192))
+        writer.write(pa.table({"n": numbers}, schema=layout))
+        footer = writer.close()
+    path = str(tmp_path / NAME)
+    source = pa.PythonFile(io.BytesIO((tmp_path / NAME).read_bytes()), mode="r") if remote else pa.OSFile(path)
+    reader = open_data_file(source, file_name=NAME, footer_digest=footer.digest)
+    before, most, rows = pa.total_allocated_bytes(), 0, 0
+    for batch in reader.read(["n"]):
+        rows += batch.num_rows
+        most = max(most, pa.total_allocated_bytes() - before)
+    reader.close()
+    assert rows == len(numbers)
+    # 16 MiB in all; a batch of 128 k rows, with what it is decoded from, is 2 MiB.
+    assert most < 6 << 20
