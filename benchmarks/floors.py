@@ -52,11 +52,11 @@ def write_alike(parts: Sequence[pa.Table], directory: Path) -> None:
 
 
 def read_files(paths: Sequence[Path], columns: Sequence[str], *, verify: bool) -> int:
-    """Read these columns of all files into memory; the number of rows."""
+    """Read these columns of all files into memory, in the way that is fastest on a local disk; the number of rows."""
     rows = 0
     kept = []
     for path in paths:
-        with pq.ParquetFile(path, page_checksum_verification=verify) as file:
+        with pq.ParquetFile(path, page_checksum_verification=verify, pre_buffer=False) as file:
             part = file.read(list(columns), use_threads=False)
         kept.append(part)
         rows += part.num_rows
