@@ -105,6 +105,12 @@ def pin_read(table: Table, spec: TableSpec, *, snapshot_id: int | None = None, t
     return ReadPin(spec=spec, snapshot_id=scan.snapshot_id, schema_id=scan.context.schema.id)
 
 
+def at_newest(pin: ReadPin) -> ReadPin:
+    """The same columns of the newest snapshot."""
+    latest = pin.spec.open().snapshots.latest()
+    return replace(pin, snapshot_id=latest.id if latest else None)
+
+
 def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None) -> tuple[Field, ...]:
     """The columns of a pinned read; checks ``columns`` and ``filter``. Raises InvalidInputError."""
     schema = pin.spec.open(pin.schema_id).schema

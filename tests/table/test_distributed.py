@@ -12,6 +12,7 @@ from tablestore.table.catalog import Catalog
 from tablestore.table.distributed import (
     TableSpec,
     abort_messages,
+    at_newest,
     commit_messages,
     pin_read,
     pinned_fields,
@@ -87,6 +88,7 @@ def test_pin_keeps_snapshot_and_schema_while_others_commit(keyed: Table) -> None
     assert plan.pin.snapshot_id == 1
     assert sum(batch.num_rows for task in plan.tasks for batch in read_task(pin.spec, task)) == 10
     assert [field.name for field in pinned_fields(pin, ["price"])] == ["price"]
+    assert at_newest(pin).snapshot_id == 2
 
 
 def test_pin_of_an_empty_table_stays_empty(keyed: Table) -> None:

@@ -7,7 +7,6 @@ one use of a DataFrame would silently drop rows from its other uses. Spark filte
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -16,7 +15,7 @@ from pyspark.sql.types import StructType
 from pyspark_tablestore.options import SourceOptions, parse_options, plain_errors
 from pyspark_tablestore.schema import arrow_schema, check_asked, spark_schema, to_spark
 from tablestore.errors import InvalidInputError
-from tablestore.table.distributed import ReadPin, TableSpec, pin_read, pinned_fields, plan_read, read_task
+from tablestore.table.distributed import ReadPin, TableSpec, at_newest, pin_read, pinned_fields, plan_read, read_task
 
 
 class TableReader(DataSourceReader):
@@ -66,8 +65,10 @@ def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | N
     """
     with plain_errors():
         parsed = parse_options(options)
-        newest = pin_options(parsed)
-        pin = replace(pin, snapshot_id=newest.snapshot_id) if pin is not None and not parsed.travels else pin or newest
+        if pin is None:
+            pin = pin_options(parsed)
+        elif not parsed.travels:
+            pin = at_newest(pin)
         columns = check_asked(schema, pinned_fields(pin, parsed.columns, parsed.filter))
         return TableReader(pin, columns, parsed, arrow_schema(schema))
 
