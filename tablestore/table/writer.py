@@ -80,6 +80,10 @@ class TableWriter:
             )
         if schema.names.count(ROW_KIND_COLUMN) > 1:
             raise InvalidInputError(f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column")
+        if not set(schema.names) - {ROW_KIND_COLUMN}:
+            raise InvalidInputError(
+                f"{where}: expected rows with the columns {', '.join(f.name for f in fields)}, found none", kind="missing-column"
+            )
         # Even without a row the columns must fit: a wrong schema is an error now, not with the first row.
         conform(schema.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else []), fields, where=where)
         writer = self._data_writer()

@@ -232,6 +232,7 @@ def test_what_a_table_is_made_of_is_listed(orders: ts.Table) -> None:
         (lambda t: t.upsert(pa.table({"id": [1], "price": [1.0], "day": [None]})), "null-in-not-null", "day"),
         (lambda t: t.upsert(pa.table({"id": pa.array([2**64 - 1], pa.uint64()), "price": [1.0], "day": ["a"]})), None, "id"),
         (lambda t: t.upsert(5), "not-rows", "int"),
+        (lambda t: t.upsert(pa.table({})), "missing-column", "found none"),
         (lambda t: t.append(THREE), "keyed-table", "upsert"),
         (lambda t: t.write_changes(THREE), "row-kind", "_row_kind"),
         (lambda t: t.upsert(THREE.append_column("_row_kind", pa.array(["+I"] * 3))), "row-kind", "write_changes"),
