@@ -113,7 +113,7 @@ class Snapshots:
         if low == 0:
             raise NotFoundError(
                 f"table {self._files.root_uri} has no snapshot at or before {time_millis} ms since the epoch; "
-                + (f"the earliest retained one is {ids[0]}" if ids else "it was never written"),
+                + (f"the earliest retained one is {self._floor(ids)}" if ids else "it was never written"),
                 kind="no-such-snapshot",
             )
         return self.read(ids[low - 1])
@@ -140,7 +140,12 @@ class Snapshots:
             return 0
         return parse_hint(text) or 0
 
+    def _floor(self, live: tuple[int, ...]) -> str:
+        """The earliest id for people: with the hint that says so, if the files alone would not."""
+        hidden = unbroken_tail(self.listed_ids())[:1] != live[:1]
+        return f"{live[0]}{f' (says {self._files.root_uri}/{SNAPSHOT_DIR}/{EARLIEST_HINT})' if hidden else ''}"
+
     def _not_found(self, snapshot_id: int) -> NotFoundError:
         ids = self.live_ids()
-        there = f"retained are {ids[0]} to {ids[-1]}" if ids else "the table has no snapshot yet"
+        there = f"retained are {self._floor(ids)} to {ids[-1]}" if ids else "the table has no snapshot yet"
         return NotFoundError(f"table {self._files.root_uri} has no snapshot {snapshot_id}: {there}", kind="no-such-snapshot")
