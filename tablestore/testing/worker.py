@@ -56,17 +56,17 @@ def rows_of(table: Table, rows: Iterable[tuple[int, str]]) -> pa.Table:
     return pa.Table.from_pylist([{"id": key, "v": value} for key, value in rows], schema=table.schema)
 
 
-def contend(paths: list[str], worker: int, commits: int, acks: str, barrier: Any) -> None:
-    """Commit ``commits`` times to each of the tables at ``paths``: a row that all workers write, and one of this worker's."""
-    tables = [open_local(path) for path in paths]
+def contend(path: str, worker: int, commits: int, acks: str, barrier: Any) -> None:
+    """Commit ``commits`` times to the table at ``path``: a row that all workers write, and one of this worker's own."""
+    table = open_local(path)
     log = AckFile(Path(acks))
     barrier.wait()
     for commit in range(commits):
-        for number, table in enumerate(tables):
-            rows = rows_of(table, [(0, f"w{worker}c{commit}"), (1 + worker * commits + commit, f"w{worker}c{commit}")])
-            snapshot = table.upsert(rows) if table.primary_key else table.append(rows)
-            assert snapshot is not None
-            log.note(table=number, snapshot=snapshot.id, uuid=snapshot.uuid, name=f"w{worker}c{commit}")
+        name = f"w{worker}c{commit}"
+        rows = rows_of(table, [(0, name), (1 + worker * commits + commit, name)])
+        snapshot = table.upsert(rows) if table.primary_key else table.append(rows)
+        assert snapshot is not None
+        log.note(snapshot=snapshot.id, uuid=snapshot.uuid, name=name)
 
 
 def commit_until_killed(path: str, acks: str, seed: int, user: str | None) -> None:

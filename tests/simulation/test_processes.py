@@ -36,38 +36,30 @@ def finish(running: list[BaseProcess]) -> list[int | None]:
     return codes
 
 
-def lab_in(path: Path, *, keyed: bool) -> Lab:
+@pytest.mark.parametrize("keyed", [True, False])
+def test_eight_processes_commit_to_one_table(processes: ForkServerContext, tmp_path: Path, keyed: bool) -> None:
+    """320 commits to one table: all acknowledged, each once, ids gapless, the later snapshot's row wins."""
+    path = tmp_path / "table"
     lab = Lab(LocalFileStore(path), keyed=keyed)
-    # Workers have the system's clock: their commits must not lie before this table.
-    return lab
-
-
-def test_eight_processes_commit_to_one_table(processes: ForkServerContext, tmp_path: Path) -> None:
-    """320 commits each to a keyed and to an append table: all acknowledged, each once, the later snapshot's row wins."""
-    labs = [lab_in(tmp_path / "keyed", keyed=True), lab_in(tmp_path / "append", keyed=False)]
-    paths = [str(tmp_path / "keyed"), str(tmp_path / "append")]
     barrier = processes.Barrier(WORKERS)
     running = [
-        processes.Process(target=contend, args=(paths, n, COMMITS, str(tmp_path / f"acks-{n}"), barrier)) for n in range(WORKERS)
+        processes.Process(target=contend, args=(str(path), n, COMMITS, str(tmp_path / f"acks-{n}"), barrier))
+        for n in range(WORKERS)
     ]
     for process in running:
         process.start()
     assert finish(list(running)) == [0] * WORKERS
     acks = [ack for n in range(WORKERS) for ack in AckFile(tmp_path / f"acks-{n}").read()]
-    for number, lab in enumerate(labs):
-        acked = {ack["snapshot"]: ack for ack in acks if ack["table"] == number}
-        assert sorted(acked) == list(range(1, WORKERS * COMMITS + 1)), "320 acknowledged snapshots, gapless, each once"
-        assert [snapshot["uuid"] for snapshot in lab.auditor.snapshots()] == [acked[i]["uuid"] for i in sorted(acked)]
-        own = [(1 + n * COMMITS + c, f"w{n}c{c}") for n in range(WORKERS) for c in range(COMMITS)]
-        names = [acked[i]["name"] for i in sorted(acked)]
-        lab.check([(0, names[-1]), *own] if lab.keyed else [*((0, name) for name in names), *own])
-        if lab.keyed:
-            table = open_local(paths[number])
-            for snapshot_id in range(1, WORKERS * COMMITS + 1, 37):
-                assert table.scan(filter="id = 0", snapshot_id=snapshot_id).to_arrow().column("v").to_pylist() == [
-                    acked[snapshot_id]["name"]
-                ]
-        assert lab.auditor.orphans() == set()
+    acked = {ack["snapshot"]: ack for ack in acks}
+    assert len(acks) == WORKERS * COMMITS
+    assert sorted(acked) == list(range(1, WORKERS * COMMITS + 1)), "every acknowledged snapshot has its own id, without gaps"
+    assert [snapshot["uuid"] for snapshot in lab.auditor.snapshots()] == [acked[i]["uuid"] for i in sorted(acked)]
+    own = [(1 + n * COMMITS + c, f"w{n}c{c}") for n in range(WORKERS) for c in range(COMMITS)]
+    names = [acked[i]["name"] for i in sorted(acked)]
+    lab.check([(0, names[-1]), *own] if keyed else [*((0, name) for name in names), *own])
+    for snapshot_id in range(1, WORKERS * COMMITS + 1, 37) if keyed else ():
+        assert lab.read(filter="id = 0", snapshot_id=snapshot_id) == [(0, acked[snapshot_id]["name"])]
+    assert lab.auditor.orphans() == set()
 
 
 @pytest.mark.parametrize(("keyed", "user"), [(False, None), (True, None), (False, "etl"), (True, "etl")])
@@ -86,7 +78,7 @@ def test_many_killed_writers(processes: ForkServerContext, tmp_path: Path, keyed
 
 def kill_often(processes: ForkServerContext, tmp_path: Path, *, keyed: bool, user: str | None, seeds: range) -> None:
     path = tmp_path / "table"
-    lab = lab_in(path, keyed=keyed)
+    lab = Lab(LocalFileStore(path), keyed=keyed)
     log = AckFile(tmp_path / "acks")
     others = []
     for seed in seeds:
