@@ -7,6 +7,7 @@ one use of a DataFrame would silently drop rows from its other uses. Spark filte
 
 import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -40,7 +41,16 @@ class TableReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The task's rows in Spark's layout."""
         # Spark makes a task without a value where there is none, to have something to run.
-        return iter(()) if partition.value is None else _read(self._pin.spec, partition.value, self._target)
+        return iter(()) if partition.value is None else _ahead(_read(self._pin.spec, partition.value, self._target))
+
+
+def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches; the next one is read while Spark takes the one before."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pending = pool.submit(next, batches, None)
+        while (batch := pending.result()) is not None:
+            pending = pool.submit(next, batches, None)
+            yield batch
 
 
 def _read(spec: TableSpec, task: bytes, target: pa.Schema) -> Iterator[pa.RecordBatch]:
