@@ -79,7 +79,8 @@ class FileStore(Protocol):
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Make a new durable file, whole or not at all; AlreadyExistsError if present."""
+        """Make a new file, whole or not at all; AlreadyExistsError if present. Its content is durable at once, its name
+        with the next :meth:`sync` of its directory."""
         ...
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:

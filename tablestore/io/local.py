@@ -121,11 +121,15 @@ class LocalFileStore:
     # ---- writing
 
     def write(self, path: str, data: bytes) -> None:
-        if not self.publish_if_absent(path, data):
+        # Its name becomes durable with ``sync``: a commit writes several files and syncs their directory once.
+        if not self._link_new(path, data, sync=False):
             where = join_inside(self._root, path)
             raise AlreadyExistsError(f"cannot write {where}: it exists, and files are written once; use another name")
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
+        return self._link_new(path, data, sync=True)
+
+    def _link_new(self, path: str, data: bytes, *, sync: bool) -> bool:
         final = self._proved(path)
         directory = os.path.dirname(final)
         temporary = ""
@@ -139,7 +143,8 @@ class LocalFileStore:
             # Also when occupied: the occupant may be our own earlier attempt, and whoever finds it there
             # by reading it back will acknowledge it.
             try:
-                self._sync_upwards(directory)
+                if sync:
+                    self._sync_upwards(directory)
             except OSError as error:
                 raise unknown_outcome(final, f"syncing its directory failed ({error.strerror})") from error
         finally:
