@@ -88,6 +88,9 @@ class SplitReader:
                 yield from self._merged(directory, section, needed)
             else:
                 for file in section.files:
+                    if _surely_adds(file):
+                        yield from self._live_rows(directory, file, needed, (), deletions)
+                        continue
                     for batch in self._live_rows(directory, file, needed, (KIND_COLUMN,), deletions):
                         yield _without_retractions(batch).select(list(needed))
 
@@ -199,6 +202,11 @@ class SplitReader:
             [*(batch.column(name) for name in kept), *columns],
             schema=pa.schema([*(batch.schema.field(name) for name in kept), *arrow]),
         )
+
+
+def _surely_adds(file: DataFileMeta) -> bool:
+    """Whether no row retracts. The count in the manifest is believed only for our own files, whose entry carries a digest."""
+    return file.footer_digest is not None and file.delete_row_count == 0
 
 
 def _without_retractions(batch: pa.RecordBatch) -> pa.RecordBatch:
