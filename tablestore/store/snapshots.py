@@ -131,7 +131,8 @@ class Snapshots:
         """Tell foreign readers where to look first. Only ever a hint."""
         self._files.overwrite(f"{SNAPSHOT_DIR}/{LATEST_HINT}", encode_hint(snapshot_id))
         if snapshot_id == 1:
-            self._files.overwrite(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(1))
+            # Never replaced: expiry may have written a later one meanwhile.
+            self._files.publish_if_absent(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(1))
 
     def _earliest_hint(self) -> int:
         try:

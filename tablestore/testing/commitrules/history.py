@@ -120,3 +120,18 @@ def what_a_snapshot_names_is_durable_before_the_snapshot_is_published(files: Fil
             made.discard(call.path)
         elif call.op == "publish_if_absent" and name.startswith("snapshot-"):
             assert not made, f"{call.path} was published before the names in {sorted(made)} were durable"
+
+
+@rule
+def the_hint_of_the_first_commit_does_not_undo_that_of_an_expiry(files: FileStore) -> None:
+    lab = Lab(files, keyed=False)
+    slow, faults = lab.faulty()
+
+    def others() -> None:
+        lab.write_new((2, "quick"))
+        lab.expire(keep=1)
+
+    once(faults, "after", "publish_if_absent", others)
+    lab.write(slow, (1, "slow"))
+    assert files.read("snapshot/EARLIEST") == b"2"
+    lab.check([(1, "slow"), (2, "quick")])
