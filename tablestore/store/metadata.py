@@ -28,13 +28,15 @@ def pick_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> range 
     if len(manifests) > 1 and deleted > 1_000 and deleted * 3 > added:
         # Most entries cancel: one pass over all makes every later plan cheaper.
         return range(len(manifests))
-    total, start = 0, len(manifests)
+    weight, start = 0, len(manifests)
     while start > 0:
-        size = manifests[start - 1].file_size
-        young = len(manifests) - start
-        if size >= policy.target_bytes or (young >= policy.min_count and size > 2 * total):
+        older = manifests[start - 1]
+        # Weighed in entries: small files are mostly header, their bytes do not add up. Any member that outweighs the younger
+        # ones ends the group, however few they are: or the largest would be written again with every group.
+        entries = older.num_added + older.num_deleted
+        if older.file_size >= policy.target_bytes or (weight and entries > 2 * weight):
             break
-        total += size
+        weight += entries
         start -= 1
     return range(start, len(manifests)) if len(manifests) - start >= policy.min_count else None
 
