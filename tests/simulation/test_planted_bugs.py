@@ -232,7 +232,7 @@ def test_a_planted_bug_is_caught(bug: str, tmp_path: Any) -> None:
     for name in rules:
         with pytest.MonkeyPatch.context() as m:
             plant(m)
-            # A broken promise or an error of ours, not a mistake of the patch; without the bug the scene passes (test_commit_rules).
+            # A broken promise or an error of ours, not a mistake of the patch; without the bug the scene passes.
             with pytest.raises((AssertionError, TablestoreError)):
                 RULES[name](MemoryFileStore(f"planted-{bug}-{name}{tmp_path}"))
 
