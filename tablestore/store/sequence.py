@@ -107,8 +107,12 @@ class SequenceNumbers:
             self._looked_at.add(snapshot.id)
             if before is None or not self._keys.types:
                 continue
-            added = [entry for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD]
-            lost = pick_outdated(added, self._manifests.live(before), self._keys.overlap)
+            try:
+                added = [entry for entry in self._manifests.delta(snapshot) if entry.kind is EntryKind.ADD]
+                live = self._manifests.live(before)
+            except NotFoundError:
+                continue  # expired meanwhile: what cannot be looked at must not fail the commit that looks
+            lost = pick_outdated(added, live, self._keys.overlap)
             if lost:
                 LOG.warning(
                     "snapshot %d of table %s, by %s: %d of its %d files have sequence numbers that were taken when it landed (its "
