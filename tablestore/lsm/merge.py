@@ -28,7 +28,7 @@ import pyarrow as pa
 from tablestore.errors import FormatError
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
-from tablestore.lsm.mergefn import Keep, SequenceField
+from tablestore.lsm.mergefn import MergeFunction
 from tablestore.lsm.survivors import WindowKeys, last_of_each_key, winners_by_sequence
 from tablestore.types.datatypes import Field
 
@@ -61,9 +61,7 @@ class MergeSpec:
 
     key_fields: tuple[Field, ...]
     output_columns: tuple[str, ...]
-    sequence_fields: tuple[SequenceField, ...] = ()
-    keep: Keep = "last"
-    ignore_delete: bool = False
+    function: MergeFunction
     drop_retractions: bool = True
     ordered: bool = False
     emit_system_columns: bool = False
@@ -176,7 +174,7 @@ class _Cursor:
             self._source.min_sequence,
             self._source.max_sequence,
         )
-        return _without(chunk, chunk.retractions()) if self._spec.ignore_delete else chunk
+        return _without(chunk, chunk.retractions()) if self._spec.function.ignore_delete else chunk
 
 
 def _without(chunk: _Chunk, rows: Mask | None) -> _Chunk:
@@ -194,9 +192,9 @@ def _fold(chunks: list[_Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
     if len(chunks) < 2:
         yield from (_emit(chunk, None, spec) for chunk in chunks)
         return
-    ordered_chunks = None if spec.sequence_fields else _in_sequence_order(chunks)
+    ordered_chunks = None if spec.function.sequence_fields else _in_sequence_order(chunks)
     if ordered_chunks is not None:
-        chunks = ordered_chunks if spec.keep == "last" else ordered_chunks[::-1]
+        chunks = ordered_chunks if spec.function.keep == "last" else ordered_chunks[::-1]
     keys = WindowKeys([chunk.plain for chunk in chunks])
     if not keys.ascending():
         raise _not_sorted()
@@ -223,10 +221,10 @@ def _by_row(chunks: Sequence[_Chunk], keys: WindowKeys, spec: MergeSpec) -> list
     """The surviving rows where only a comparison row by row tells which version is newest."""
     mask = winners_by_sequence(
         keys.in_order,
-        [pa.concat_arrays([chunk.batch.column(field.name) for chunk in chunks]) for field in spec.sequence_fields],
-        descending=[field.descending for field in spec.sequence_fields],
+        [pa.concat_arrays([chunk.batch.column(field.name) for chunk in chunks]) for field in spec.function.sequence_fields],
+        descending=[field.descending for field in spec.function.sequence_fields],
         sequences=np.concatenate([chunk.sequences() for chunk in chunks]),
-        keep=spec.keep,
+        keep=spec.function.keep,
     )
     return [*keys.split(mask)]
 

@@ -10,7 +10,7 @@ columns before the order of arrival: nulls are the smallest, also when the order
 rows (partial-update, aggregation) are refused by name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +39,10 @@ class MergeFunction:
     keep: Keep = "last"
     ignore_delete: bool = False
     sequence_fields: tuple[SequenceField, ...] = ()
+
+    def required_columns(self, columns: Iterable[str]) -> frozenset[str]:
+        """What must be read besides the key to give ``columns``, these included."""
+        return frozenset(columns) | {field.name for field in self.sequence_fields}
 
 
 def merge_function(options: Mapping[str, str]) -> MergeFunction:

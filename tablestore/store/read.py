@@ -97,14 +97,12 @@ class SplitReader:
     def _merged(self, directory: str, section: Section, needed: Sequence[str]) -> Iterator[pa.RecordBatch]:
         merge = self.settings.merge
         assert merge is not None, "only keyed tables have sections to merge"
-        ordering = {f.name for f in merge.sequence_fields} | set(self.schema.trimmed_primary_keys)
-        names = [name for name in self.schema.field_names if name in ordering or name in needed]
+        read = merge.required_columns(needed) | set(self.schema.trimmed_primary_keys)
+        names = [name for name in self.schema.field_names if name in read]
         spec = MergeSpec(
             key_fields=self.schema.key_fields,
             output_columns=tuple(needed),
-            sequence_fields=merge.sequence_fields,
-            keep=merge.keep,
-            ignore_delete=merge.ignore_delete,
+            function=merge,
             batch_rows=self.batch_rows,
         )
         runs = [[self._source(directory, file, names) for file in run] for run in section.runs]

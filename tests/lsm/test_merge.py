@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tablestore.errors import FormatError
 from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
-from tablestore.lsm.mergefn import SequenceField
+from tablestore.lsm.mergefn import MergeFunction, SequenceField
 from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
@@ -81,7 +81,7 @@ def _expected(runs, *, keep: str, rank):
     return [row for _, row in sorted(winners.items()) if row[1] in (0, 2)]
 
 
-def _check(case: KeyCase, data, *, per_row: bool, spec_parts: dict, rank):
+def _check(case: KeyCase, data, *, per_row: bool, function: MergeFunction, rank):
     runs, sources = [], []
     for run in range(data.draw(st.integers(1, 5))):
         rows, files = _draw_run(data, case, run, per_row=per_row)
@@ -94,11 +94,11 @@ def _check(case: KeyCase, data, *, per_row: bool, spec_parts: dict, rank):
         output_columns=(*(field.name for field in case.fields), "value"),
         ordered=ordered,
         batch_rows=data.draw(st.sampled_from([1, 3, 1000])),
-        **spec_parts,
+        function=function,
     )
     found = _read(merge_section([sources[run] for run in mixed], spec))
     width = len(case.fields)
-    expected = _expected(runs, keep=spec.keep, rank=rank)
+    expected = _expected(runs, keep=function.keep, rank=rank)
     shown = [(order_of(row[:width]), row[width]) for row in found]
     wanted = [(order_of(row[0]), row[3]) for row in expected]
     assert (shown if ordered else sorted(shown)) == wanted
@@ -108,21 +108,21 @@ def _check(case: KeyCase, data, *, per_row: bool, spec_parts: dict, rank):
 @settings(max_examples=25)
 @given(data=st.data())
 def test_the_newest_file_wins_when_files_hold_one_number_each(case: KeyCase, data):
-    _check(case, data, per_row=False, spec_parts={}, rank=lambda row: row[2])
+    _check(case, data, per_row=False, function=MergeFunction(), rank=lambda row: row[2])
 
 
 @few_cases
 @settings(max_examples=60)
 @given(data=st.data())
 def test_the_largest_number_wins_when_files_interleave(case: KeyCase, data):
-    _check(case, data, per_row=True, spec_parts={}, rank=lambda row: row[2])
+    _check(case, data, per_row=True, function=MergeFunction(), rank=lambda row: row[2])
 
 
 @few_cases
 @settings(max_examples=60)
 @given(data=st.data(), per_row=st.booleans())
 def test_first_row_keeps_the_oldest_version(case: KeyCase, data, per_row):
-    _check(case, data, per_row=per_row, spec_parts={"keep": "first"}, rank=lambda row: row[2])
+    _check(case, data, per_row=per_row, function=MergeFunction(engine="first-row", keep="first"), rank=lambda row: row[2])
 
 
 @few_cases
@@ -134,7 +134,7 @@ def test_sequence_fields_come_before_numbers_and_nulls_lose(case: KeyCase, data,
         return ((0, 0) if version is None else (1, -version if descending else version), row[2])
 
     fields = (SequenceField(name="version", descending=descending),)
-    _check(case, data, per_row=per_row, spec_parts={"sequence_fields": fields}, rank=rank)
+    _check(case, data, per_row=per_row, function=MergeFunction(sequence_fields=fields), rank=rank)
 
 
 INT_CASE = KEY_CASES[0]
@@ -145,7 +145,7 @@ def _rows(keys, *, sequence, kind=0, value="v"):
 
 
 def _merged(runs, **parts):
-    spec = MergeSpec(key_fields=INT_CASE.fields, output_columns=("k0", "value"), **parts)
+    spec = MergeSpec(key_fields=INT_CASE.fields, output_columns=("k0", "value"), **{"function": MergeFunction(), **parts})
     return _read(merge_section([[_source(INT_CASE, rows, [4]) for rows in run] for run in runs], spec))
 
 
@@ -164,7 +164,7 @@ def test_a_single_run_drops_retractions_too():
 
 def test_ignore_delete_leaves_the_older_row():
     runs = [[_rows([1, 2], sequence=1)], [_rows([2], sequence=2, kind=3)]]
-    assert sorted(_merged(runs, ignore_delete=True)) == [(1, "v"), (2, "v")]
+    assert sorted(_merged(runs, function=MergeFunction(ignore_delete=True))) == [(1, "v"), (2, "v")]
 
 
 def test_retractions_and_system_columns_are_kept_on_request():
@@ -175,7 +175,7 @@ def test_retractions_and_system_columns_are_kept_on_request():
 
 def test_runs_without_rows_give_nothing():
     empty = SortedSource(min_sequence=1, max_sequence=1, read=lambda: iter(()))
-    spec = MergeSpec(key_fields=INT_CASE.fields, output_columns=("k0",))
+    spec = MergeSpec(key_fields=INT_CASE.fields, output_columns=("k0",), function=MergeFunction())
     assert list(merge_section([[empty], [empty]], spec)) == []
     assert list(merge_section([], spec)) == []
 
@@ -209,7 +209,7 @@ def test_many_rows_merge_the_same_way_by_every_strategy(runs, spread):
         )
         pieces = [batch.slice(start, 77) for start in range(0, len(keys), 77)]
         sources.append([SortedSource(min_sequence=run, max_sequence=run, read=lambda pieces=pieces: iter(pieces))])
-    spec = MergeSpec(key_fields=INT_KEY, output_columns=("k0", "run"), ordered=True)
+    spec = MergeSpec(key_fields=INT_KEY, output_columns=("k0", "run"), function=MergeFunction(), ordered=True)
     assert _read(merge_section(sources, spec)) == sorted(newest.items())
 
 
@@ -223,7 +223,7 @@ def test_memory_does_not_grow_with_the_rows_of_the_runs():
                 yield pa.record_batch({"k0": keys, "_VALUE_KIND": np.zeros(batch_rows, np.int8), "value": keys * 2.0})
 
         runs = [[SortedSource(min_sequence=run, max_sequence=run, read=lambda run=run: read(run))] for run in range(5)]
-        spec = MergeSpec(key_fields=INT_KEY, output_columns=("k0", "value"), ordered=True)
+        spec = MergeSpec(key_fields=INT_KEY, output_columns=("k0", "value"), function=MergeFunction(), ordered=True)
         before, highest, rows = pa.total_allocated_bytes(), 0, 0
         for batch in merge_section(runs, spec):
             rows += batch.num_rows
