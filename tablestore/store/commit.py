@@ -1,18 +1,20 @@
 """The commit loop, and nothing else.
 
-    each round, anew:   read latest -> filter replays -> check the table -> plan deletes -> renumber -> write metadata -> publish
+    each round, anew:   read latest -> filter replays -> check the table -> plan deletes -> renumber -> check the delta
+                        -> write metadata -> publish
                         LANDED  hint, mark, return
                         LOST    take back this attempt's metadata, next round
                         DEAD    the same
 
-A round decides on the newest snapshot only; nothing is carried over from a lost one but the data files. Rounds are bounded by
-``commit.timeout``, not by a count. What each step decides lives in its own module: `replay`, `conflict`, `sequence`,
-`metadata`, `publish`.
+A round decides on the newest snapshot only; nothing is carried over from a lost one but the data files. A compaction whose
+inputs are gone raises StalePlan: it is dropped, and its files with it. Rounds are bounded by ``commit.timeout``, not by a count.
+What each step decides lives in its own module: `replay`, `conflict`, `sequence`, `metadata`, `publish`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tablestore.clock import Clock
 from tablestore.errors import (
@@ -23,12 +25,22 @@ from tablestore.errors import (
     StorageError,
     TablestoreError,
 )
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.indexmanifest import IndexEntry
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.paths import index_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.options import BUCKET
-from tablestore.store.conflict import check_buckets, check_deletes, check_own_delta, check_table, table_uuid_of
+from tablestore.store.conflict import (
+    changed_index,
+    check_buckets,
+    check_deletes,
+    check_levels,
+    check_own_delta,
+    check_table,
+    table_uuid_of,
+)
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage
 from tablestore.store.metadata import MergePolicy, merged_base, row_delta
@@ -52,6 +64,9 @@ LONGEST_WAIT_S = 0.5
 PlanDeletes = Callable[[Snapshot | None], Sequence[ManifestEntry]]
 """The DELETE entries of a commit, planned on the newest snapshot. May raise StalePlan."""
 
+PlanIndex = Callable[[Snapshot | None, Sequence[ManifestEntry]], Sequence[IndexEntry]]
+"""Index files to add and to delete, planned on the newest snapshot and the DELETE entries. May raise StalePlan."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
@@ -67,7 +82,7 @@ class CommitSettings:
 class CommitRequest:
     """One logical commit.
 
-    ``identifier`` None: only the snapshot's uuid identifies it. ``plan_deletes`` is called anew in every round.
+    ``identifier`` None: only the snapshot's uuid identifies it. ``plan_deletes`` and ``plan_index`` are called anew in every round.
     ``tracked`` tells readers of changes whether this commit is theirs to see.
     """
 
@@ -77,6 +92,7 @@ class CommitRequest:
     operation: str | None = None
     message: CommitMessage
     plan_deletes: PlanDeletes | None = None
+    plan_index: PlanIndex | None = None
     replaces_everything_it_meets: bool = False
     tracked: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -85,9 +101,28 @@ class CommitRequest:
 
 @dataclass(slots=True)
 class _OwnFiles:
-    """The commit's own entries; a round may replace them."""
+    """The commit's message; a round may replace its entries."""
 
-    entries: tuple[ManifestEntry, ...]
+    message: CommitMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Delta:
+    """What one round is about to publish. ``index`` None: the index files stay as they are."""
+
+    deletes: tuple[ManifestEntry, ...]
+    message: CommitMessage
+    index: tuple[IndexEntry, ...] | None
+
+    @property
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        """In stored order: deletes go first, so that a file that moves to another level is not deleted after it was added."""
+        return (*self.deletes, *self.message.entries, *self.message.compact_after)
+
+    @property
+    def telling(self) -> tuple[ManifestEntry, ...]:
+        """The entries by which a landed commit is recognised: upgraded files were there before."""
+        return (*self.deletes, *self.message.entries, *self.message.rewritten)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +137,8 @@ class Committer:
     clock: Clock
     ids: Ids
     settings: CommitSettings
+    is_keyed: bool
+    key_of: Callable[[bytes], Any]
     overlap: Overlap
     rewrite: Rewrite
     remove_file: Callable[[ManifestEntry], None]
@@ -112,12 +149,12 @@ class Committer:
         A replay returns the snapshot that it published the first time (None if that has expired). Raises ConflictError,
         CommitOutcomeUnknown, StorageError; on the first and the last nothing of the request is visible.
         """
-        files = _OwnFiles(request.message.entries)
+        files = _OwnFiles(request.message)
         try:
             return self._rounds(request, files)
         except (ConflictError, InvalidInputError):
             # Certainly not landed: nobody will ever refer to these files.
-            self._discard(files.entries)
+            self._discard(files.message)
             raise
 
     def _rounds(self, request: CommitRequest, files: "_OwnFiles") -> Snapshot | None:
@@ -135,22 +172,26 @@ class Committer:
         attempt = 0
         while True:
             latest = self.snapshots.latest()
-            highest = replays.highest(request.user, latest)
-            replays.check_identifier(request.user, request.identifier, highest, latest)
-            if request.identifier is not None and highest is not None and request.identifier <= highest:
-                self._discard(files.entries)
-                return replays.find(request.user, request.identifier)
+            if request.kind is not CommitKind.COMPACT:
+                highest = replays.highest(request.user, latest)
+                replays.check_identifier(request.user, request.identifier, highest, latest)
+                if request.identifier is not None and highest is not None and request.identifier <= highest:
+                    self._discard(files.message)
+                    return replays.find(request.user, request.identifier)
             written = WrittenMetadata()
             try:
                 self._check_age(request.message)
                 check_table(request.message, latest=self.schemas.refreshed_latest(), table=self.files.root_uri)
-                deletes = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
-                if not files.entries and not deletes and not request.allow_empty:
+                planned = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
+                deletes = (*planned, *request.message.compact_before)
+                if not deletes and not _has_changes(files.message) and not request.allow_empty:
                     return None
-                self._check_bucket_counts(files.entries, deletes, latest)
-                own = files.entries = self._with_winning_numbers(request, files.entries, latest, attempt)
-                snapshot = self._build(request, own, deletes, latest, uuid, written)
-                outcome = publisher.publish(snapshot, latest, (*deletes, *own), deadline_s=deadline_s)
+                self._check_bucket_counts(files.message.entries, deletes, latest)
+                own = self._with_winning_numbers(request, files.message.entries, latest, attempt)
+                files.message = replace(files.message, entries=own)
+                delta = self._delta(request, files.message, deletes, latest)
+                snapshot = self._build(request, delta, latest, uuid, written)
+                outcome = publisher.publish(snapshot, latest, delta.telling, deadline_s=deadline_s)
             except CommitOutcomeUnknown:
                 raise
             except NotFoundError:
@@ -188,7 +229,7 @@ class Committer:
             return own
         renewed = renumber(own, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite)
         kept = {entry.file.file_name for entry in renewed}
-        self._discard([entry for entry in own if entry.file.file_name not in kept])
+        self._remove([entry for entry in own if entry.file.file_name not in kept])
         return renewed
 
     def _is_table(self, table_uuid: str | None) -> bool:
@@ -197,9 +238,7 @@ class Committer:
         except NotFoundError:
             return False
 
-    def _check_bucket_counts(
-        self, own: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry], latest: Snapshot | None
-    ) -> None:
+    def _check_bucket_counts(self, own: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry], latest: Snapshot | None) -> None:
         """A partition keeps its bucket count until it is overwritten, whatever the newest schema says."""
         if latest is None or not own or self.schemas.option_is_constant(BUCKET.key):
             return
@@ -207,36 +246,57 @@ class Committer:
         staying = (entry for entry in self.manifests.live(latest) if entry.identity not in replaced)
         check_buckets(own, staying, table=self.files.root_uri)
 
+    def _delta(
+        self, request: CommitRequest, message: CommitMessage, deletes: tuple[ManifestEntry, ...], latest: Snapshot | None
+    ) -> _Delta:
+        """The checked delta of this round. Raises ConflictError, StalePlan among them."""
+        table = self.files.root_uri
+        index = self.manifests.read_index(latest) if latest else ()
+        changes = (*message.index_changes, *(request.plan_index(latest, deletes) if request.plan_index else ()))
+        entries = (*deletes, *message.entries, *message.compact_after)
+        changed = changed_index(index, changes, entries, table=table)
+        delta = _Delta(deletes=deletes, message=message, index=None if changed == index else changed)
+        check_own_delta(delta.entries, table=table)
+        if deletes or message.compact_after:
+            live = self.manifests.live(latest)
+            check_deletes(deletes, live, latest=latest, table=table)
+            if self.is_keyed:
+                added = (*message.entries, *message.compact_after)
+                check_levels(added, deletes, live, key_of=self.key_of, table=table)
+        return delta
+
     def _build(
-        self,
-        request: CommitRequest,
-        own: Sequence[ManifestEntry],
-        deletes: Sequence[ManifestEntry],
-        latest: Snapshot | None,
-        uuid: str,
-        written: WrittenMetadata,
+        self, request: CommitRequest, delta: _Delta, latest: Snapshot | None, uuid: str, written: WrittenMetadata
     ) -> Snapshot:
-        delta = (*deletes, *own)
-        check_own_delta(delta, table=self.files.root_uri)
-        if deletes:
-            check_deletes(deletes, self.manifests.live(latest), latest=latest, table=self.files.root_uri)
         parent = self.manifests.all_manifests(latest) if latest else ()
         base = merged_base(parent, self.settings.merge_policy, self.manifests, written)
         base_name, base_size = self.manifests.write_list(base, 0, written)
-        delta_manifests = self.manifests.write_manifests(delta, written) if delta else ()
+        delta_manifests = self.manifests.write_manifests(delta.entries, written) if delta.entries else ()
         delta_name, delta_size = self.manifests.write_list(delta_manifests, 1, written)
+        changelog = delta.message.changelog
+        changelog_name, changelog_size = None, None
+        if changelog:
+            changelog_name, changelog_size = self.manifests.write_list(
+                self.manifests.write_manifests(changelog, written), 2, written
+            )
+        index_name = latest.index_manifest if latest else None
+        if delta.index is not None:
+            index_name = self.manifests.write_index(delta.index, written)
         self.manifests.sync()
-        rows = row_delta(delta)
+        schema_id = max(delta.message.schema_id, latest.schema_id) if latest else delta.message.schema_id
+        rows = row_delta(delta.entries)
         now = self.clock.now_ms()
         return Snapshot(
             uuid=uuid,
             id=latest.id + 1 if latest else 1,
-            schema_id=request.message.schema_id,
+            schema_id=schema_id,
             base_manifest_list=base_name,
             base_manifest_list_size=base_size,
             delta_manifest_list=delta_name,
             delta_manifest_list_size=delta_size,
-            index_manifest=latest.index_manifest if latest else None,
+            changelog_manifest_list=changelog_name,
+            changelog_manifest_list_size=changelog_size,
+            index_manifest=index_name,
             commit_user=request.user,
             writer_version=self.settings.writer_version,
             commit_identifier=BATCH_IDENTIFIER if request.identifier is None else request.identifier,
@@ -245,18 +305,19 @@ class Committer:
             time_millis=max(now, latest.time_millis + 1) if latest else now,
             total_record_count=(latest.total_record_count if latest else 0) + rows,
             delta_record_count=rows,
+            changelog_record_count=row_delta(changelog) if changelog else None,
             watermark=latest.watermark if latest else None,
-            statistics=latest.statistics if latest and latest.schema_id == request.message.schema_id else None,
-            properties=self._properties(request, own, latest),
+            statistics=latest.statistics if latest and latest.schema_id == schema_id else None,
+            properties=self._properties(request, delta, latest),
             operation=request.operation,
         )
 
-    def _properties(self, request: CommitRequest, own: Sequence[ManifestEntry], latest: Snapshot | None) -> dict[str, str]:
+    def _properties(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
         properties = {**request.properties, TRACKED_PROPERTY: "true" if request.tracked else "false"}
         marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
         # Also when there is none: whoever looks for a user's mark need not read on.
         properties[MARKS_PROPERTY] = encode_marks(marks)
-        used = max_sequence_number(entry.file for entry in own) + 1
+        used = max_sequence_number(entry.file for entry in (*delta.message.entries, *delta.message.changelog)) + 1
         properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
         return properties
 
@@ -300,7 +361,18 @@ class Committer:
         with suppress(StorageError):
             self.manifests.remove(written)
 
-    def _discard(self, entries: Sequence[ManifestEntry]) -> None:
+    def _discard(self, message: CommitMessage) -> None:
+        self._remove(message.new_files)
+        for change in message.index_changes:
+            if change.kind is EntryKind.ADD:
+                with suppress(StorageError):
+                    self.files.delete(index_path(change.file_name))
+
+    def _remove(self, entries: Sequence[ManifestEntry]) -> None:
         for entry in entries:
             with suppress(StorageError):
                 self.remove_file(entry)
+
+
+def _has_changes(message: CommitMessage) -> bool:
+    return bool(message.entries or message.compact_after or message.changelog or message.index_changes)

@@ -4,9 +4,13 @@ Appends and upserts never conflict. What can go wrong is that a commit deletes a
 table is not the one that the files were written for: dropped and created anew, evolved, or with another bucket count.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
 
 from tablestore.errors import ConflictError
+from tablestore.format.indexmanifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.message import CommitMessage
@@ -28,14 +32,17 @@ def table_uuid_of(schema: TableSchema) -> str | None:
 
 
 def check_table(message: CommitMessage, *, latest: TableSchema, table: str) -> None:
-    """The table must still be the one that the files were written for. Raises ConflictError."""
+    """The table must still be the one that the files were written for. Raises ConflictError.
+
+    A commit that only compacts may have an older schema: its files are read as any old file is.
+    """
     if message.table_uuid != table_uuid_of(latest):
         raise ConflictError(
             f"table {table} was dropped and created again while this commit was under way: it was {message.table_uuid}, now it "
             f"is {table_uuid_of(latest)}; open the table again and repeat the write",
             kind="table-replaced",
         )
-    if message.schema_id != latest.id:
+    if message.schema_id != latest.id and (message.entries or not message.compact_before):
         raise ConflictError(
             f"table {table} has schema {latest.id} now, these rows were written with schema {message.schema_id}; open the table "
             "again and repeat the write",
@@ -86,6 +93,63 @@ def check_deletes(deletes: Sequence[ManifestEntry], live: Iterable[ManifestEntry
             f"Conflicts detected on: {shown}{' …' if len(gone) > SHOWN else ''} of table {table}: {len(gone)} file(s) to delete "
             f"are no longer live, newest is {other}; plan again on it"
         )
+
+
+def check_levels(
+    added: Iterable[ManifestEntry],
+    deletes: Iterable[ManifestEntry],
+    live: Iterable[ManifestEntry],
+    *,
+    key_of: Callable[[bytes], Any],
+    table: str,
+) -> None:
+    """After the delta, the files of one level above 0 have disjoint keys. Raises :class:`StalePlan` that names two that meet.
+
+    ``key_of`` decodes a serialised key to a value that sorts as the key does.
+    """
+    touched = {(e.partition, e.bucket, e.file.level) for e in added if e.file.level > 0}
+    if not touched:
+        return
+    gone = {entry.identity for entry in deletes}
+    runs: dict[tuple[bytes, int, int], list[ManifestEntry]] = defaultdict(list)
+    for entry in (*(e for e in live if e.identity not in gone), *added):
+        place = (entry.partition, entry.bucket, entry.file.level)
+        if place in touched:
+            runs[place].append(entry)
+    for run in runs.values():
+        bounded = sorted(((key_of(e.file.min_key), key_of(e.file.max_key), e) for e in run), key=lambda item: item[0])
+        for (_, end, one), (start, _, other) in pairwise(bounded):
+            if not end < start:
+                raise StalePlan(
+                    f"Conflicts detected on: {describe(one)} and {describe(other)} of table {table} would lie in one level with "
+                    "keys that overlap; plan again on the newest snapshot"
+                )
+
+
+def changed_index(
+    index: Sequence[IndexEntry], changes: Sequence[IndexEntry], delta: Sequence[ManifestEntry], *, table: str
+) -> tuple[IndexEntry, ...]:
+    """The index files after a commit: those there, without the deleted, with the added ones.
+
+    An index file whose deletion vectors all belong to files that ``delta`` deletes goes too. Raises :class:`StalePlan` if an
+    index file to delete is not there: somebody else has replaced it.
+    """
+    there = {entry.file_name: entry for entry in index}
+    for change in changes:
+        if change.kind is EntryKind.DELETE and there.pop(change.file_name, None) is None:
+            raise StalePlan(
+                f"Conflicts detected on: index file {change.file_name} ({change.index_type}) of bucket {change.bucket} of table "
+                f"{table} is no longer live; plan again on the newest snapshot"
+            )
+    staying = {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
+    gone = {entry.file.file_name for entry in delta if entry.kind is EntryKind.DELETE} - staying
+    kept = [entry for entry in there.values() if not _is_spent(entry, gone)]
+    return (*kept, *(change for change in changes if change.kind is EntryKind.ADD))
+
+
+def _is_spent(entry: IndexEntry, gone: set[str]) -> bool:
+    vectors = entry.deletion_vectors
+    return entry.index_type == DELETION_VECTORS and bool(vectors) and all(v.data_file in gone for v in vectors or ())
 
 
 def describe(entry: ManifestEntry) -> str:

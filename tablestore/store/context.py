@@ -98,6 +98,8 @@ class TableContext:
                 merge_policy=self.settings.manifest_merge,
                 writer_version=WRITER_VERSION,
             ),
+            is_keyed=self.schema.is_keyed,
+            key_of=_key_order(self.schema).decode,
             overlap=_key_order(self.schema).overlap,
             rewrite=self._rewrite,
             remove_file=self.remove_file,

@@ -13,11 +13,11 @@ from typing import Generic, TypeVar
 
 from tablestore.errors import NotFoundError
 from tablestore.format.datafile import DataFileMeta
-from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest
+from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.liveset import live_entries
 from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
-from tablestore.format.paths import MANIFEST_DIR, manifest_list_name, manifest_name, manifest_path
+from tablestore.format.paths import MANIFEST_DIR, index_manifest_name, manifest_list_name, manifest_name, manifest_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
@@ -110,6 +110,10 @@ class Manifests:
         """What this snapshot's commit added and deleted."""
         return self.entries(self.read_list(snapshot.delta_manifest_list))
 
+    def changelog(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        """The changelog files of this snapshot's commit, in stored order."""
+        return self.entries(self.read_list(snapshot.changelog_manifest_list)) if snapshot.changelog_manifest_list else []
+
     def live(self, snapshot: Snapshot | None) -> list[ManifestEntry]:
         """Every live file of a snapshot. Memory: all its entries, about 1.5 KiB each."""
         if snapshot is None:
@@ -131,6 +135,13 @@ class Manifests:
         self._write(name, data, written)
         self._lists.put(name, tuple(manifests))
         return name, len(data)
+
+    def write_index(self, entries: Sequence[IndexEntry], written: WrittenMetadata) -> str:
+        """Write the complete list of a snapshot's index files; returns its name."""
+        data = encode_index_manifest(entries, self._ids.nonce())
+        name = index_manifest_name(data, 0)
+        self._write(name, data, written)
+        return name
 
     def remove(self, written: WrittenMetadata) -> None:
         """Take back what a lost attempt wrote."""

@@ -11,16 +11,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tablestore.errors import ConflictError, FormatError
+from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest
 
-VERSION = 1
+VERSION = 2
 # Messages live for one commit, so their Avro container needs no unique marker, only a valid (non-zero) one.
 _MARKER = b"tablestore:msg:1"
+_FILE_LISTS = ("entries", "compact_before", "compact_after", "changelog")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMessage:
-    """New files of one writer, in the order in which it flushed them.
+    """What one writer or one compaction has prepared.
+
+    entries           new files of a write, in the order in which it flushed them; a round may give them other numbers
+    compact_before    DELETEs of files that a compaction read, each repeated exactly as it was added
+    compact_after     what came of them: new files, or the same file at another level (an upgrade, nothing was rewritten)
+    changelog         files that hold the row changes of this commit
+    index_changes     index files to add and to delete
 
     ``base_snapshot_id`` is the snapshot (0: none) that the writer's sequence numbers were drawn from, ``schema_id`` the
     schema its rows have, ``created_millis`` when its first file was begun.
@@ -30,7 +38,22 @@ class CommitMessage:
     schema_id: int
     base_snapshot_id: int
     created_millis: int
-    entries: tuple[ManifestEntry, ...]
+    entries: tuple[ManifestEntry, ...] = ()
+    compact_before: tuple[ManifestEntry, ...] = ()
+    compact_after: tuple[ManifestEntry, ...] = ()
+    changelog: tuple[ManifestEntry, ...] = ()
+    index_changes: tuple[IndexEntry, ...] = ()
+
+    @property
+    def new_files(self) -> tuple[ManifestEntry, ...]:
+        """Entries of the files that exist only for this commit: to be removed if it certainly does not land."""
+        return (*self.entries, *self.rewritten, *self.changelog)
+
+    @property
+    def rewritten(self) -> tuple[ManifestEntry, ...]:
+        """What a compaction wrote, without upgrades."""
+        before = {entry.file.file_name for entry in self.compact_before}
+        return tuple(entry for entry in self.compact_after if entry.file.file_name not in before)
 
     def to_bytes(self) -> bytes:
         """Versioned JSON, UTF-8."""
@@ -41,7 +64,8 @@ class CommitMessage:
                 "schema": self.schema_id,
                 "base": self.base_snapshot_id,
                 "created": self.created_millis,
-                "entries": base64.b64encode(encode_manifest(self.entries, _MARKER)).decode(),
+                **{name: _text(encode_manifest(getattr(self, name), _MARKER)) for name in _FILE_LISTS},
+                "index_changes": _text(encode_index_manifest(self.index_changes, _MARKER)),
             },
             separators=(",", ":"),
         ).encode()
@@ -57,13 +81,14 @@ class CommitMessage:
                     "release of tablestore on driver and executors",
                     kind="too-new",
                 )
-            entries = decode_manifest(base64.b64decode(parsed["entries"], validate=True), "commit message")
+            files = {name: decode_manifest(_bytes(parsed[name]), "commit message") for name in _FILE_LISTS}
             return cls(
                 table_uuid=parsed["table"],
                 schema_id=int(parsed["schema"]),
                 base_snapshot_id=int(parsed["base"]),
                 created_millis=int(parsed["created"]),
-                entries=entries,
+                index_changes=decode_index_manifest(_bytes(parsed["index_changes"]), "commit message"),
+                **files,
             )
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
             if isinstance(error, FormatError):
@@ -93,4 +118,16 @@ def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
         base_snapshot_id=min(message.base_snapshot_id for message in messages),
         created_millis=min(message.created_millis for message in messages),
         entries=tuple(entry for message in messages for entry in message.entries),
+        compact_before=tuple(entry for message in messages for entry in message.compact_before),
+        compact_after=tuple(entry for message in messages for entry in message.compact_after),
+        changelog=tuple(entry for message in messages for entry in message.changelog),
+        index_changes=tuple(entry for message in messages for entry in message.index_changes),
     )
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)

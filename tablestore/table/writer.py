@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.store.commit import CommitRequest, PlanDeletes
+from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write import DataWriter
@@ -37,6 +37,7 @@ class Effect:
     kind: CommitKind = CommitKind.APPEND
     operation: str = "WRITE"
     plan_deletes: PlanDeletes | None = None
+    plan_index: PlanIndex | None = None
     replaces_everything_it_meets: bool = False
     allow_empty: bool = False
     properties: Mapping[str, str] | None = None
@@ -193,12 +194,17 @@ def commit_message(
         operation=effect.operation,
         message=message,
         plan_deletes=effect.plan_deletes,
+        plan_index=effect.plan_index,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
-        tracked=context.settings.tracked and effect.kind is CommitKind.APPEND,
+        tracked=context.settings.tracked and _is_tracked(effect.kind, message),
         properties=effect.properties or {},
         allow_empty=effect.allow_empty,
     )
     return context.committer().commit(request)
+
+
+def _is_tracked(kind: CommitKind, message: CommitMessage) -> bool:
+    return kind is CommitKind.APPEND or (kind is CommitKind.COMPACT and bool(message.changelog))
 
 
 def retractions_of(keys: pa.Table, context: TableContext) -> pa.Table:
