@@ -137,8 +137,13 @@ def key_at(plain: Sequence[PlainColumn], row: int) -> tuple[int | bytes, ...]:
     return tuple(column[row].as_py() if isinstance(column, pa.Array) else int(column[row]) for column in plain)
 
 
-def rows_up_to(plain: Sequence[PlainColumn], bound: tuple[int | bytes, ...], start: int, stop: int) -> int:
-    """How far rows with key <= ``bound`` reach in the sorted rows ``start`` to ``stop``: the position after the last."""
+def rows_up_to(
+    plain: Sequence[PlainColumn], bound: tuple[int | bytes, ...], start: int, stop: int, *, include_equal: bool = True
+) -> int:
+    """How far rows with key <= ``bound`` reach in the sorted rows ``start`` to ``stop``: the position after the last.
+
+    Without ``include_equal`` the rows with key < ``bound``.
+    """
     low, high = start, stop
     for column, value in zip(plain, bound, strict=True):
         if isinstance(column, np.ndarray):
@@ -150,7 +155,7 @@ def rows_up_to(plain: Sequence[PlainColumn], bound: tuple[int | bytes, ...], sta
         low, high = left, right
         if low == high:
             return low
-    return high
+    return high if include_equal else low
 
 
 def _bisect(column: pa.Array, value: int | bytes, low: int, high: int, *, include_equal: bool) -> int:

@@ -69,6 +69,11 @@ class SplitReader:
             if batch.num_rows:
                 yield _as(batch.select(list(self.columns)), target)
 
+    def directory(self, partition: bytes, bucket: int) -> str:
+        """Where the data files of a bucket lie, relative to the table."""
+        values = decode_row(partition, [f.type for f in self.schema.partition_fields])
+        return DataPaths(self.schema, self.settings).bucket(values, bucket)
+
     def _needed(self) -> tuple[str, ...]:
         wanted = set(self.columns) | (columns_of(self.predicate) if self.predicate is not None else frozenset())
         wanted -= set(self.schema.partition_keys)
@@ -76,9 +81,7 @@ class SplitReader:
 
     def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
         needed = self._needed()
-        directory = DataPaths(self.schema, self.settings).bucket(
-            decode_row(split.partition, [f.type for f in self.schema.partition_fields]), split.bucket
-        )
+        directory = self.directory(split.partition, split.bucket)
         deletions = dict(split.deletions)
         for section in split.sections:
             if not self.schema.is_keyed:
@@ -150,9 +153,9 @@ class SplitReader:
         self, directory: str, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...]
     ) -> Iterator[pa.RecordBatch]:
         path = f"{directory}/{file.file_name}"
-        reader = self._open(path, file)
+        reader = self.open_file(path, file)
         try:
-            projection = self._projection(reader, file, names, system, path)
+            projection = self.projection(reader, file, names, system, path)
             if projection.file_columns:
                 for batch in reader.read(projection.file_columns):
                     yield projection.apply(batch)
@@ -164,16 +167,18 @@ class SplitReader:
         finally:
             reader.close()
 
-    def _projection(
+    def projection(
         self, reader: DataFileReader, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...], path: str
     ) -> Projection:
+        """How the columns of an open file become ``names`` of the table, behind the system columns."""
         written = self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
         fields: list[Field] = [self.schema.field(name) for name in names]
         return Projection(
             written.fields, fields, keep=system, file_names=reader.schema.names, where=f"{self.files.root_uri}/{path}"
         )
 
-    def _open(self, path: str, file: DataFileMeta) -> DataFileReader:
+    def open_file(self, path: str, file: DataFileMeta) -> DataFileReader:
+        """Open a data file, checked against its manifest entry. Raises NotFoundError if it expired meanwhile."""
         try:
             source = self.files.open_input(path)
         except NotFoundError as error:

@@ -1,0 +1,255 @@
+"""Which rows of these data files have one of these keys?
+
+    sorted keys -> files whose key range they meet -> row groups whose bounds they meet -> key columns -> positions
+                                                                       and for row groups with hits -> the rows
+
+Keys and files are sorted, so both are matched stretch by stretch with numpy, never key by key. The key columns of a row group
+are decoded once; the other columns only where a key was found. Memory is one batch (at most 128 k rows) of a file and the
+rows that are found in it.
+
+Deleted positions (deletion vectors) count as found: what they mean is the caller's business.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.errors import FormatError, InvalidInputError
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.datafile import DataFileMeta
+from tablestore.format.parquet import DataFileReader, Projection, RowGroup
+from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.lsm.gather import take_rows
+from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
+from tablestore.lsm.survivors import WindowKeys
+from tablestore.store.read import SplitReader
+from tablestore.types.arrow import to_arrow_type
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.predicate import to_scalar
+
+Positions = npt.NDArray[np.int64]
+Key = tuple[int | bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SortedKeys:
+    """Distinct keys in key order: the columns of the trimmed primary key, and the form in which they compare."""
+
+    rows: pa.RecordBatch
+    plain: list[PlainColumn]
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def slice(self, start: int, stop: int) -> "SortedKeys":
+        """The keys from ``start`` to before ``stop``, without a copy."""
+        return SortedKeys(self.rows.slice(start, stop - start), slice_plain(self.plain, start, stop))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one stretch of a file holds: ``positions`` are row numbers in the file, ``keys`` the numbers of the keys found there;
+    both ascend. ``rows`` has ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and the columns that were asked for."""
+
+    file: DataFileMeta
+    positions: Positions
+    keys: Positions
+    rows: pa.RecordBatch | None = None
+
+
+def sorted_keys(rows: pa.Table | pa.RecordBatch, fields: Sequence[Field]) -> SortedKeys:
+    """Keys to look up, from rows that hold the columns ``fields`` in strictly ascending key order.
+
+    Raises InvalidInputError for rows in another order.
+    """
+    names = [field.name for field in fields]
+    batch = _one_batch(rows.select(names))
+    plain = plain_columns(batch.columns, [field.type.nullable for field in fields])
+    if batch.num_rows > 1 and not WindowKeys([plain]).ascending():
+        raise InvalidInputError(f"expected distinct keys in key order of {', '.join(names)}, found others")
+    return SortedKeys(batch, plain)
+
+
+def find_rows(
+    reader: SplitReader,
+    partition: bytes,
+    bucket: int,
+    files: Sequence[DataFileMeta],
+    keys: SortedKeys,
+    columns: Sequence[str] | None = None,
+) -> Iterator[Found]:
+    """Where the keys lie in these files of one bucket, file by file in the given order, positions ascending.
+
+    With ``columns`` (of the table, but not of its partition) the rows come along. ``reader`` is any reader of the table at the
+    schema that the keys have.
+    """
+    directory = reader.directory(partition, bucket)
+    for file in files:
+        first, last = _keys_in_range(reader, file, keys)
+        if first < last:
+            with _Lookup(reader, directory, file, columns) as lookup:
+                for found in lookup.find(keys.slice(first, last)):
+                    yield Found(file=file, positions=found.positions, keys=found.keys + first, rows=found.rows)
+
+
+def match_sorted(left: Sequence[PlainColumn], right: Sequence[PlainColumn]) -> tuple[Positions, Positions]:
+    """The places (in ``left``, in ``right``) of the keys that two strictly ascending sequences share, ascending."""
+    if not len(left[0]) or not len(right[0]):
+        return _none(), _none()
+    window = WindowKeys([list(left), list(right)])
+    if (arrays := window.arrays) is not None:
+        return _match_numbers(*arrays)
+    order, repeats = window.in_order.order, np.flatnonzero(window.in_order.repeats)
+    return order[repeats], order[repeats + 1] - window.bounds[1]
+
+
+class _Lookup:
+    """One open data file, searched from its first row group to its last."""
+
+    def __init__(self, reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str] | None) -> None:
+        self._file = file
+        self._path = f"{directory}/{file.file_name}"
+        self._key_fields = reader.schema.key_fields
+        self._key_names = [field.name for field in self._key_fields]
+        self._source: DataFileReader = reader.open_file(self._path, file)
+        self._keys: Projection = reader.projection(self._source, file, self._key_names, (), self._path)
+        self._columns = None if columns is None else tuple(columns)
+        # Key columns were read to find the rows: their values are at hand.
+        others = [name for name in columns or () if name not in self._key_names]
+        self._values = reader.projection(self._source, file, others, (SEQUENCE_COLUMN, KIND_COLUMN), self._path)
+        self._schema = reader.schema
+
+    def __enter__(self) -> "_Lookup":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._source.close()
+
+    def find(self, keys: SortedKeys) -> Iterator[Found]:
+        start, before = 0, None
+        for group in self._source.row_groups:
+            first, last = self._keys_in_group(keys, group)
+            if first < last:
+                wanted = keys.slice(first, last)
+                found, before = self._find_in_group(wanted, group, start, before)
+                yield from (Found(file=self._file, positions=f.positions, keys=f.keys + first, rows=f.rows) for f in found)
+            start += group.row_count
+
+    def _find_in_group(self, keys: SortedKeys, group: RowGroup, start: int, before: Key | None) -> tuple[list[Found], Key | None]:
+        """The hits of one row group, batch by batch; ``before`` is the last key that was seen."""
+        hits: list[tuple[Positions, Positions, pa.RecordBatch]] = []
+        row = 0
+        for batch in self._source.read(self._keys.file_columns, [group.index]):
+            columns = self._keys.apply(batch)
+            plain = plain_columns(columns.columns, [field.type.nullable for field in self._key_fields])
+            before = self._check_sorted(plain, before)
+            low, high = _range_of(keys.plain, key_at(plain, 0), before)
+            at_key, at_row = match_sorted(slice_plain(keys.plain, low, high), plain)
+            if len(at_row):
+                kept = columns.slice(0, 0) if self._columns is None else _take(columns, at_row)
+                hits.append((at_row + row, at_key + low, kept))
+            row += batch.num_rows
+        if not hits:
+            return [], before
+        if self._columns is None:
+            return [Found(file=self._file, positions=at + start, keys=key) for at, key, _ in hits], before
+        places = np.concatenate([at for at, _, _ in hits])
+        rows = self._rows_at(group, places, pa.Table.from_batches([rows for _, _, rows in hits]))
+        return [Found(file=self._file, positions=places + start, keys=np.concatenate([k for _, k, _ in hits]), rows=rows)], before
+
+    def _rows_at(self, group: RowGroup, places: Positions, key_columns: pa.Table) -> pa.RecordBatch:
+        """The system columns and the wanted ones of these rows of a row group."""
+        parts: list[pa.RecordBatch] = []
+        row = 0
+        for batch in self._source.read(self._values.file_columns, [group.index]):
+            low, high = np.searchsorted(places, [row, row + batch.num_rows])
+            if low < high:
+                parts.append(self._values.apply(_take(batch, places[low:high] - row)))
+            row += batch.num_rows
+        values = pa.Table.from_batches(parts)
+        assert self._columns is not None
+        names = (SEQUENCE_COLUMN, KIND_COLUMN, *self._columns)
+        arrays = [(key_columns if name in self._key_names else values).column(name) for name in names]
+        return _one_batch(pa.Table.from_arrays(arrays, names=list(names)))
+
+    def _keys_in_group(self, keys: SortedKeys, group: RowGroup) -> tuple[int, int]:
+        """Which of the keys the row group's statistics allow; all of them where these say nothing."""
+        name, field = self._keys.file_columns[0], self._key_fields[0]
+        bounds = group.bounds.get(name)
+        found = self._source.schema.field(name).type
+        if bounds is None or field.type.nullable or _is_float(field) or not found.equals(to_arrow_type(field.type)):
+            return 0, len(keys)
+        try:
+            least, greatest = (plain_columns([pa.array([bound], type=found)], [False]) for bound in bounds)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            # Statistics of other engines that Arrow can read but not write down prune nothing.
+            return 0, len(keys)
+        leading = keys.plain[: len(least)]
+        return _range_of(leading, key_at(least, 0), key_at(greatest, 0))
+
+    def _check_sorted(self, plain: list[PlainColumn], before: Key | None) -> Key:
+        if (before is not None and before >= key_at(plain, 0)) or not WindowKeys([plain]).ascending():
+            raise FormatError(
+                f"data file {self._path} holds rows that are not in strictly ascending key order: a key looked up in it may "
+                "be missed; find the file with `tablestore verify` and rewrite it",
+                kind="unsorted",
+            )
+        return key_at(plain, len(plain[0]) - 1)
+
+
+def _keys_in_range(reader: SplitReader, file: DataFileMeta, keys: SortedKeys) -> tuple[int, int]:
+    fields = reader.schema.key_fields
+    return _range_of(keys.plain, _bound(file.min_key, fields), _bound(file.max_key, fields)) if len(keys) else (0, 0)
+
+
+def _bound(row: bytes, fields: Sequence[Field]) -> Key:
+    """The key of a BinaryRow in the form in which keys compare."""
+    values = decode_row(row, [field.type for field in fields])
+    # One key of metadata. Arrow takes some values (nanoseconds with a zone) only as scalars.
+    columns = [
+        pa.nulls(1, to_arrow_type(field.type)) if value is None else pa.repeat(to_scalar(value, to_arrow_type(field.type)), 1)
+        for value, field in zip(values, fields, strict=True)
+    ]
+    return key_at(plain_columns(columns, [field.type.nullable for field in fields]), 0)
+
+
+def _range_of(plain: Sequence[PlainColumn], least: Key, greatest: Key) -> tuple[int, int]:
+    """The rows of sorted keys from ``least`` to ``greatest``, both included."""
+    rows = len(plain[0])
+    first = rows_up_to(plain, least, 0, rows, include_equal=False)
+    return first, rows_up_to(plain, greatest, first, rows)
+
+
+def _match_numbers(left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]) -> tuple[Positions, Positions]:
+    """Shared values of two ascending arrays: the shorter one is searched in the longer one."""
+    if len(left) > len(right):
+        at_right, at_left = _match_numbers(right, left)
+        return at_left, at_right
+    places = np.searchsorted(right, left)
+    places[places == len(right)] = 0
+    hits = np.flatnonzero(right[places] == left)
+    return hits, places[hits]
+
+
+def _take(batch: pa.RecordBatch, places: Positions) -> pa.RecordBatch:
+    if len(places) == batch.num_rows:
+        return batch
+    return _one_batch(take_rows(pa.Table.from_batches([batch]), places))
+
+
+def _one_batch(rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
+    if isinstance(rows, pa.RecordBatch):
+        return rows
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if len(batches) == 1 else pa.RecordBatch.from_pylist([], schema=rows.schema)
+
+
+def _none() -> Positions:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _is_float(field: Field) -> bool:
+    return isinstance(field.type, AtomicType) and field.type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)
