@@ -130,6 +130,32 @@ def _merge(one: ColumnStats, other: ColumnStats) -> ColumnStats:
     )
 
 
+class StatsCollector:
+    """Exact statistics of rows that come in pieces, as :func:`collect_stats` would give them of all at once."""
+
+    def __init__(self, fields: Sequence[Field]) -> None:
+        self._fields = tuple(fields)
+        self._stats: list[ColumnStats | None] = [None] * len(fields)
+        self._nulls = [0] * len(fields)
+
+    def add(self, table: pa.Table) -> None:
+        """Take a piece, whose columns are found by name."""
+        for position, stats in enumerate(collect_stats(table, self._fields)):
+            assert stats.null_count is not None, "counted just now"
+            self._nulls[position] += stats.null_count
+            # A piece of nothing but nulls says nothing about the bounds.
+            if stats.null_count < table.num_rows:
+                before = self._stats[position]
+                self._stats[position] = stats if before is None else _merge(before, stats)
+
+    def result(self) -> list[ColumnStats]:
+        """The statistics of everything that was added, in the order of the fields."""
+        return [
+            ColumnStats(min=stats.min if stats else None, max=stats.max if stats else None, null_count=nulls)
+            for stats, nulls in zip(self._stats, self._nulls, strict=True)
+        ]
+
+
 def _collect(column: pa.ChunkedArray, data_type: DataType) -> ColumnStats:
     nulls = column.null_count
     if not isinstance(data_type, AtomicType) or nulls == len(column):

@@ -1,54 +1,33 @@
 """Rows become data files.
 
-    rows -> WriteBuffer (sorts, folds, routes to partition and bucket) -> one level-0 run a bucket -> Parquet files -> entries
+    rows -> WriteBuffer (sorts, folds, routes to partition and bucket) -> one level-0 run a bucket -> RunWriter -> entries
 
-Memory: the buffer's byte budget, plus one sorted copy of it while it is flushed. Statistics are exact and taken from the rows as
-they are written. Nothing here is visible to anybody until a commit names the files.
+Memory: the buffer's byte budget, plus one sorted copy of it while it is flushed. Nothing here is visible to anybody until a
+commit names the files.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError
-from tablestore.format.binaryrow import EMPTY_ROW, decode_row, encode_row
 from tablestore.format.datafile import DataFileMeta, FileSource
-from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.parquet import DataFileWriter, FileFooter, file_schema, open_data_file, with_system_columns
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.parquet import DataFileWriter, file_schema, open_data_file
 from tablestore.format.parquetschema import SEQUENCE_COLUMN
-from tablestore.format.paths import bucket_dir, data_file_name, partition_dir
-from tablestore.format.stats import EMPTY_STATS, ColumnStats, SimpleStats, collect_stats, encode_stats, python_value
+from tablestore.format.paths import data_file_name
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.buffer import SortedRows, WriteBuffer
+from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
+from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.store.settings import TableSettings
 from tablestore.types.schema import TableSchema
 
-
-@dataclass(frozen=True, slots=True)
-class DataPaths:
-    """Where the data files of a table lie."""
-
-    schema: TableSchema
-    settings: TableSettings
-
-    def bucket(self, partition: tuple[object, ...], bucket: int) -> str:
-        """The directory of one bucket, relative to the table."""
-        fields = self.schema.partition_fields
-        directory = partition_dir(
-            self.schema.partition_keys,
-            [field.type for field in fields],
-            partition,
-            self.settings.default_partition,
-            self.settings.legacy_partition_names,
-        )
-        path = bucket_dir(directory, bucket)
-        return f"{self.settings.data_directory}/{path}" if self.settings.data_directory else path
+__all__ = ["DataPaths", "DataWriter", "RunTarget", "RunWriter", "entry_directory", "entry_path", "rewrite_with_sequence"]
 
 
 class DataWriter:
@@ -68,15 +47,13 @@ class DataWriter:
         ids: Ids,
         first_sequence: int,
     ) -> None:
-        self._files, self._schema, self._settings = files, schema, settings
-        self._clock, self._ids = clock, ids
+        self._files, self._schema = files, schema
         self._paths = DataPaths(schema, settings)
+        self._target = RunTarget.of(files, schema, settings, clock, ids)
         self._next_sequence = first_sequence
         self._buffer = WriteBuffer(schema, total_buckets=settings.total_buckets, budget_bytes=settings.write_buffer_bytes)
         self._entries: list[ManifestEntry] = []
-        self._file_schema = file_schema(schema, thin=settings.thin)
         self._started_millis: int | None = None
-        self._uuid = ids.uuid()
         self._failed = False
 
     @property
@@ -123,82 +100,23 @@ class DataWriter:
         if run.rows.num_rows == 0:
             return
         if self._started_millis is None:
-            self._started_millis = self._clock.now_ms()
-        offset = 0
-        while offset < run.rows.num_rows:
-            offset += self._write_file(run, offset)
-
-    def _write_file(self, run: SortedRows, offset: int) -> int:
-        """Write one file from row ``offset`` on, up to the target size; returns how many rows it took."""
-        name = data_file_name(self._uuid, len(self._entries), self._settings.data_file_prefix)
-        path = f"{self._paths.bucket(run.partition, run.bucket)}/{name}"
-        taken, limit = 0, self._settings.target_file_bytes
-        step = self._settings.parquet.row_group_rows
-        with self._files.open_output(path) as sink:
-            writer = DataFileWriter(
-                sink,
-                self._file_schema,
-                file_name=name,
-                options=self._settings.parquet,
-                unique_columns=frozenset(self._schema.trimmed_primary_keys),
-            )
-            while offset + taken < run.rows.num_rows and (taken == 0 or writer.bytes_written < limit):
-                part = run.rows.slice(offset + taken, step)
-                kinds = run.kinds[offset + taken : offset + taken + step]
-                writer.write(self._with_system_columns(part, kinds))
-                taken += part.num_rows
-            footer = writer.close()
-        rows, kinds = run.rows.slice(offset, taken), run.kinds[offset : offset + taken]
-        self._entries.append(self._describe(run, rows, kinds, name=name, footer=footer))
-        return taken
-
-    def _with_system_columns(self, rows: pa.Table, kinds: npt.NDArray[np.int8]) -> pa.Table:
-        if not self._schema.is_keyed:
-            return rows
-        return with_system_columns(rows, self._file_schema, sequence=self._next_sequence, kinds=kinds)
-
-    def _describe(
-        self, run: SortedRows, rows: pa.Table, kinds: npt.NDArray[np.int8], *, name: str, footer: FileFooter
-    ) -> ManifestEntry:
-        schema, keyed = self._schema, self._schema.is_keyed
-        key_names = schema.trimmed_primary_keys
-        key_types = [field.type for field in schema.key_fields]
-        stats = collect_stats(rows, schema.fields)
-        by_name = dict(zip(schema.field_names, stats, strict=True))
-        value_stats, stats_columns = self._value_stats(stats)
-        first, last = self._next_sequence, self._next_sequence + (0 if keyed else rows.num_rows - 1)
-        self._next_sequence = last + 1
-        meta = DataFileMeta(
-            file_name=name,
-            file_size=footer.file_size,
-            row_count=rows.num_rows,
-            min_key=encode_row(_row_values(rows, 0, key_names), key_types) if keyed else EMPTY_ROW,
-            max_key=encode_row(_row_values(rows, rows.num_rows - 1, key_names), key_types) if keyed else EMPTY_ROW,
-            key_stats=encode_stats([by_name[key] for key in key_names], key_types) if keyed else EMPTY_STATS,
-            value_stats=value_stats,
-            min_sequence_number=first,
-            max_sequence_number=last,
-            schema_id=schema.id,
-            level=0,
-            creation_time_millis=_local_millis(self._clock.now_ms()),
-            # -U and -D have odd codes.
-            delete_row_count=int(np.count_nonzero(kinds & 1)) if keyed else 0,
-            file_source=FileSource.APPEND,
-            value_stats_cols=stats_columns,
-            footer_digest=footer.digest,
-        )
-        return ManifestEntry(
-            kind=EntryKind.ADD,
-            partition=encode_row(run.partition, [field.type for field in schema.partition_fields]),
+            self._started_millis = self._target.clock.now_ms()
+        with RunWriter(
+            self._target,
+            partition=run.partition,
             bucket=run.bucket,
-            total_buckets=self._settings.total_buckets,
-            file=meta,
-        )
+            total_buckets=self._target.settings.total_buckets,
+            level=0,
+            source=FileSource.APPEND,
+            numbers=self._take_numbers,
+        ) as writer:
+            writer.write(run.rows, run.kinds)
+            self._entries.extend(writer.close())
 
-    def _value_stats(self, stats: list[ColumnStats]) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        if self._settings.value_stats:
-            return encode_stats(stats, [field.type for field in self._schema.fields]), None
-        return EMPTY_STATS, ()
+    def _take_numbers(self, count: int) -> int:
+        first = self._next_sequence
+        self._next_sequence += count
+        return first
 
 
 def rewrite_with_sequence(
@@ -253,25 +171,3 @@ def _read_own(files: FileStore, path: str, meta: DataFileMeta) -> Iterator[pa.Re
         yield from reader.read(None)
     finally:
         source.close()
-
-
-def entry_directory(paths: DataPaths, entry: ManifestEntry, schema: TableSchema) -> str:
-    """The directory that holds the file of an entry, relative to the table."""
-    return paths.bucket(decode_row(entry.partition, [field.type for field in schema.partition_fields]), entry.bucket)
-
-
-def entry_path(paths: DataPaths, entry: ManifestEntry, schema: TableSchema) -> str:
-    """The path of the file of an entry, relative to the table."""
-    return f"{entry_directory(paths, entry, schema)}/{entry.file.file_name}"
-
-
-def _row_values(rows: pa.Table, position: int, names: tuple[str, ...]) -> tuple[object, ...]:
-    # One row of metadata, not a data path.
-    return tuple(python_value(rows.column(name)[position]) for name in names)
-
-
-def _local_millis(now_millis: int) -> int:
-    # The format stores local wall-clock time as if it were UTC.
-    local = datetime.fromtimestamp(now_millis / 1000).astimezone()
-    offset = local.utcoffset()
-    return now_millis + (int(offset.total_seconds() * 1000) if offset else 0)

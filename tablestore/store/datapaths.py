@@ -1,0 +1,40 @@
+"""Where do the data files of a table lie?"""
+
+from dataclasses import dataclass
+
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.paths import bucket_dir, partition_dir
+from tablestore.store.settings import TableSettings
+from tablestore.types.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class DataPaths:
+    """Where the data files of a table lie."""
+
+    schema: TableSchema
+    settings: TableSettings
+
+    def bucket(self, partition: tuple[object, ...], bucket: int) -> str:
+        """The directory of one bucket, relative to the table."""
+        fields = self.schema.partition_fields
+        directory = partition_dir(
+            self.schema.partition_keys,
+            [field.type for field in fields],
+            partition,
+            self.settings.default_partition,
+            self.settings.legacy_partition_names,
+        )
+        path = bucket_dir(directory, bucket)
+        return f"{self.settings.data_directory}/{path}" if self.settings.data_directory else path
+
+
+def entry_directory(paths: DataPaths, entry: ManifestEntry, schema: TableSchema) -> str:
+    """The directory that holds the file of an entry, relative to the table."""
+    return paths.bucket(decode_row(entry.partition, [field.type for field in schema.partition_fields]), entry.bucket)
+
+
+def entry_path(paths: DataPaths, entry: ManifestEntry, schema: TableSchema) -> str:
+    """The path of the file of an entry, relative to the table."""
+    return f"{entry_directory(paths, entry, schema)}/{entry.file.file_name}"

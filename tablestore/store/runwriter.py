@@ -1,0 +1,296 @@
+"""One sorted run becomes data files. A flush, a compaction and a changelog all write through here.
+
+    rows, kinds, sequence numbers -> system columns -> Parquet, a new file at the target size -> manifest entries
+
+What a manifest says about a file is exact and taken from the rows as they pass: first and last key, statistics, the lowest and
+the highest sequence number, the number of retractions. Memory: one row group. Nothing is visible to anybody until a commit names
+the files; whoever abandons a run calls :meth:`RunWriter.abort`.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.clock import Clock
+from tablestore.errors import StorageError
+from tablestore.format.binaryrow import EMPTY_ROW, encode_row
+from tablestore.format.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.parquet import DataFileWriter, FileFooter, file_schema, with_system_columns
+from tablestore.format.paths import data_file_name
+from tablestore.format.stats import EMPTY_STATS, ColumnStats, SimpleStats, StatsCollector, encode_stats, python_value
+from tablestore.ids import Ids
+from tablestore.io.filestore import FileStore
+from tablestore.store.datapaths import DataPaths
+from tablestore.store.settings import TableSettings
+from tablestore.types.schema import TableSchema
+
+Kinds = npt.NDArray[np.int8]
+Sequences = npt.NDArray[np.int64]
+
+TakeNumbers = Callable[[int], int]
+"""Takes that many sequence numbers and returns the first."""
+
+
+@dataclass(slots=True)
+class FileNames:
+    """Names for new files of one writer: one uuid, counted."""
+
+    uuid: str
+    used: int = 0
+
+    def next(self, prefix: str) -> str:
+        """A name that nobody has."""
+        name = data_file_name(self.uuid, self.used, prefix)
+        self.used += 1
+        return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTarget:
+    """What all runs of one writer share: the table, its files, and the names that are still free."""
+
+    files: FileStore
+    schema: TableSchema
+    settings: TableSettings
+    clock: Clock
+    names: FileNames
+    file_schema: pa.Schema = field(repr=False)
+
+    @classmethod
+    def of(cls, files: FileStore, schema: TableSchema, settings: TableSettings, clock: Clock, ids: Ids) -> "RunTarget":
+        """The target of a new writer."""
+        return cls(
+            files=files,
+            schema=schema,
+            settings=settings,
+            clock=clock,
+            names=FileNames(ids.uuid()),
+            file_schema=file_schema(schema, thin=settings.thin),
+        )
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    """The file that is being written, and what is known of it so far."""
+
+    name: str
+    holder: AbstractContextManager[BinaryIO]
+    writer: DataFileWriter
+    number: int | None
+    stats: StatsCollector
+    rows: int = 0
+    retractions: int = 0
+    first_key: tuple[object, ...] = ()
+    last_row: pa.Table | None = None
+    min_sequence: int = np.iinfo(np.int64).max
+    max_sequence: int = np.iinfo(np.int64).min
+
+
+class RunWriter:
+    """Writes the rows of one bucket, which come in key order if the table has a key, as one run of ``level``.
+
+    ``numbers`` gives rows their sequence numbers where :meth:`write` is not told them: one for a whole file of a keyed table, one
+    per row of an append table. ``target_bytes``: a file that has reached this size is followed by a new one; the table's target
+    size if None. ``prefix``: of the file names, the table's prefix of data files if None.
+    """
+
+    def __init__(
+        self,
+        target: RunTarget,
+        *,
+        partition: tuple[object, ...],
+        bucket: int,
+        total_buckets: int,
+        level: int,
+        source: FileSource,
+        numbers: TakeNumbers | None = None,
+        target_bytes: int | None = None,
+        prefix: str | None = None,
+    ) -> None:
+        self._target, self._schema, self._keyed = target, target.schema, target.schema.is_keyed
+        self._level, self._source, self._numbers = level, source, numbers
+        self._prefix = target.settings.data_file_prefix if prefix is None else prefix
+        self._limit = target.settings.target_file_bytes if target_bytes is None else target_bytes
+        self._directory = DataPaths(target.schema, target.settings).bucket(partition, bucket)
+        self._partition = encode_row(partition, [f.type for f in target.schema.partition_fields])
+        self._bucket, self._total_buckets = bucket, total_buckets
+        self._file: _OpenFile | None = None
+        self._entries: list[ManifestEntry] = []
+
+    @property
+    def directory(self) -> str:
+        """Where the files lie, relative to the table."""
+        return self._directory
+
+    def write(self, rows: pa.Table, kinds: Kinds | None = None, sequences: Sequences | None = None) -> None:
+        """Write rows with the table's columns. ``kinds`` None: all are inserts; ``sequences`` None: ``numbers`` gives them."""
+        step = self._target.settings.parquet.row_group_rows
+        for start in range(0, rows.num_rows, step):
+            if self._file is not None and self._file.writer.bytes_written >= self._limit:
+                self.cut()
+            part = rows.slice(start, step)
+            stop = start + part.num_rows
+            self._write_part(
+                part,
+                np.zeros(part.num_rows, dtype=np.int8) if kinds is None else kinds[start:stop],
+                None if sequences is None else sequences[start:stop],
+            )
+
+    def cut(self) -> None:
+        """End the current file; rows that follow begin a new one."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            footer = file.writer.close()
+        except BaseException as error:
+            self._drop_open(error)
+            raise
+        self._file = None
+        file.holder.__exit__(None, None, None)
+        self._entries.append(self._describe(file, footer))
+
+    def close(self) -> tuple[ManifestEntry, ...]:
+        """End the run; its files as ADD entries, in key order. Their names are durable after a sync of :attr:`directory`."""
+        self.cut()
+        return tuple(self._entries)
+
+    def abort(self) -> None:
+        """Remove what was written. What cannot be removed is an orphan, which is found later."""
+        if self._file is not None:
+            self._drop_open(None)
+        for entry in self._entries:
+            with suppress(StorageError):
+                self._target.files.delete(f"{self._directory}/{entry.file.file_name}")
+        self._entries = []
+
+    def __enter__(self) -> "RunWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self.abort()
+
+    def _write_part(self, part: pa.Table, kinds: Kinds, sequences: Sequences | None) -> None:
+        file = self._file or self._begin(numbered=sequences is None)
+        try:
+            numbers = file.number if sequences is None else sequences
+            if self._keyed:
+                assert numbers is not None, "a run either draws its numbers or is told them"
+                file.writer.write(with_system_columns(part, self._target.file_schema, sequence=numbers, kinds=kinds))
+                # -U and -D have odd codes.
+                file.retractions += int(np.count_nonzero(kinds & 1))
+            else:
+                file.writer.write(part)
+            file.stats.add(part)
+        except BaseException as error:
+            self._drop_open(error)
+            raise
+        file.rows += part.num_rows
+        if sequences is not None:
+            file.min_sequence = min(file.min_sequence, int(sequences.min()))
+            file.max_sequence = max(file.max_sequence, int(sequences.max()))
+        if self._keyed:
+            if file.last_row is None:
+                file.first_key = _values(part.slice(0, 1), self._schema.trimmed_primary_keys)
+            file.last_row = part.slice(part.num_rows - 1, 1)
+
+    def _begin(self, *, numbered: bool) -> _OpenFile:
+        target = self._target
+        name = target.names.next(self._prefix)
+        number = None
+        if numbered and self._keyed:
+            assert self._numbers is not None, "a run either draws its numbers or is told them"
+            number = self._numbers(1)
+        holder = target.files.open_output(f"{self._directory}/{name}")
+        sink = holder.__enter__()
+        writer = DataFileWriter(
+            sink,
+            target.file_schema,
+            file_name=name,
+            options=target.settings.parquet,
+            unique_columns=frozenset(self._schema.trimmed_primary_keys),
+        )
+        stats = StatsCollector(self._schema.fields)
+        self._file = _OpenFile(name=name, holder=holder, writer=writer, number=number, stats=stats)
+        return self._file
+
+    def _drop_open(self, error: BaseException | None) -> None:
+        """Take the open file back: a store removes what is left with an exception."""
+        file, self._file = self._file, None
+        if file is None:
+            return
+        reason = error or _Abandoned()
+        try:
+            file.holder.__exit__(type(reason), reason, reason.__traceback__)
+        except BaseException as raised:
+            if raised is not reason:
+                raise
+
+    def _describe(self, file: _OpenFile, footer: FileFooter) -> ManifestEntry:
+        schema, keyed = self._schema, self._keyed
+        key_names, key_types = schema.trimmed_primary_keys, [f.type for f in schema.key_fields]
+        stats = file.stats.result()
+        by_name = dict(zip(schema.field_names, stats, strict=True))
+        value_stats, stats_columns = self._value_stats(stats)
+        low, high = self._sequence_range(file)
+        meta = DataFileMeta(
+            file_name=file.name,
+            file_size=footer.file_size,
+            row_count=file.rows,
+            min_key=encode_row(file.first_key, key_types) if keyed else EMPTY_ROW,
+            max_key=encode_row(_values(file.last_row, key_names), key_types) if keyed else EMPTY_ROW,
+            key_stats=encode_stats([by_name[key] for key in key_names], key_types) if keyed else EMPTY_STATS,
+            value_stats=value_stats,
+            min_sequence_number=low,
+            max_sequence_number=high,
+            schema_id=schema.id,
+            level=self._level,
+            creation_time_millis=local_millis(self._target.clock.now_ms()),
+            delete_row_count=file.retractions,
+            file_source=self._source,
+            value_stats_cols=stats_columns,
+            footer_digest=footer.digest,
+        )
+        return ManifestEntry(
+            kind=EntryKind.ADD, partition=self._partition, bucket=self._bucket, total_buckets=self._total_buckets, file=meta
+        )
+
+    def _sequence_range(self, file: _OpenFile) -> tuple[int, int]:
+        if file.max_sequence >= file.min_sequence:
+            return file.min_sequence, file.max_sequence
+        if file.number is not None:
+            return file.number, file.number
+        assert self._numbers is not None, "a run either draws its numbers or is told them"
+        first = self._numbers(file.rows)
+        return first, first + file.rows - 1
+
+    def _value_stats(self, stats: list[ColumnStats]) -> tuple[SimpleStats, tuple[str, ...] | None]:
+        if self._target.settings.value_stats:
+            return encode_stats(stats, [f.type for f in self._schema.fields]), None
+        return EMPTY_STATS, ()
+
+
+class _Abandoned(Exception):
+    """Tells a store that a file is not wanted after all."""
+
+
+def local_millis(now_millis: int) -> int:
+    """Local wall-clock time as if it were UTC, which is how the format stores the time a file was made."""
+    local = datetime.fromtimestamp(now_millis / 1000).astimezone()
+    offset = local.utcoffset()
+    return now_millis + (int(offset.total_seconds() * 1000) if offset else 0)
+
+
+def _values(row: pa.Table | None, names: tuple[str, ...]) -> tuple[object, ...]:
+    # One row of metadata, not a data path.
+    assert row is not None, "a file has rows"
+    return tuple(python_value(row.column(name)[0]) for name in names)
