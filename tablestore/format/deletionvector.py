@@ -8,7 +8,7 @@ An index file of type DELETION_VECTORS holds one vector per data file of its buc
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -84,6 +84,20 @@ def encode_deletion_vector(positions: npt.NDArray[np.integer]) -> bytes:
     bitmap.run_optimize()
     payload = MAGIC.to_bytes(4, "big") + bitmap.serialize()
     return len(payload).to_bytes(4, "big") + payload + zlib.crc32(payload).to_bytes(4, "big")
+
+
+def encode_vector_file(vectors: Mapping[str, tuple[bytes, int]]) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
+    """An index file of these vectors, and where in it each lies.
+
+    :param vectors: by data file, what :func:`encode_deletion_vector` made and how many positions that holds.
+    """
+    parts, ranges, offset = [bytes([FILE_VERSION])], [], 1
+    for data_file, (vector, cardinality) in vectors.items():
+        length = len(vector) - OVERHEAD_BYTES
+        ranges.append(DeletionVectorRange(data_file=data_file, offset=offset, length=length, cardinality=cardinality))
+        parts.append(vector)
+        offset += len(vector)
+    return b"".join(parts), tuple(ranges)
 
 
 def _positions(data: bytes, name: str, row_count: int | None) -> npt.NDArray[np.uint32]:

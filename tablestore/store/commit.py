@@ -39,6 +39,7 @@ from tablestore.store.conflict import (
     check_levels,
     check_own_delta,
     check_table,
+    check_vectors,
     table_uuid_of,
 )
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
@@ -65,7 +66,12 @@ PlanDeletes = Callable[[Snapshot | None], Sequence[ManifestEntry]]
 """The DELETE entries of a commit, planned on the newest snapshot. May raise StalePlan."""
 
 PlanIndex = Callable[[Snapshot | None, Sequence[ManifestEntry]], Sequence[IndexEntry]]
-"""Index files to add and to delete, planned on the newest snapshot and the DELETE entries. May raise StalePlan."""
+"""Index files to add and to delete, planned on the newest snapshot and the DELETE entries. May raise StalePlan. What it writes
+is taken back with the round."""
+
+Revise = Callable[[Snapshot | None, tuple[ManifestEntry, ...], int], tuple[ManifestEntry, ...]]
+"""The commit's own new files as they must be on the newest snapshot, in the n-th attempt: those given, or others written in
+their place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +88,8 @@ class CommitSettings:
 class CommitRequest:
     """One logical commit.
 
-    ``identifier`` None: only the snapshot's uuid identifies it. ``plan_deletes`` and ``plan_index`` are called anew in every round.
+    ``identifier`` None: only the snapshot's uuid identifies it. ``plan_deletes``, ``plan_index`` and ``revise`` are called anew in
+    every round.
     ``tracked`` tells readers of changes whether this commit is theirs to see.
     """
 
@@ -93,6 +100,7 @@ class CommitRequest:
     message: CommitMessage
     plan_deletes: PlanDeletes | None = None
     plan_index: PlanIndex | None = None
+    revise: Revise | None = None
     replaces_everything_it_meets: bool = False
     tracked: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -123,6 +131,11 @@ class _Delta:
     def telling(self) -> tuple[ManifestEntry, ...]:
         """The entries by which a landed commit is recognised: upgraded files were there before."""
         return (*self.deletes, *self.message.entries, *self.message.rewritten)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing."""
+        return not self.entries and not self.message.changelog and self.index is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +197,15 @@ class Committer:
                 check_table(request.message, latest=self.schemas.refreshed_latest(), table=self.files.root_uri)
                 planned = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
                 deletes = (*planned, *request.message.compact_before)
-                if not deletes and not _has_changes(files.message) and not request.allow_empty:
+                if not (deletes or _has_changes(files.message) or request.plan_index or request.allow_empty):
                     return None
                 self._check_bucket_counts(files.message.entries, deletes, latest)
+                files.message = replace(files.message, entries=self._revised(request, files.message.entries, latest, attempt))
                 own = self._with_winning_numbers(request, files.message.entries, latest, attempt)
                 files.message = replace(files.message, entries=own)
-                delta = self._delta(request, files.message, deletes, latest)
+                delta = self._delta(request, files.message, deletes, latest, written)
+                if delta.is_empty and not request.allow_empty:
+                    return None
                 snapshot = self._build(request, delta, latest, uuid, written)
                 outcome = publisher.publish(snapshot, latest, delta.telling, deadline_s=deadline_s)
             except CommitOutcomeUnknown:
@@ -232,6 +248,16 @@ class Committer:
         self._remove([entry for entry in own if entry.file.file_name not in kept])
         return renewed
 
+    def _revised(
+        self, request: CommitRequest, own: tuple[ManifestEntry, ...], latest: Snapshot | None, attempt: int
+    ) -> tuple[ManifestEntry, ...]:
+        if request.revise is None or not own:
+            return own
+        revised = request.revise(latest, own, attempt)
+        kept = {entry.file.file_name for entry in revised}
+        self._remove([entry for entry in own if entry.file.file_name not in kept])
+        return revised
+
     def _is_table(self, table_uuid: str | None) -> bool:
         try:
             return table_uuid_of(self.schemas.refreshed_latest()) == table_uuid
@@ -247,18 +273,26 @@ class Committer:
         check_buckets(own, staying, table=self.files.root_uri)
 
     def _delta(
-        self, request: CommitRequest, message: CommitMessage, deletes: tuple[ManifestEntry, ...], latest: Snapshot | None
+        self,
+        request: CommitRequest,
+        message: CommitMessage,
+        deletes: tuple[ManifestEntry, ...],
+        latest: Snapshot | None,
+        written: WrittenMetadata,
     ) -> _Delta:
         """The checked delta of this round. Raises ConflictError, StalePlan among them."""
         table = self.files.root_uri
         index = self.manifests.read_index(latest) if latest else ()
-        changes = (*message.index_changes, *(request.plan_index(latest, deletes) if request.plan_index else ()))
+        planned = tuple(request.plan_index(latest, deletes)) if request.plan_index else ()
+        written.index_names += [change.file_name for change in planned if change.kind is EntryKind.ADD]
+        changes = (*message.index_changes, *planned)
         entries = (*deletes, *message.entries, *message.compact_after)
-        changed = changed_index(index, changes, entries, table=table)
+        changed = changed_index(index, changes, entries, keeps_rows=request.kind is CommitKind.COMPACT, table=table)
         delta = _Delta(deletes=deletes, message=message, index=None if changed == index else changed)
         check_own_delta(delta.entries, table=table)
-        if deletes or message.compact_after:
+        if deletes or message.compact_after or changes:
             live = self.manifests.live(latest)
+            check_vectors(changes, delta.entries, live, table=table)
             check_deletes(deletes, live, latest=latest, table=table)
             if self.is_keyed:
                 added = (*message.entries, *message.compact_after)

@@ -6,11 +6,12 @@ table is not the one that the files were written for: dropped and created anew, 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 from tablestore.errors import ConflictError
-from tablestore.format.indexmanifest import DELETION_VECTORS, IndexEntry
+from tablestore.format.indexmanifest import DELETION_VECTORS, HASH, IndexEntry
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.message import CommitMessage
@@ -127,29 +128,64 @@ def check_levels(
 
 
 def changed_index(
-    index: Sequence[IndexEntry], changes: Sequence[IndexEntry], delta: Sequence[ManifestEntry], *, table: str
+    index: Sequence[IndexEntry],
+    changes: Sequence[IndexEntry],
+    delta: Sequence[ManifestEntry],
+    *,
+    keeps_rows: bool = False,
+    table: str,
 ) -> tuple[IndexEntry, ...]:
     """The index files after a commit: those there, without the deleted, with the added ones.
 
-    An index file whose deletion vectors all belong to files that ``delta`` deletes goes too. Raises :class:`StalePlan` if an
-    index file to delete is not there: somebody else has replaced it.
+    Deletion vectors of files that ``delta`` deletes go too; index files that hold no others go with them. With ``keeps_rows`` (a
+    compaction) that would bring deleted rows back, so the commit itself must have replaced them. Raises :class:`StalePlan` if
+    it has not, if an index file to delete is not there, or if one to add is not the only one of its kind in its bucket:
+    somebody else has changed the index meanwhile.
     """
     there = {entry.file_name: entry for entry in index}
     for change in changes:
         if change.kind is EntryKind.DELETE and there.pop(change.file_name, None) is None:
-            raise StalePlan(
-                f"Conflicts detected on: index file {change.file_name} ({change.index_type}) of bucket {change.bucket} of table "
-                f"{table} is no longer live; plan again on the newest snapshot"
-            )
+            raise _stale_index(change, "no longer live", table)
     staying = {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
     gone = {entry.file.file_name for entry in delta if entry.kind is EntryKind.DELETE} - staying
-    kept = [entry for entry in there.values() if not _is_spent(entry, gone)]
-    return (*kept, *(change for change in changes if change.kind is EntryKind.ADD))
+    kept: list[IndexEntry] = []
+    for entry in there.values():
+        vectors = entry.deletion_vectors or ()
+        needed = tuple(vector for vector in vectors if vector.data_file not in gone)
+        if len(needed) < len(vectors):
+            if keeps_rows:
+                raise _stale_index(entry, "newer than the compaction of a file whose deleted rows it names", table)
+            entry = replace(entry, deletion_vectors=needed, row_count=len(needed))
+        if needed or not vectors:
+            kept.append(entry)
+    occupied = {_place(entry): entry for entry in kept if entry.index_type in (DELETION_VECTORS, HASH)}
+    added = [change for change in changes if change.kind is EntryKind.ADD]
+    for change in added:
+        if _place(change) in occupied:
+            raise _stale_index(occupied[_place(change)], "there already, and was not replaced", table)
+    return (*kept, *added)
 
 
-def _is_spent(entry: IndexEntry, gone: set[str]) -> bool:
-    vectors = entry.deletion_vectors
-    return entry.index_type == DELETION_VECTORS and bool(vectors) and all(v.data_file in gone for v in vectors or ())
+def check_vectors(
+    changes: Iterable[IndexEntry], delta: Sequence[ManifestEntry], live: Iterable[ManifestEntry], *, table: str
+) -> None:
+    """Deletion vectors that a commit adds must be of files that are live after it. Raises :class:`StalePlan`."""
+    known = {entry.file.file_name for entry in live} - {e.file.file_name for e in delta if e.kind is EntryKind.DELETE}
+    known |= {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
+    for change in changes:
+        if change.kind is EntryKind.ADD and any(v.data_file not in known for v in change.deletion_vectors or ()):
+            raise _stale_index(change, "about data files that are no longer live", table)
+
+
+def _place(entry: IndexEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.index_type
+
+
+def _stale_index(entry: IndexEntry, what: str, table: str) -> StalePlan:
+    return StalePlan(
+        f"Conflicts detected on: index file {entry.file_name} ({entry.index_type}) of bucket {entry.bucket} of table {table} is "
+        f"{what}; plan again on the newest snapshot"
+    )
 
 
 def describe(entry: ManifestEntry) -> str:

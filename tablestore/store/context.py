@@ -11,11 +11,13 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import ManifestEntry
-from tablestore.format.snapshot import WRITER_VERSION
+from tablestore.format.snapshot import WRITER_VERSION, Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
 from tablestore.store.commit import CommitSettings, Committer
 from tablestore.store.conflict import TABLE_UUID_OPTION
+from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import Manifests
 from tablestore.store.read import SplitReader
 from tablestore.store.schemas import Schemas
@@ -69,6 +71,15 @@ class TableContext:
             schema_of=self.schemas.read,
             batch_rows=batch_rows,
         )
+
+    @property
+    def index_files(self) -> IndexFiles:
+        """Where its index files lie."""
+        return IndexFiles(self.files, self.ids)
+
+    def deletion_vectors(self, snapshot: Snapshot) -> DeletionVectors:
+        """The deletion vectors of a snapshot."""
+        return DeletionVectors(self.index_files, self.manifests.read_index(snapshot))
 
     def data_writer(self, first_sequence: int) -> DataWriter:
         """A writer of data files. Raises UnsupportedError for tables that are only read."""

@@ -17,7 +17,14 @@ from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest, e
 from tablestore.format.liveset import live_entries
 from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
-from tablestore.format.paths import MANIFEST_DIR, index_manifest_name, manifest_list_name, manifest_name, manifest_path
+from tablestore.format.paths import (
+    MANIFEST_DIR,
+    index_manifest_name,
+    index_path,
+    manifest_list_name,
+    manifest_name,
+    manifest_path,
+)
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
@@ -60,6 +67,7 @@ class WrittenMetadata:
     """The metadata files that one commit attempt wrote, so that a lost attempt can take them back."""
 
     names: list[str] = field(default_factory=list)
+    index_names: list[str] = field(default_factory=list)
 
 
 class Manifests:
@@ -147,7 +155,10 @@ class Manifests:
         """Take back what a lost attempt wrote."""
         for name in written.names:
             self._files.delete(manifest_path(name))
+        for name in written.index_names:
+            self._files.delete(index_path(name))
         written.names.clear()
+        written.index_names.clear()
 
     def sync(self) -> None:
         """Make the names of written metadata durable, before a snapshot refers to them."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import NotFoundError
@@ -73,6 +74,16 @@ class SplitReader:
         """Where the data files of a bucket lie, relative to the table."""
         values = decode_row(partition, [f.type for f in self.schema.partition_fields])
         return DataPaths(self.schema, self.settings).bucket(values, bucket)
+
+    def matching(self, split: Split, file: DataFileMeta) -> npt.NDArray[np.int64]:
+        """The positions, ascending, of the rows of one file of the split for which the predicate is TRUE. Deleted ones count."""
+        assert self.predicate is not None, "only a predicate can match"
+        start, found = 0, [np.empty(0, np.int64)]
+        for batch in self._file_rows(self.directory(split.partition, split.bucket), file, self._needed(), ()):
+            mask = evaluate(self.predicate, self._with_partition(batch, split.partition))
+            found.append(start + np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False)))
+            start += batch.num_rows
+        return np.concatenate(found)
 
     def _needed(self) -> tuple[str, ...]:
         wanted = set(self.columns) | (columns_of(self.predicate) if self.predicate is not None else frozenset())

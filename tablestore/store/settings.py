@@ -83,7 +83,7 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str) -> 
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option."""
     options = TableOptions(schema.options)
     refused = {
-        "deletion-vectors.enabled": settings.deletion_vectors,
+        "deletion-vectors.enabled": settings.deletion_vectors and schema.is_keyed,
         "changelog-producer": options.text(opt.CHANGELOG_PRODUCER).lower() != "none",
         "rowkind.field": options.value(opt.ROWKIND_FIELD) is not None,
         "merge-engine": settings.merge is not None and settings.merge.engine != "deduplicate",

@@ -1,8 +1,9 @@
 """Deleting by condition.
 
 In a keyed table the matching rows are written as retractions (``-D``). In an append table the files that hold matching rows
-are written again without them. Either way the plan is made on one snapshot and only lands on top of it: if rows have
-changed meanwhile it is made again, so that an acknowledged row is never deleted by a stale plan.
+are written again without them, or with deletion vectors the rows are marked (:mod:`~tablestore.table.deletemarks`). In all ways
+the plan only lands on top of the snapshot that it was made on: if rows have changed meanwhile it is made again, so that an
+acknowledged row is never deleted by a stale plan.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from tablestore.lsm.run import Section
 from tablestore.store.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan import Split, plan_scan
+from tablestore.table.deletemarks import MarkingDelete
 from tablestore.table.writer import Effect, TableWriter
 from tablestore.types.predicate import Predicate, evaluate
 
@@ -34,6 +36,8 @@ def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None
             try:
                 if context.schema.is_keyed:
                     return _delete_keyed(context, writer, base, predicate)
+                if context.settings.deletion_vectors:
+                    return _delete_marking(context, writer, predicate)
                 return _delete_rewriting(context, writer, base, predicate)
             except (StalePlan, NotFoundError) as error:
                 # What the plan reads may expire under it; that takes a newer snapshot, else a file is missing.
@@ -81,6 +85,12 @@ def _delete_rewriting(context: TableContext, writer: TableWriter, base: Snapshot
         return replaced
 
     return writer.commit_as(Effect(kind=CommitKind.OVERWRITE, operation="DELETE", plan_deletes=plan_deletes))
+
+
+def _delete_marking(context: TableContext, writer: TableWriter, predicate: Predicate) -> Snapshot | None:
+    delete = MarkingDelete(context, predicate)
+    effect = Effect(kind=CommitKind.OVERWRITE, operation="DELETE", plan_deletes=delete.plan_deletes, plan_index=delete.plan_index)
+    return writer.commit_as(effect)
 
 
 def _matching_splits(context: TableContext, base: Snapshot, predicate: Predicate) -> tuple[Split, ...]:
