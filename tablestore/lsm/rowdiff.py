@@ -1,0 +1,158 @@
+"""What changed between two states of the same keys?
+
+    before  after                    changes, in key order
+    -       row                      +I after
+    row     -                        -D before
+    row     row, another             -U before, +U after
+    row     row, the same            nothing
+
+"The same" is a row that is the stored one itself: equal sequence number and equal values. With ``deduplicate`` equal values are
+enough. Retracted rows count by their old values, so ``-U`` and ``-D`` carry the sequence number of the row that went, ``+I`` and
+``+U`` that of the row that came.
+
+Values are equal as stored: null equals null, NaN equals NaN, 0.0 and -0.0 differ. Maps are equal if their entries are, in order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.lsm.gather import take_rows
+from tablestore.lsm.merge import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.types.rowkind import RowKind
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class RowState:
+    """The rows of some keys: ``rows`` has ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and values; ``keys`` the number of each row's key,
+    ascending. No row retracts."""
+
+    rows: pa.Table
+    keys: Numbers
+
+
+def diff_rows(
+    before: RowState, after: RowState, key_count: int, *, deduplicate: bool = False, ignored: Sequence[str] = ()
+) -> pa.Table:
+    """The changes that lead from ``before`` to ``after``: their columns, with the kind of each change, in key order.
+
+    Keys are numbered below ``key_count``. ``ignored``: columns that do not count where rows are compared by value.
+    """
+    old, new = _places(before, key_count), _places(after, key_count)
+    differs = np.ones(key_count, dtype=np.bool_)
+    both = np.flatnonzero((old >= 0) & (new >= 0))
+    differs[both] = ~_unchanged(before.rows, old[both], after.rows, new[both], deduplicate=deduplicate, ignored=ignored)
+    gone = np.flatnonzero((old >= 0) & differs)
+    came = np.flatnonzero((new >= 0) & differs)
+    places = np.concatenate([old[gone], new[came] + before.rows.num_rows])
+    kinds = np.concatenate(
+        [
+            np.where(new[gone] >= 0, np.int8(RowKind.UPDATE_BEFORE), np.int8(RowKind.DELETE)),
+            np.where(old[came] >= 0, np.int8(RowKind.UPDATE_AFTER), np.int8(RowKind.INSERT)),
+        ]
+    )
+    order = np.argsort(np.concatenate([2 * gone, 2 * came + 1]), kind="stable")
+    rows = pa.concat_tables([before.rows, after.rows]).combine_chunks()
+    taken = take_rows(rows, places[order])
+    return taken.set_column(taken.schema.get_field_index(KIND_COLUMN), rows.schema.field(KIND_COLUMN), pa.array(kinds[order]))
+
+
+def equal_values(left: pa.Array, right: pa.Array) -> Mask:
+    """Row by row, whether two arrays of one type and length hold the same value."""
+    valid = left.is_valid().to_numpy(zero_copy_only=False)
+    same: Mask = valid == right.is_valid().to_numpy(zero_copy_only=False)
+    places = np.flatnonzero(same & valid)
+    if not len(places):
+        return same
+    if len(places) < len(left):
+        taken = pa.array(places)
+        left, right = left.take(taken), right.take(taken)
+    same[places] = _equal_present(left, right)
+    return same
+
+
+def _places(state: RowState, key_count: int) -> Numbers:
+    """Per key the place of its row, -1 for none."""
+    places = np.full(key_count, -1, dtype=np.int64)
+    places[state.keys] = np.arange(len(state.keys))
+    return places
+
+
+def _unchanged(before: pa.Table, old: Numbers, after: pa.Table, new: Numbers, *, deduplicate: bool, ignored: Sequence[str]) -> Mask:
+    same = np.ones(len(old), dtype=np.bool_)
+    if not deduplicate:
+        same = _numbers(before)[old] == _numbers(after)[new]
+    names = [name for name in before.schema.names if name not in (SEQUENCE_COLUMN, KIND_COLUMN)]
+    # Most rows differ early: each column looks only at those that are still equal.
+    for name in names:
+        if deduplicate and name in ignored:
+            continue
+        left = np.flatnonzero(same)
+        if not len(left):
+            break
+        same[left] = equal_values(_at(before, name, old[left]), _at(after, name, new[left]))
+    return same
+
+
+def _equal_present(left: pa.Array, right: pa.Array) -> Mask:
+    """As :func:`equal_values`, of arrays without nulls at the top."""
+    kind = left.type
+    if pa.types.is_struct(kind):
+        same = np.ones(len(left), dtype=np.bool_)
+        for position in range(kind.num_fields):
+            same &= equal_values(left.field(position), right.field(position))
+        return same
+    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _equal_lists(left, right)
+    if pa.types.is_floating(kind):
+        return _equal_floats(left, right)
+    found: Mask = pc.equal(left, right).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _equal_floats(left: pa.Array, right: pa.Array) -> Mask:
+    a, b = (np.asarray(side.cast(pa.float64()).to_numpy(zero_copy_only=False)) for side in (left, right))
+    # By bits: 0.0 and -0.0 are two values. All NaNs are one.
+    same: Mask = (a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b))
+    return same
+
+
+def _equal_lists(left: pa.Array, right: pa.Array) -> Mask:
+    lengths = [np.diff(side.offsets.to_numpy()) for side in (left, right)]
+    same: Mask = lengths[0] == lengths[1]
+    places = np.flatnonzero(same & (lengths[0] > 0))
+    if not len(places):
+        return same
+    taken = pa.array(places)
+    parts = [_elements(side.take(taken)) for side in (left, right)]
+    elements = equal_values(*parts)
+    starts = np.concatenate([[0], np.cumsum(lengths[0][places])[:-1]])
+    same[places] = np.logical_and.reduceat(elements, starts)
+    return same
+
+
+def _elements(array: pa.Array) -> pa.Array:
+    """All elements of lists that were just gathered, so that nothing lies outside of the offsets."""
+    offsets = array.offsets
+    start, stop = offsets[0].as_py(), offsets[len(offsets) - 1].as_py()
+    if pa.types.is_map(array.type):
+        entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
+        return entries.slice(start, stop - start)
+    return array.values.slice(start, stop - start)
+
+
+def _at(table: pa.Table, name: str, places: Numbers) -> pa.Array:
+    column = table.column(name)
+    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return whole.take(pa.array(places))
+
+
+def _numbers(table: pa.Table) -> Numbers:
+    return np.asarray(table.column(SEQUENCE_COLUMN).to_numpy(), dtype=np.int64)
