@@ -1,0 +1,199 @@
+"""What does one change look like as a message?
+
+    key     null without a primary key, else the primary key as a JSON object
+    value   upsert    +I, +U   {"before":null,"after":{row},"op":"c"}
+                      -D       null (a tombstone: the key says which row)
+                      -U       no message
+            all       +I, +U   {"before":null,"after":{row},"op":"c"}
+                      -U, -D   {"before":{row},"after":null,"op":"d"}
+
+When reading, Debezium's own ``r`` (a row of a first copy) and ``u`` (before and after in one message) are taken too, and a
+message without ``before`` or ``after`` where it needs none. Whole batches are encoded and decoded at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.log.jsonrows import BadJson, rows_from_json
+from tablestore.log.jsontext import concat, rows_to_json
+from tablestore.types.rowkind import RowKind
+
+ChangelogMode = Literal["upsert", "all"]
+Kinds = npt.NDArray[np.int8]
+Places = npt.NDArray[np.int64]
+
+_INSERTS = ("c", "r")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Messages:
+    """Encoded changes. ``places``: which row of the batch each message stands for."""
+
+    places: Places
+    kinds: Kinds
+    keys: list[bytes | None]
+    values: list[bytes | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Decoded messages. ``places``: which message each row came from. Of a tombstone only the key columns are set."""
+
+    places: Places
+    kinds: Kinds
+    rows: pa.Table
+
+
+def encode_changes(rows: pa.Table, kinds: Kinds, *, key: Sequence[str], mode: ChangelogMode) -> Messages:
+    """The messages of a batch of changes, in its order. ``kinds`` are row kind codes; ``key`` is empty without a primary key."""
+    places: Places = np.arange(rows.num_rows, dtype=np.int64)
+    if mode == "upsert":
+        kept = kinds != RowKind.UPDATE_BEFORE
+        if not kept.all():
+            places, kinds, rows = places[kept], kinds[kept], rows.filter(pa.array(kept))
+    columns = {name: _one_chunk(rows.column(name)) for name in rows.schema.names}
+    adds = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
+    keys: list[bytes | None] = [None] * rows.num_rows
+    if key:
+        keys = _as_bytes(rows_to_json([columns[name] for name in key], list(key)))
+    if rows.num_rows == 0:
+        return Messages(places=places, kinds=kinds, keys=[], values=[])
+    texts = rows_to_json(list(columns.values()), list(columns))
+    if adds.all():
+        values = concat('{"before":null,"after":', texts, ',"op":"c"}')
+    else:
+        mask = pa.array(adds)
+        opening = pc.if_else(mask, '{"before":null,"after":', '{"before":')
+        closing = pc.if_else(mask, ',"op":"c"}', ',"after":null,"op":"d"}')
+        values = concat(opening, texts, closing)
+        if mode == "upsert":
+            values = pc.if_else(mask, values, pa.scalar(None, pa.string()))
+    return Messages(places=places, kinds=kinds, keys=keys, values=_as_bytes(values))
+
+
+def decode_changes(
+    keys: Sequence[bytes | None],
+    values: Sequence[bytes | None],
+    schema: pa.Schema,
+    *,
+    key: Sequence[str],
+    kinds: Kinds | None = None,
+) -> Changes:
+    """The changes that messages stand for, in their order.
+
+    ``kinds``: what the writer said of each message beside it (-1: nothing), which tells +U from +I. Raises
+    :class:`~tablestore.log.jsonrows.BadJson` that names the first message that cannot be understood.
+    """
+    full = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
+    with_value, without = np.flatnonzero(full), np.flatnonzero(~full)
+    parts = [
+        _decode_values([value for value in values if value is not None], with_value, schema, key),
+        _decode_tombstones([keys[i] for i in without.tolist()], without, schema, key),
+    ]
+    places = np.concatenate([part.places for part in parts])
+    found = np.concatenate([part.kinds for part in parts])
+    order = np.argsort(places, kind="stable")
+    rows = pa.concat_tables([part.rows for part in parts])
+    if len(without):
+        rows = rows.take(pa.array(order))
+    places, found = places[order], found[order]
+    return Changes(places=places, kinds=found if kinds is None else _told(kinds, places, found), rows=rows)
+
+
+def _told(kinds: Kinds, places: Places, found: Kinds) -> Kinds:
+    """The writer's own word, where it does not contradict the message: a row added stays added."""
+    told = kinds[places]
+    result: Kinds = np.where((told >= 0) & (_adds(told) == _adds(found)), told, found).astype(np.int8)
+    return result
+
+
+def _adds(kinds: Kinds) -> npt.NDArray[np.bool_]:
+    # -U and -D have odd codes.
+    adds: npt.NDArray[np.bool_] = (kinds & 1) == 0
+    return adds
+
+
+def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes:
+    row = pa.struct([field.with_nullable(True) for field in schema])
+    envelope = pa.schema([("before", row), ("after", row), ("op", pa.string())])
+    try:
+        parsed = rows_from_json(texts, envelope)
+    except BadJson as error:
+        raise _bad(int(where[error.position]), error.reason) from error
+    ops = _one_chunk(parsed.column("op"))
+    before, after = _one_chunk(parsed.column("before")), _one_chunk(parsed.column("after"))
+    inserts = _mask(pc.is_in(ops, value_set=pa.array(_INSERTS)))
+    updates, deletes = _mask(pc.equal(ops, "u")), _mask(pc.equal(ops, "d"))
+    has_before, has_after = _mask(before.is_valid()), _mask(after.is_valid())
+    _refuse(~(inserts | updates | deletes), where, "expected op c, r, u or d", ops)
+    _refuse((inserts | updates) & ~has_after, where, "expected the new row in `after`, found none", ops)
+    _refuse(deletes & ~has_before, where, "expected the old row in `before`, found none", ops)
+    takes_before = deletes | (updates & has_before)
+    old, new = np.flatnonzero(takes_before), np.flatnonzero(inserts | updates)
+    rows = pa.concat_arrays([before.take(pa.array(old)), after.take(pa.array(new))])
+    places = np.concatenate([old, new])
+    kinds = np.concatenate(
+        [
+            np.where(deletes[old], int(RowKind.DELETE), int(RowKind.UPDATE_BEFORE)),
+            np.where(inserts[new], int(RowKind.INSERT), int(RowKind.UPDATE_AFTER)),
+        ]
+    ).astype(np.int8)
+    # Stable: of an update the row before comes first.
+    order = np.argsort(places, kind="stable")
+    table = pa.Table.from_struct_array(rows.take(pa.array(order)))
+    for name in key:
+        missing = _mask(pc.is_null(_one_chunk(table.column(name))))
+        _refuse(missing, where[places[order]], f"expected a value in the key column {name!r}, found null", None)
+    return Changes(places=where[places[order]], kinds=kinds[order], rows=table)
+
+
+def _decode_tombstones(keys: Sequence[bytes | None], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes:
+    fields = [schema.field(name) for name in key]
+    for position, text in enumerate(keys):
+        if text is None or not key:
+            raise _bad(int(where[position]), "expected a value, or a key that says which row was deleted; found neither")
+    try:
+        parsed = rows_from_json([text for text in keys if text is not None], pa.schema(fields))
+    except BadJson as error:
+        raise _bad(int(where[error.position]), error.reason) from error
+    columns = [parsed.column(f.name) if f.name in key else pa.nulls(len(keys), f.type) for f in schema]
+    for name in key:
+        _refuse(_mask(pc.is_null(_one_chunk(parsed.column(name)))), where, f"expected the key column {name!r}, found null", None)
+    return Changes(
+        places=where,
+        kinds=np.full(len(keys), int(RowKind.DELETE), dtype=np.int8),
+        rows=pa.Table.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema])),
+    )
+
+
+def _refuse(wrong: npt.NDArray[np.bool_], where: Places, reason: str, ops: pa.Array | None) -> None:
+    if wrong.any():
+        position = int(np.argmax(wrong))
+        found = "" if ops is None else f" (op {ops[position].as_py()!r})"
+        raise _bad(int(where[position]), reason + found)
+
+
+def _bad(position: int, reason: str) -> BadJson:
+    return BadJson(f"message {position}: {reason}", position=position, reason=reason)
+
+
+def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+def _as_bytes(texts: pa.Array) -> list[bytes | None]:
+    values: list[bytes | None] = texts.cast(pa.binary()).to_pylist()
+    return values

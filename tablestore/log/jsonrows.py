@@ -1,0 +1,226 @@
+"""How do JSON objects become rows again?
+
+    fast    Arrow's JSON reader into the types that JSON has, then casts over whole columns (text to decimal, date, …)
+    exact   Python's JSON reader, value by value: for what the fast one does not take (maps, NaN, objects over several lines)
+
+The fast way is tried first, unless the columns hold maps; whatever it does not take is read by the exact one, which also finds
+the text that is at fault. Both accept what other writers of Debezium JSON send: unknown names are skipped, missing ones are
+null.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from tablestore.errors import FormatError
+
+_BLOCK_BYTES = 16 * 1024 * 1024
+_WRONG_VALUE = (ValueError, TypeError, KeyError, OverflowError, pa.ArrowException)
+_SPECIAL_FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+_REVERSE_BASE64 = np.full(256, 255, dtype=np.uint8)
+_REVERSE_BASE64[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", dtype=np.uint8)] = np.arange(64)
+_REVERSE_BASE64[ord("=")] = 0
+
+
+class BadJson(FormatError):
+    """A text that is not what the columns ask for: the one at ``position``, for the ``reason``."""
+
+    default_kind = "bad-json"
+
+    def __init__(self, message: str, *, kind: str | None = None, position: int = 0, reason: str = "") -> None:
+        super().__init__(message, kind=kind)
+        self.position, self.reason = position, reason
+
+
+def rows_from_json(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    """The objects in ``texts`` as rows of ``schema``. Raises :class:`BadJson` for a text that does not fit it."""
+    if not texts:
+        return schema.empty_table()
+    if not any(_has_map(field.type) for field in schema):
+        try:
+            return _fast(texts, schema)
+        except (pa.ArrowException, ValueError):
+            return _exact(texts, schema)
+    return _exact(texts, schema)
+
+
+def _fast(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    data = b"\n".join(texts)
+    table = pj.read_json(
+        pa.BufferReader(data),
+        read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, 2 * max(len(text) for text in texts))),
+        parse_options=pj.ParseOptions(
+            explicit_schema=pa.schema([pa.field(f.name, _carrier(f.type)) for f in schema]), unexpected_field_behavior="ignore"
+        ),
+    )
+    if table.num_rows != len(texts):
+        raise ValueError("not one object per text")
+    columns = [_converted(table.column(f.name).combine_chunks(), f.type) for f in schema]
+    return pa.Table.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
+
+
+def _carrier(kind: pa.DataType) -> pa.DataType:
+    """The type in which JSON carries values of ``kind``."""
+    if pa.types.is_list(kind):
+        return pa.list_(_carrier(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(kind.field(i).name, _carrier(kind.field(i).type)) for i in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(_carrier(kind.key_type), _carrier(kind.item_type))
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        return kind
+    return pa.string()
+
+
+def _converted(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_list(kind):
+        values = _converted(array.values, kind.value_type)
+        validity, offsets = array.buffers()[:2]
+        return pa.Array.from_buffers(
+            pa.list_(kind.value_field.with_nullable(True)), len(array), [validity, offsets], offset=array.offset, children=[values]
+        ).cast(kind)
+    if pa.types.is_struct(kind):
+        fields = [kind.field(i).with_nullable(True) for i in range(kind.num_fields)]
+        children = [_converted(array.field(i), field.type) for i, field in enumerate(fields)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None).cast(kind)
+    if pa.types.is_map(kind):
+        entries = pa.StructArray.from_arrays(
+            [_converted(array.keys, kind.key_type), _converted(array.items, kind.item_type)],
+            fields=[kind.key_field, kind.item_field],
+        )
+        validity, offsets = array.buffers()[:2]
+        return pa.Array.from_buffers(kind, len(array), [validity, offsets], offset=array.offset, children=[entries])
+    if pa.types.is_binary(kind):
+        return decode_base64(array)
+    if pa.types.is_time(kind):
+        return _times(array, kind)
+    return array if array.type.equals(kind) else array.cast(kind)
+
+
+def _times(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    # Arrow casts no text to a time of day, but to a time of the first day.
+    whole = pc.binary_join_element_wise("1970-01-01 ", array, "")
+    return whole.cast(pa.timestamp("ms")).cast(pa.int64()).cast(pa.int32()).cast(kind)
+
+
+def decode_base64(array: pa.Array) -> pa.Array:
+    """The bytes of base64 texts; nulls stay. Raises ValueError for a text that is not base64."""
+    if not len(array) or array.buffers()[2] is None:
+        return array.cast(pa.binary())
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    offsets: npt.NDArray[np.int32] = np.frombuffer(
+        array.buffers()[1], dtype=np.int32, count=len(array) + 1, offset=4 * array.offset
+    )
+    lengths = np.diff(offsets).astype(np.int64)
+    text = np.frombuffer(array.buffers()[2], dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
+    codes = _REVERSE_BASE64[text]
+    if (lengths % 4).any() or (codes == 255).any():
+        raise ValueError("expected base64")
+    ends = np.cumsum(lengths)
+    filled = (text == ord("=")).astype(np.int64)
+    full = lengths > 0
+    padding = np.zeros(len(array), dtype=np.int64)
+    padding[full] = filled[ends[full] - 1] + filled[ends[full] - 2]
+    if filled.sum() != padding.sum():
+        raise ValueError("expected base64")
+    words = codes.reshape(-1, 4).astype(np.uint32)
+    bits = (words[:, 0] << 18) | (words[:, 1] << 12) | (words[:, 2] << 6) | words[:, 3]
+    data = np.stack([bits >> 16, bits >> 8, bits], axis=1).astype(np.uint8).reshape(-1)
+    sizes = lengths // 4 * 3 - padding
+    keep = np.ones(len(data), dtype=np.bool_)
+    data_ends = np.cumsum(lengths // 4 * 3)
+    keep[data_ends[padding >= 1] - 1] = False
+    keep[data_ends[padding == 2] - 2] = False
+    new_offsets = np.zeros(len(array) + 1, dtype=np.int32)
+    np.cumsum(sizes, out=new_offsets[1:])
+    mask = None if valid.all() else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), len(array), [mask, pa.py_buffer(new_offsets), pa.py_buffer(data[keep])])
+
+
+def _exact(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    # Value by value, because no library reads maps and special numbers into columns. Ordinary messages never come here.
+    parsed = [_object(text, position) for position, text in enumerate(texts)]
+    columns = [_exact_column([row.get(field.name) for row in parsed], field) for field in schema]
+    return pa.Table.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
+
+
+def _exact_column(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    try:
+        return _from_values(values, field.type)
+    except _WRONG_VALUE as error:
+        for position, value in enumerate(values):
+            try:
+                _from_values([value], field.type)
+            except _WRONG_VALUE as cause:
+                raise _bad(position, f"{field.name!r}: {value!r:.100} is no {field.type} ({cause})") from error
+        raise
+
+
+def _from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    take = _reader(kind)
+    return _converted(pa.array([None if value is None else take(value) for value in values], _carrier(kind)), kind)
+
+
+def _object(text: bytes, position: int) -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_float=str)
+    except (ValueError, RecursionError) as error:
+        raise _bad(position, f"not JSON: {text[:100]!r} ({error})") from error
+    if not isinstance(value, dict):
+        raise _bad(position, f"expected a JSON object, found {text[:100]!r}")
+    return value
+
+
+def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
+    """How a parsed JSON value becomes what Arrow takes for the carrier of ``kind``."""
+    if pa.types.is_list(kind):
+        item = _reader(kind.value_type)
+        return lambda value: [None if v is None else item(v) for v in _expect(value, list)]
+    if pa.types.is_map(kind):
+        key, item = _reader(kind.key_type), _reader(kind.item_type)
+        return lambda value: [(key(k), None if v is None else item(v)) for k, v in _entries(value)]
+    if pa.types.is_struct(kind):
+        parts = {kind.field(i).name: _reader(kind.field(i).type) for i in range(kind.num_fields)}
+        return lambda value: {
+            name: None if _expect(value, dict).get(name) is None else read(value[name]) for name, read in parts.items()
+        }
+    if pa.types.is_floating(kind):
+        return lambda value: _SPECIAL_FLOATS[value] if value in _SPECIAL_FLOATS else float(value)
+    if pa.types.is_integer(kind):
+        return lambda value: _expect(value, int)
+    if pa.types.is_boolean(kind):
+        return lambda value: _expect(value, bool)
+    if pa.types.is_decimal(kind):
+        # Others send decimals as numbers.
+        return lambda value: str(value)
+    return lambda value: _expect(value, str)
+
+
+def _entries(value: Any) -> Any:
+    return value.items() if isinstance(value, dict) else _expect(value, list)
+
+
+def _expect(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"expected {kind.__name__}")
+    return value
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    if pa.types.is_list(kind):
+        return _has_map(kind.value_type)
+    return pa.types.is_struct(kind) and any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _bad(position: int, reason: str) -> BadJson:
+    return BadJson(f"text {position}: {reason}", position=position, reason=reason)

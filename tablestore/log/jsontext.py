@@ -1,0 +1,191 @@
+"""How does a column of values become JSON text, without looking at one value at a time?
+
+Each Arrow type has one text form, built with Arrow's string kernels over whole arrays:
+
+    BOOLEAN, whole numbers   true, 12             DATE         "2024-01-31"
+    FLOAT, DOUBLE            1.5 (shortest)       TIME         "12:30:00.123"
+      NaN and infinities     "NaN", "Infinity"    TIMESTAMP    "2024-01-31 12:30:00.123456", with Z for local time zone
+    DECIMAL                  "10.50", no exponent CHAR, STRING "text", escaped
+    ARRAY                    [...]                BINARY       "aGk=" (base64)
+    MAP with text keys       {"k": v}             ROW          {"name": v}
+    other maps, MULTISET     [[k, v], ...]        null         null
+
+Memory: a few times the text of the batch handed in. A text of 2 GiB or more in one batch is refused by Arrow (hand in less).
+"""
+
+import json
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Bytes = npt.NDArray[np.uint8]
+
+_NULL = pa.scalar("null", pa.string())
+_ESCAPES = {
+    0x5C: "\\\\",
+    0x22: '\\"',
+    0x08: "\\b",
+    0x09: "\\t",
+    0x0A: "\\n",
+    0x0C: "\\f",
+    0x0D: "\\r",
+    **{code: f"\\u{code:04x}" for code in (*range(8), 0x0B, *range(0x0E, 0x20))},
+}
+_SPECIAL_FLOATS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+_BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", dtype=np.uint8)
+
+
+def rows_to_json(columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:
+    """One JSON object per row, with the columns in order. At least one column is needed to know how many rows there are."""
+    parts: list[pa.Array | str] = []
+    for position, (name, column) in enumerate(zip(names, columns, strict=True)):
+        opening = "{" if position == 0 else ","
+        parts += [f"{opening}{json.dumps(name, ensure_ascii=False)}:", to_json(column)]
+    return concat(*parts, "}")
+
+
+def to_json(array: pa.Array) -> pa.Array:
+    """The JSON text of each value, as an array of strings without nulls."""
+    texts = _text_of(array)
+    return texts if not array.null_count else pc.if_else(array.is_valid(), pc.fill_null(texts, _NULL), _NULL)
+
+
+def concat(*parts: pa.Array | str) -> pa.Array:
+    """Texts and arrays of texts put together row by row."""
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _text_of(array: pa.Array) -> pa.Array:
+    # Types are asked in this order because the common ones come first.
+    kind, types = array.type, pa.types
+    ways: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...] = (
+        (types.is_integer, lambda a: a.cast(pa.string())),
+        (types.is_string, _quoted_text),
+        (types.is_floating, _floats),
+        (types.is_boolean, lambda a: a.cast(pa.string())),
+        (types.is_decimal, _decimals),
+        (types.is_timestamp, _timestamps),
+        (types.is_date, lambda a: _quoted(a.cast(pa.string()))),
+        (types.is_time, lambda a: _quoted(a.cast(pa.string()))),
+        (types.is_binary, lambda a: _quoted(encode_base64(a))),
+        (types.is_list, _lists),
+        (types.is_map, _maps),
+        (types.is_struct, _structs),
+        (types.is_null, lambda a: pa.nulls(len(a), pa.string())),
+    )
+    way = next(way for test, way in ways if test(kind))
+    return way(array)
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    return concat('"', texts, '"')
+
+
+def _quoted_text(texts: pa.Array) -> pa.Array:
+    present = np.bincount(_data(texts), minlength=256) if len(texts) else np.zeros(256)
+    # The backslash comes first: the others bring backslashes of their own.
+    for code, escape in _ESCAPES.items():
+        if present[code]:
+            texts = pc.replace_substring(texts, chr(code), escape)
+    return _quoted(texts)
+
+
+def _floats(array: pa.Array) -> pa.Array:
+    texts = array.cast(pa.string())
+    # A JSON reader that takes numbers without a point for integers would lose the sign.
+    texts = pc.if_else(pc.equal(texts, "-0"), "-0.0", texts)
+    if pc.all(pc.is_finite(array)).as_py() in (True, None):
+        return texts
+    special = pc.index_in(texts, value_set=pa.array(list(_SPECIAL_FLOATS)))
+    return pc.if_else(special.is_valid(), pa.array(list(_SPECIAL_FLOATS.values())).take(special), texts)
+
+
+def _decimals(array: pa.Array) -> pa.Array:
+    scale = array.type.scale
+    # Arrow writes small fractions with an exponent; the same digits as a whole number never have one.
+    digits = pa.Array.from_buffers(pa.decimal128(38, 0), len(array), array.buffers(), offset=array.offset).cast(pa.string())
+    if scale <= 0:
+        return _quoted(digits)
+    sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
+    padded = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
+    return concat('"', sign, pc.utf8_slice_codeunits(padded, 0, -scale), ".", pc.utf8_slice_codeunits(padded, -scale), '"')
+
+
+def _timestamps(array: pa.Array) -> pa.Array:
+    # The table's local timestamps are instants in UTC: Arrow ends their text with Z.
+    return _quoted(array.cast(pa.string()))
+
+
+def _lists(array: pa.ListArray) -> pa.Array:
+    return _joined(to_json(array.flatten()), _lengths(array), "[", "]")
+
+
+def _maps(array: pa.MapArray) -> pa.Array:
+    offsets = np.asarray(array.offsets)
+    start, stop = int(offsets[0]), int(offsets[-1])
+    keys, values = array.keys.slice(start, stop - start), array.items.slice(start, stop - start)
+    lengths = np.diff(offsets).astype(np.int32)
+    if pa.types.is_string(array.type.key_type):
+        return _joined(concat(_quoted_text(keys), ":", to_json(values)), lengths, "{", "}")
+    return _joined(concat("[", to_json(keys), ",", to_json(values), "]"), lengths, "[", "]")
+
+
+def _structs(array: pa.StructArray) -> pa.Array:
+    names = [array.type.field(i).name for i in range(array.type.num_fields)]
+    return rows_to_json([array.field(i) for i in range(len(names))], names)
+
+
+def _lengths(array: pa.ListArray) -> npt.NDArray[np.int32]:
+    lengths: npt.NDArray[np.int32] = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    return lengths.astype(np.int32, copy=False)
+
+
+def _joined(texts: pa.Array, lengths: npt.NDArray[np.int32], opening: str, closing: str) -> pa.Array:
+    """Neighbouring texts with commas between them, ``lengths[i]`` of them in row i."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    lists = pa.ListArray.from_arrays(pa.array(offsets), texts)
+    return concat(opening, pc.binary_join(lists, ","), closing)
+
+
+def encode_base64(array: pa.Array) -> pa.Array:
+    """Standard base64 (RFC 4648) of each value of a binary array; nulls stay."""
+    lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    groups = (lengths + 2) // 3
+    ends = np.cumsum(groups)
+    # Every value begins at a group of its own, filled up with zeros.
+    padded = np.zeros(int(ends[-1]) * 3 if len(ends) else 0, dtype=np.uint8)
+    padded[_spread(lengths, (ends - groups) * 3)] = _data(array if not array.null_count else pc.fill_null(array, b""))
+    words = padded.reshape(-1, 3).astype(np.uint32)
+    bits = (words[:, 0] << 16) | (words[:, 1] << 8) | words[:, 2]
+    text = _BASE64[np.stack([bits >> 18, (bits >> 12) & 63, (bits >> 6) & 63, bits & 63], axis=1)]
+    missing = groups * 3 - lengths
+    last = ends - 1
+    text[last[missing >= 1], 3] = ord("=")
+    text[last[missing == 2], 2] = ord("=")
+    offsets = np.zeros(len(array) + 1, dtype=np.int32)
+    offsets[1:] = ends * 4
+    return _with_validity(pa.Array.from_buffers(pa.string(), len(array), [None, pa.py_buffer(offsets), pa.py_buffer(text)]), array)
+
+
+def _spread(lengths: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The places of all bytes when value i, ``lengths[i]`` long, begins at ``starts[i]``."""
+    begins = np.cumsum(lengths) - lengths
+    places: npt.NDArray[np.int64] = np.arange(int(lengths.sum()), dtype=np.int64) + np.repeat(starts - begins, lengths)
+    return places
+
+
+def _with_validity(texts: pa.Array, like: pa.Array) -> pa.Array:
+    return texts if not like.null_count else pc.if_else(like.is_valid(), texts, pa.scalar(None, pa.string()))
+
+
+def _data(array: pa.Array) -> Bytes:
+    """The bytes of all values of a string or binary array with 32-bit offsets, one after another."""
+    _, offset_buffer, data = array.buffers()
+    if data is None or not len(array):
+        return np.empty(0, dtype=np.uint8)
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32, count=len(array) + 1, offset=4 * array.offset)
+    return np.frombuffer(data, dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
