@@ -15,6 +15,7 @@ from typing import Any
 
 import fastavro
 import pyarrow.parquet as pq
+from pyroaring import BitMap
 
 from tablestore.io.filestore import FileStore
 
@@ -73,8 +74,37 @@ class Auditor:
         return list(live.values())
 
     def rows(self, upto: int | None = None) -> list[Row]:
-        """The rows of an append table, in the order of their commits."""
-        return [row for file in self.live_files(upto) for row in self._rows(file)]
+        """The rows of an append table, in the order of their commits, without those that deletion vectors name."""
+        deleted = self.deleted_positions(upto)
+        found = []
+        for file in self.live_files(upto):
+            gone = deleted.get(file.record["_FILE_NAME"], set())
+            assert all(position < file.record["_ROW_COUNT"] for position in gone), f"{file.path} has fewer rows than its vector"
+            found += [row for position, row in enumerate(self._rows(file)) if position not in gone]
+        return found
+
+    def index_entries(self, upto: int | None = None) -> list[dict[str, Any]]:
+        """The index files of a snapshot (None: the newest)."""
+        ids = [i for i in self.ids() if upto is None or i <= upto]
+        name = self.snapshot(ids[-1]).get("indexManifest") if ids else None
+        return self._avro(name) if name else []
+
+    def deleted_positions(self, upto: int | None = None) -> dict[str, set[int]]:
+        """The rows that deletion vectors name, by data file; one index file a bucket."""
+        found: dict[str, set[int]] = {}
+        buckets: set[tuple[bytes, int]] = set()
+        for entry in self.index_entries(upto):
+            if entry["_INDEX_TYPE"] != "DELETION_VECTORS":
+                continue
+            assert (entry["_PARTITION"], entry["_BUCKET"]) not in buckets, "a bucket has two index files of deletion vectors"
+            buckets.add((entry["_PARTITION"], entry["_BUCKET"]))
+            data = self._files.read(f"index/{entry['_FILE_NAME']}")
+            assert len(data) == entry["_FILE_SIZE"]
+            for vector in entry["_DELETIONS_VECTORS_RANGES"]:
+                payload = data[vector["f1"] + 4 : vector["f1"] + 4 + vector["f2"]]
+                assert vector["f0"] not in found, f"{vector['f0']} has two vectors"
+                found[vector["f0"]] = set(BitMap.deserialize(payload[4:]))
+        return found
 
     def rows_by_key(self, key: tuple[str, ...], upto: int | None = None) -> dict[Key, Row]:
         """The rows of a keyed table; of one key the row that was committed last."""
@@ -122,10 +152,13 @@ class Auditor:
                     assert high < low, f"{file.path} has number {low}, {files[earlier].path} before it has {high}"
 
     def metadata(self, ids: Iterable[int]) -> set[str]:
-        """The paths of the manifest lists and manifests that these snapshots need."""
-        lists = {self.snapshot(i)[key] for i in ids for key in ("baseManifestList", "deltaManifestList")}
+        """The paths of the manifest lists, manifests, index manifests and index files that these snapshots need."""
+        snapshots = [self.snapshot(i) for i in ids]
+        lists = {snapshot[key] for snapshot in snapshots for key in ("baseManifestList", "deltaManifestList")}
         names = lists | {record["_FILE_NAME"] for name in lists for record in self._avro(name)}
-        return {f"manifest/{name}" for name in names}
+        indexes = {snapshot["indexManifest"] for snapshot in snapshots if snapshot.get("indexManifest")}
+        files = {f"index/{record['_FILE_NAME']}" for name in indexes for record in self._avro(name)}
+        return {f"manifest/{name}" for name in names | indexes} | files
 
     def referenced(self) -> set[str]:
         """The paths of all metadata and data files that a snapshot needs."""
@@ -133,9 +166,10 @@ class Auditor:
         return self.metadata(self.ids()) | {self.path_of(entry["_FILE"]["_FILE_NAME"]) for entry in entries}
 
     def orphans(self) -> set[str]:
-        """Data files, manifests and lists that no retained snapshot needs."""
+        """Data files, index files, manifests and lists that no retained snapshot needs."""
         kept = self.referenced()
-        return {path for path in walk(self._files) if path.startswith(("manifest/", "bucket-")) or "/bucket-" in path} - kept
+        prefixes = ("manifest/", "index/", "bucket-")
+        return {path for path in walk(self._files) if path.startswith(prefixes) or "/bucket-" in path} - kept
 
     def path_of(self, file_name: str) -> str:
         """Where a data file lies; the bare name if it is gone."""

@@ -1,8 +1,9 @@
 """Random operations on a table, against a plain dict or list; everything is compared after each step."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -85,6 +86,7 @@ class TableMachine(RuleBasedStateMachine):
     """One table. ``keyed`` by the subclass; partitioning, buckets and sizes are drawn."""
 
     keyed: bool
+    options: Mapping[str, str] = MappingProxyType({})
 
     @initialize(
         partitioned=st.booleans(),
@@ -95,7 +97,7 @@ class TableMachine(RuleBasedStateMachine):
         thin=st.booleans(),
     )
     def create(self, partitioned: bool, buckets: int, tiny_buffer: bool, tiny_files: bool, merge: int, thin: bool) -> None:
-        options = {"manifest.merge-min-count": str(merge)}
+        options = {"manifest.merge-min-count": str(merge), **self.options}
         if tiny_buffer:
             options["write-buffer-size"] = "64 b"
         if tiny_files:
@@ -215,21 +217,30 @@ class AppendMachine(TableMachine):
     keyed = False
 
 
+class VectorAppendMachine(TableMachine):
+    keyed = False
+    options = MappingProxyType({"deletion-vectors.enabled": "true"})
+
+
+MACHINES = [KeyedMachine, AppendMachine, VectorAppendMachine]
+
+
 def run(machine: type[TableMachine], examples: int, steps: int) -> None:
     case = machine.TestCase
     case.settings = settings(settings.default, max_examples=examples, stateful_step_count=steps)
     case("runTest").runTest()
 
 
-@pytest.mark.parametrize("machine", [KeyedMachine, AppendMachine])
+@pytest.mark.parametrize("machine", MACHINES)
 def test_a_table_agrees_with_its_model(machine: type[TableMachine]) -> None:
     run(machine, 25, 12)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", [KeyedMachine, AppendMachine])
+@pytest.mark.parametrize("machine", MACHINES)
 def test_a_table_agrees_with_its_model_for_long(machine: type[TableMachine]) -> None:
-    run(machine, 400, 40)
+    # Every step reads the whole table, and every write adds files to it: a step gets dearer the more went before.
+    run(machine, 100, 40)
 
 
 def test_a_handle_of_before_sees_what_others_wrote() -> None:
