@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.measure import Case, Timing, stopwatch, take_turns
-from benchmarks.peers import Peer
+from benchmarks.peers import Mode, Peer
 from benchmarks.report import Bar, Report, Result
 from benchmarks.workloads import KEY_KINDS, KeyKind
+
+# pypaimon's pure Python takes a minute where the others take a second, wherever it goes row by row: it does so on this share of
+# the rows, and whatever it is compared with runs on as few again.
+FEWER = 10
 
 
 @dataclass(slots=True)
@@ -35,6 +39,23 @@ class Setting:
     def scaled(self, rows: int) -> int:
         """A size of a full run, shrunk with the others."""
         return max(int(rows * self.scale), 100)
+
+    @property
+    def fewer_rows(self) -> int:
+        """How many rows there are where pypaimon's pure Python goes row by row."""
+        return max(self.rows // FEWER, 10)
+
+    @property
+    def why_fewer(self) -> str:
+        """What the report says beside a workload of :attr:`fewer_rows`."""
+        return (
+            f"{self.fewer_rows:,} rows where the other workloads have {self.rows:,}: pypaimon's pure Python goes row by row here. "
+            "Compare within this table only; fixed costs weigh more."
+        )
+
+    def peers_of(self, *modes: Mode) -> list[Peer]:
+        """The peers of these modes that there are."""
+        return [peer for peer in self.peers if peer.mode in modes]
 
     @contextmanager
     def workspace(self, name: str) -> Iterator[Path]:

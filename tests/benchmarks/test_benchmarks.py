@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import tablestore as ts
 from benchmarks import bench_commit, bench_scan, bench_write, floors, ours
 from benchmarks.digest import digest
-from benchmarks.measure import Case, Sample, Timing, WrongRows, take_turns
+from benchmarks.measure import Case, Sample, Timing, WrongRows, stopwatch, take_turns
+from benchmarks.peers import Mode
 from benchmarks.report import Bar, Report, Result
 from benchmarks.setting import Setting
 from benchmarks.workloads import KEY_KINDS, KeyKind, Workload
@@ -222,3 +225,54 @@ def test_every_workload_runs_and_its_bars_are_reported(tmp_path: Path) -> None:
     assert len(report.bars) - len(without_peer) == 7
     assert json.loads(report.to_json())["bars"]
     assert list(tmp_path.iterdir()) == []
+
+
+class Stand:
+    """Stands in for a process of pypaimon, and is tablestore."""
+
+    def __init__(self, mode: Mode) -> None:
+        self.mode: Mode = mode
+        self.name = f"pypaimon {mode}"
+        self._rows: dict[str, pa.Table] = {}
+
+    def load(self, name: str, rows: pa.Table, directory: Path) -> None:
+        self._rows[name] = rows
+
+    def forget(self) -> None:
+        self._rows.clear()
+
+    def create(self, path: Path, name: str, *, primary_key: Sequence[str], options: Mapping[str, str]) -> None:
+        catalog = ts.open_catalog(str(path.parent.parent))
+        catalog.create_database(ours.DATABASE, ignore_if_exists=True)
+        schema = self._rows[name].schema
+        catalog.create_table(f"{ours.DATABASE}.{path.name}", schema=schema, primary_key=primary_key, options=options)
+
+    def write(self, path: Path, name: str) -> Sample:
+        table = ts.open_table(str(path))
+        rows = self._rows[name]
+        return stopwatch(lambda: table.upsert(rows) if table.primary_key else table.append(rows))[0]
+
+    def read(self, path: Path, expected: tuple[int, int]) -> Sample:
+        sample, rows = stopwatch(lambda: ts.open_table(str(path)).scan().to_arrow())
+        ours.check(Workload("bigint", 0, SEED), rows, expected)
+        return sample
+
+
+def test_every_write_and_read_has_both_peers_and_the_slow_one_takes_fewer_rows(tmp_path: Path) -> None:
+    setting = small_setting(tmp_path)
+    setting.peers = [Stand("native"), Stand("pure")]
+    for module in (bench_write, bench_scan):
+        module.run(setting)
+    results = {result.name: result for result in setting.report.results}
+    merging = [f"upsert, {kind} key" for kind in KINDS]
+    merging += [f"merge read of {runs} runs, {kind} key" for runs in (2, 5, 10) for kind in KINDS]
+    for name in merging:
+        assert {"tablestore", "pypaimon native"} <= set(results[name].timings)
+        assert "pypaimon pure" not in results[name].timings
+        fewer = results[f"{name}, 20 rows"]
+        assert fewer.rows == 20 and "20 rows where the other workloads have 200" in fewer.notes
+        assert {fewer.base, "tablestore", "pypaimon native", "pypaimon pure"} <= set(fewer.timings)
+    for name in ("bulk load, append table", *(f"read without overlap, {kind} key" for kind in KINDS)):
+        assert {results[name].base, "tablestore", "pypaimon native", "pypaimon pure"} <= set(results[name].timings)
+    assert all(bar.measured is not None for bar in setting.report.bars)
+    assert len(setting.report.bars) == 7
