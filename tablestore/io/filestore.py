@@ -17,11 +17,11 @@ Directories are not things here: they appear with their first file, and one that
 Left to others: which files exist and what they mean (``format``, ``store``), and who may commit (``catalog.lock``).
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
-from unicodedata import category
 
 import pyarrow as pa
 
@@ -31,6 +31,8 @@ READ_LIMIT_BYTES = 256 * 1024 * 1024
 """Most bytes that :meth:`FileStore.read` takes into memory unless told otherwise; metadata is far smaller."""
 
 MAX_SEGMENT_BYTES = 255
+# Unicode's class Cc. Every call of a store checks its path: one search, and not a look at each character.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 TEMPORARY_PREFIX = ".tmp-"
 """Files being published carry this prefix; a crash may leave one behind, and orphan clean-up takes it."""
 
@@ -155,7 +157,7 @@ def check_path(path: str) -> None:
         raise _refusal(path, "it is absolute")
     if "\\" in path:
         raise _refusal(path, "it holds a backslash")
-    if any(category(char) == "Cc" for char in path):
+    if _CONTROL.search(path):
         raise _refusal(path, "it holds a control character")
     try:
         path.encode()
