@@ -126,10 +126,19 @@ def _option(
 
 # fmt: off
 BUCKET = _option("bucket", "int", None,
-    "Number of buckets per partition; -1 leaves append tables unbucketed, -2 postpones the choice. "
+    "Number of buckets per partition; -1 makes those of keyed tables as keys arrive and leaves append tables unbucketed, "
+    "-2 postpones the choice. "
     "create_table writes 1 for keyed tables and -1 for append tables.", minimum=-2)
 BUCKET_KEY = _option("bucket-key", "names", (),
     "Columns whose hash picks the bucket, separated by commas; the primary key without partition columns if unset.")
+DYNAMIC_BUCKET_TARGET_ROWS = _option("dynamic-bucket.target-row-num", "int", 2_000_000,
+    "Keyed tables with bucket = -1 begin a new bucket once the others hold this many keys.", minimum=1)
+DYNAMIC_BUCKET_INITIAL = _option("dynamic-bucket.initial-buckets", "int", None,
+    "Buckets that a partition with dynamic buckets spreads its keys over from the start; 1 if unset.", minimum=1)
+DYNAMIC_BUCKET_MAX = _option("dynamic-bucket.max-buckets", "int", -1,
+    "Most buckets of a partition with dynamic buckets; -1 for no limit.", minimum=-1)
+POSTPONE_DEFAULT_BUCKETS = _option("postpone.default-bucket-num", "int", 1,
+    "Buckets that the first compaction of a partition with postponed buckets makes.", minimum=1)
 BUCKET_FUNCTION = _option("bucket-function.type", "choice", "default",
     "How the bucket key becomes a bucket number.", choices=("default", "mod", "hive"))
 MERGE_ENGINE = _option("merge-engine", "choice", "deduplicate",
@@ -182,6 +191,38 @@ SNAPSHOT_TIME_RETAINED = _option("snapshot.time-retained", "duration", HOUR_MS,
     "Expiry keeps snapshots younger than this.")
 SNAPSHOT_EXPIRE_LIMIT = _option("snapshot.expire.limit", "int", 50,
     "One run of expiry drops at most this many snapshots.", minimum=1)
+CHANGELOG_NUM_RETAINED_MIN = _option("changelog.num-retained.min", "int", None,
+    "Changes of at least this many snapshots stay readable; as snapshot.num-retained.min if unset.", minimum=1)
+CHANGELOG_NUM_RETAINED_MAX = _option("changelog.num-retained.max", "int", None,
+    "Changes of at most this many snapshots stay readable; as snapshot.num-retained.max if unset.", minimum=1)
+CHANGELOG_TIME_RETAINED = _option("changelog.time-retained", "duration", None,
+    "Changes younger than this stay readable, also those of expired snapshots; as snapshot.time-retained if unset.")
+CONSUMER_EXPIRATION_TIME = _option("consumer.expiration-time", "duration", None,
+    "A consumer that has not moved for this long no longer holds snapshots back; never if unset.", minimum=1)
+TAG_AUTOMATIC_CREATION = _option("tag.automatic-creation", "choice", "none",
+    "process-time: the first commit after a period tags the state at the period's end. watermark and batch are left to other "
+    "engines.", choices=("none", "process-time", "watermark", "batch"))
+TAG_CREATION_PERIOD = _option("tag.creation-period", "choice", "daily",
+    "How often a tag is made automatically.", choices=("daily", "hourly", "two-hours"))
+TAG_CREATION_DELAY = _option("tag.creation-delay", "duration", 0,
+    "How long after the end of its period a tag is made; what is committed until then still belongs to it.")
+TAG_PERIOD_FORMATTER = _option("tag.period-formatter", "choice", "with_dashes",
+    "Names of automatic tags: 2024-01-31 or 20240131; those of hours end in -07.",
+    choices=("with_dashes", "without_dashes", "without_dashes_and_spaces"))
+TAG_NUM_RETAINED_MAX = _option("tag.num-retained-max", "int", None,
+    "The oldest automatic tags are deleted when there are more; all stay if unset.", minimum=1)
+TAG_DEFAULT_TIME_RETAINED = _option("tag.default-time-retained", "duration", None,
+    "How long a tag is kept when nothing else was asked for; for ever if unset.", minimum=1)
+PROCESS_TIME_ZONE = _option("sink.process-time-zone", "text", None,
+    "Time zone of the periods of automatic tags, such as Europe/Berlin; that of the machine if unset.")
+PARTITION_EXPIRATION_TIME = _option("partition.expiration-time", "duration", None,
+    "expire_partitions drops partitions older than this; data never expires by itself.", minimum=1)
+PARTITION_EXPIRATION_STRATEGY = _option("partition.expiration-strategy", "choice", "values-time",
+    "Whether the age of a partition is told by its values or by its newest file.", choices=("values-time", "update-time"))
+PARTITION_TIMESTAMP_FORMATTER = _option("partition.timestamp-formatter", "text", None,
+    "How the time of a partition is spelled, such as yyyyMMdd or yyyy-MM-dd HH:mm:ss; the latter two forms if unset.")
+PARTITION_TIMESTAMP_PATTERN = _option("partition.timestamp-pattern", "text", None,
+    "How partition columns make a time, such as '$day $hour:00:00'; the first partition column if unset.")
 COMMIT_TIMEOUT = _option("commit.timeout", "duration", 10 * MINUTE_MS,
     "A commit stops retrying after this time.", minimum=1)
 DELETION_VECTORS_ENABLED = _option("deletion-vectors.enabled", "bool", False,
@@ -192,6 +233,8 @@ CHANGELOG_PRODUCER = _option("changelog-producer", "choice", "none",
     "Who writes complete changelog files.", choices=("none", "input", "full-compaction", "lookup"))
 CHANGELOG_ROW_DEDUPLICATE = _option("changelog-producer.row-deduplicate", "bool", False,
     "Leave out changes whose row before equals the row after.")
+CHANGELOG_ROW_DEDUPLICATE_IGNORE = _option("changelog-producer.row-deduplicate-ignore-fields", "names", (),
+    "Columns that do not count when changelog-producer.row-deduplicate compares rows.")
 DYNAMIC_PARTITION_OVERWRITE = _option("dynamic-partition-overwrite", "bool", True,
     "Overwrite replaces only the partitions that the new rows fall into.")
 NUM_LEVELS = _option("num-levels", "int", None,

@@ -1,6 +1,7 @@
 """Every file name of a table, built and parsed. All paths are "/"-separated and relative to the table directory.
 
-    schema/schema-<N>  snapshot/snapshot-<N>  snapshot/{LATEST,EARLIEST}  tag/tag-<name>
+    schema/schema-<N>  snapshot/snapshot-<N>  snapshot/{LATEST,EARLIEST}  tag/tag-<name>  consumer/consumer-<id>
+    changelog/changelog-<N>  branch/branch-<name>/{schema,snapshot,tag,…}
     manifest/{manifest,manifest-list,index-manifest}-<uuid>-<i>           index/index-<uuid>-<i>
     [<key>=<value>/…]bucket-<B>/<prefix><uuid>-<i>.<format>
 
@@ -30,6 +31,10 @@ LATEST_HINT = "LATEST"  # in the snapshot directory, like EARLIEST_HINT
 EARLIEST_HINT = "EARLIEST"
 SCHEMA_PREFIX = "schema-"
 SNAPSHOT_PREFIX = "snapshot-"
+TAG_PREFIX = "tag-"
+CONSUMER_PREFIX = "consumer-"
+BRANCH_PREFIX = "branch-"
+CHANGELOG_PREFIX = "changelog-"
 BUCKET_PREFIX = "bucket-"
 DATA_FILE_PREFIX = "data-"
 CHANGELOG_FILE_PREFIX = "changelog-"
@@ -82,12 +87,27 @@ def index_path(name: str) -> str:
 
 def tag_path(tag: str) -> str:
     """``tag/tag-<tag>``."""
-    return f"{TAG_DIR}/tag-{tag}"
+    return f"{TAG_DIR}/{TAG_PREFIX}{tag}"
+
+
+def branch_directory(branch: str) -> str:
+    """Where the metadata of a branch lies: ``branch/branch-<branch>``."""
+    return f"{BRANCH_DIR}/{BRANCH_PREFIX}{branch}"
+
+
+def changelog_path(snapshot_id: int) -> str:
+    """``changelog/changelog-<id>``: what is left of an expired snapshot for readers of changes."""
+    return f"{CHANGELOG_DIR}/{CHANGELOG_PREFIX}{snapshot_id}"
+
+
+def parse_changelog_id(name: str) -> int | None:
+    """The id in the last segment of a changelog path, or None if it is not one."""
+    return _parse_id(name, CHANGELOG_PREFIX)
 
 
 def consumer_path(consumer_id: str) -> str:
     """``consumer/consumer-<id>``."""
-    return f"{CONSUMER_DIR}/consumer-{consumer_id}"
+    return f"{CONSUMER_DIR}/{CONSUMER_PREFIX}{consumer_id}"
 
 
 def encode_hint(value: int) -> bytes:

@@ -56,7 +56,7 @@ from tablestore.store.sequence import (
     pick_outdated,
     renumber,
 )
-from tablestore.store.snapshots import Snapshots
+from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots
 
 TRACKED_PROPERTY = "tablestore.tracked"
 FIRST_WAIT_S = 0.005
@@ -349,6 +349,9 @@ class Committer:
     def _properties(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
         properties = {**request.properties, TRACKED_PROPERTY: "true" if request.tracked else "false"}
         marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
+        if latest is not None and latest.uuid is not None:
+            # Tells a snapshot of this history from one that a sleeper published on a freed id beside it.
+            properties[PARENT_PROPERTY] = latest.uuid
         # Also when there is none: whoever looks for a user's mark need not read on.
         properties[MARKS_PROPERTY] = encode_marks(marks)
         used = max_sequence_number(entry.file for entry in (*delta.message.entries, *delta.message.changelog)) + 1

@@ -19,8 +19,23 @@ from tablestore.format.paths import (
     snapshot_path,
     tag_path,
 )
-from tablestore.format.snapshot import Snapshot, decode_snapshot
+from tablestore.format.snapshot import WRITER_VERSION, Snapshot, decode_snapshot
 from tablestore.io.filestore import FileStore
+
+# Stored, never renamed: the uuid of the snapshot that this one was built on.
+PARENT_PROPERTY = "tablestore.parent"
+
+
+def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:
+    """Whether ``snapshot`` was built on ``previous``, the file of the id before it; None if a snapshot does not say.
+
+    Beside a history may lie a file that a sleeping committer published on a freed id. It is nobody's parent.
+    """
+    parent = snapshot.properties.get(PARENT_PROPERTY)
+    # Only what we wrote ourselves: another engine may have copied the properties of ours.
+    if parent is None or snapshot.writer_version != WRITER_VERSION:
+        return None
+    return parent == previous.uuid
 
 
 def unbroken_tail(ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -45,7 +60,7 @@ class Snapshots:
     def live_ids(self) -> tuple[int, ...]:
         """The ids of the table's history that is still retained, ascending."""
         ids = unbroken_tail(self.listed_ids())
-        earliest = self._earliest_hint()
+        earliest = self.earliest_hint()
         return tuple(i for i in ids if i >= earliest) if earliest in ids else ids
 
     def latest(self) -> Snapshot | None:
@@ -62,11 +77,7 @@ class Snapshots:
     def read(self, snapshot_id: int) -> Snapshot:
         """One snapshot. Raises NotFoundError if there is no such id, FormatError if the file is not that snapshot."""
         path = snapshot_path(snapshot_id)
-        try:
-            data = self._files.read(path)
-        except NotFoundError as error:
-            raise self._not_found(snapshot_id) from error
-        snapshot = decode_snapshot(data, f"{self._files.root_uri}/{path}")
+        snapshot = decode_snapshot(self.read_file(snapshot_id), f"{self._files.root_uri}/{path}")
         if snapshot.id != snapshot_id:
             raise FormatError(
                 f"{self._files.root_uri}/{path} says that it is snapshot {snapshot.id}, expected {snapshot_id}: the file was "
@@ -74,6 +85,17 @@ class Snapshots:
                 kind="swapped",
             )
         return snapshot
+
+    def read_file(self, snapshot_id: int) -> bytes:
+        """The file of one snapshot as it is. Raises NotFoundError if there is no such id."""
+        try:
+            return self._files.read(snapshot_path(snapshot_id))
+        except NotFoundError as error:
+            raise self._not_found(snapshot_id) from error
+
+    def is_retained(self, snapshot_id: int) -> bool:
+        """Whether an id belongs to the history and is not about to expire."""
+        return snapshot_id in self.live_ids()
 
     def live(self, snapshot_id: int) -> Snapshot:
         """As :meth:`read`, for ids that a user names: one below a gap is not there, whatever its file says."""
@@ -94,6 +116,11 @@ class Snapshots:
     def retained(self) -> tuple[Snapshot, ...]:
         """All live snapshots, oldest first."""
         found = (self.find(snapshot_id) for snapshot_id in self.live_ids())
+        return tuple(snapshot for snapshot in found if snapshot is not None)
+
+    def tail(self) -> tuple[Snapshot, ...]:
+        """As :meth:`retained`, whatever EARLIEST says: a damaged hint must not make anybody take what is there for unused."""
+        found = (self.find(snapshot_id) for snapshot_id in unbroken_tail(self.listed_ids()))
         return tuple(snapshot for snapshot in found if snapshot is not None)
 
     def at_time(self, time_millis: int) -> Snapshot:
@@ -134,7 +161,12 @@ class Snapshots:
             # Never replaced: expiry may have written a later one meanwhile.
             self._files.publish_if_absent(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(1))
 
-    def _earliest_hint(self) -> int:
+    def write_earliest_hint(self, snapshot_id: int) -> None:
+        """Say from where on the history is retained. Expiry does so before it frees an id."""
+        self._files.overwrite(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(snapshot_id))
+
+    def earliest_hint(self) -> int:
+        """What EARLIEST says, 0 if it says nothing."""
         try:
             text = self._files.read(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", max_bytes=64)
         except (NotFoundError, FormatError, InvalidInputError):
