@@ -32,16 +32,40 @@ if TYPE_CHECKING:
     from tablestore.table.scan import Scan
     from tablestore.table.table import Table
     from tablestore.table.writer import TableWriter
+    from tablestore.types.changes import (
+        AddColumn,
+        ChangeComment,
+        ChangeDefault,
+        ChangeNullability,
+        ChangeType,
+        DropColumn,
+        MoveColumn,
+        RemoveOption,
+        RenameColumn,
+        SetOption,
+        SetTableComment,
+    )
     from tablestore.types.rowkind import RowKind
 
 __version__ = "0.1.0"
 
 # name -> the module that defines it
 _LAZY = {
+    "AddColumn": "tablestore.types.changes",
     "Catalog": "tablestore.table.catalog",
+    "ChangeComment": "tablestore.types.changes",
+    "ChangeDefault": "tablestore.types.changes",
+    "ChangeNullability": "tablestore.types.changes",
+    "ChangeType": "tablestore.types.changes",
     "CommitKind": "tablestore.format.snapshot",
+    "DropColumn": "tablestore.types.changes",
+    "MoveColumn": "tablestore.types.changes",
+    "RemoveOption": "tablestore.types.changes",
+    "RenameColumn": "tablestore.types.changes",
     "RowKind": "tablestore.types.rowkind",
     "Scan": "tablestore.table.scan",
+    "SetOption": "tablestore.types.changes",
+    "SetTableComment": "tablestore.types.changes",
     "Snapshot": "tablestore.format.snapshot",
     "Table": "tablestore.table.table",
     "TableWriter": "tablestore.table.writer",
@@ -50,16 +74,27 @@ _LAZY = {
 }
 
 __all__ = [
+    "AddColumn",
     "AlreadyExistsError",
     "Catalog",
+    "ChangeComment",
+    "ChangeDefault",
+    "ChangeNullability",
+    "ChangeType",
     "CommitKind",
     "CommitOutcomeUnknown",
     "ConflictError",
+    "DropColumn",
     "FormatError",
     "InvalidInputError",
+    "MoveColumn",
     "NotFoundError",
+    "RemoveOption",
+    "RenameColumn",
     "RowKind",
     "Scan",
+    "SetOption",
+    "SetTableComment",
     "Snapshot",
     "StorageError",
     "Table",

@@ -7,11 +7,12 @@ import pyarrow as pa
 from tablestore.catalog.catalog import MetaCatalog
 from tablestore.catalog.identifier import parse_identifier
 from tablestore.clock import Clock
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.ids import Ids
 from tablestore.store.context import open_context
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.table import Table
+from tablestore.types.changes import SchemaChange
 from tablestore.types.schema import new_schema
 
 
@@ -72,6 +73,21 @@ class Catalog:
         identifier = parse_identifier(name)
         files = self._meta.table_files(identifier)
         return Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier))
+
+    def alter_table(
+        self, name: str, changes: Sequence[SchemaChange] | SchemaChange, ignore_if_not_exists: bool = False
+    ) -> Table | None:
+        """Alter columns, options or comments of a table, all changes or none; the altered table.
+
+        None if there is no such table and that is to be ignored. Raises what :meth:`Table.alter` raises.
+        """
+        try:
+            table = self.table(name)
+        except NotFoundError as error:
+            if ignore_if_not_exists and error.kind == "no-such-table":
+                return None
+            raise
+        return table.alter(changes)
 
     def drop_table(self, name: str, ignore_if_not_exists: bool = False) -> None:
         """Remove a table and all of its files."""

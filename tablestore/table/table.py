@@ -14,12 +14,14 @@ import pyarrow.compute as pc
 from tablestore.catalog.identifier import check_reference
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
+from tablestore.store.alter import alter_schema
 from tablestore.store.context import TableContext, open_context
 from tablestore.table.delete import delete_where
 from tablestore.table.listing import files_table, partitions_table, schema_history_table
 from tablestore.table.overwrite import overwrite
 from tablestore.table.scan import Scan, check_columns
 from tablestore.table.writer import TableWriter
+from tablestore.types.changes import SchemaChange
 from tablestore.types.filters import parse_filter
 from tablestore.types.predicate import Predicate
 from tablestore.types.schema import TableSchema
@@ -84,6 +86,18 @@ class Table:
         """The same table at its newest schema."""
         old = self._context
         return Table(open_context(old.files, clock=old.clock, ids=old.ids), self._name)
+
+    # -- altering
+
+    def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> "Table":
+        """Alter columns, options or comments (see :mod:`tablestore.types.changes`), all changes or none; the altered table.
+
+        This handle stays at its schema: go on with the one that is returned. Raises InvalidInputError, UnsupportedError,
+        NotFoundError, AlreadyExistsError, ConflictError, StorageError (nothing was altered), CommitOutcomeUnknown.
+        """
+        old = self._context
+        schema = alter_schema(old, changes)
+        return Table(open_context(old.files, clock=old.clock, ids=old.ids, schema=schema), self._name)
 
     # -- reading
 

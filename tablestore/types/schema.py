@@ -119,9 +119,16 @@ def new_schema(
         comment=comment,
         time_millis=time_millis,
     )
-    _check_keys(made)
-    _check_buckets(made)
+    check_schema(made)
     return made
+
+
+def check_schema(schema: TableSchema) -> None:
+    """Refuse what a reader of any engine would choke on: names, keys, buckets. Raises InvalidInputError or UnsupportedError."""
+    _check_column_names(schema.field_names)
+    _check_nested_names(schema.fields)
+    _check_keys(schema)
+    _check_buckets(schema)
 
 
 def _with_defaults(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]:

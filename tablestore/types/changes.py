@@ -1,0 +1,141 @@
+"""How may a table be altered? One small value for each kind of change.
+
+    catalog.alter_table("shop.orders", [
+        ts.AddColumn("note", "STRING", after="price"),
+        ts.RenameColumn("price", to="net_price"),
+        ts.ChangeType("quantity", pa.int64()),
+        ts.SetOption("snapshot.num-retained.max", "100"),
+    ])
+
+A column is named by a text. A dotted one leads into nested values: ``address.city`` is a field of a ROW, ``items.element`` what
+an ARRAY holds, ``scores.value`` the values of a MAP, and so on (``items.element.price``). The name of a column comes first, so a
+column whose own name holds a dot is found; as a tuple of names a path is never cut at dots.
+
+The changes are applied in the order given, all or none; :mod:`tablestore.types.evolution` says what each may do.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from tablestore.types.datatypes import ArrayType, AtomicType, MapType, MultisetType, RowType
+
+ColumnName: TypeAlias = str | tuple[str, ...]
+ColumnType: TypeAlias = str | pa.DataType | AtomicType | ArrayType | MapType | MultisetType | RowType
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A new column, last unless ``first``, ``after`` or ``before`` (a name in the same ROW) says where.
+
+    ``type`` is SQL text (``"DECIMAL(10, 2)"``) or a pyarrow type. Rows that are there already have null in it: ``default`` is what
+    writers put in place of a null from now on.
+    """
+
+    column: ColumnName
+    type: ColumnType
+    _: KW_ONLY
+    comment: str | None = None
+    default: str | None = None
+    first: bool = False
+    after: str | None = None
+    before: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """Take a column or nested field away. Its id is never used again; time travel still shows it."""
+
+    column: ColumnName
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """Give a column or nested field the name ``to``. Keys and options that name the column follow."""
+
+    column: ColumnName
+    _: KW_ONLY
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveColumn:
+    """Put a column or nested field first, last, or beside another one of the same ROW: exactly one of the four."""
+
+    column: ColumnName
+    _: KW_ONLY
+    first: bool = False
+    last: bool = False
+    after: str | None = None
+    before: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    """Widen the type of a column, nested field, element or value; whether it takes nulls stays as it is."""
+
+    column: ColumnName
+    type: ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNullability:
+    """Let a column take nulls, or (only while the table is empty) make it NOT NULL."""
+
+    column: ColumnName
+    _: KW_ONLY
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeComment:
+    """Say what a column or nested field is for; None says nothing."""
+
+    column: ColumnName
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDefault:
+    """What writers put in place of a null from now on, as text; None puts nothing. Stored rows stay as they are."""
+
+    column: ColumnName
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """Set a table option."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveOption:
+    """Set a table option back to its default; one that is not set is no error."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTableComment:
+    """Say what the table is for; None says nothing."""
+
+    comment: str | None
+
+
+SchemaChange: TypeAlias = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | MoveColumn
+    | ChangeType
+    | ChangeNullability
+    | ChangeComment
+    | ChangeDefault
+    | SetOption
+    | RemoveOption
+    | SetTableComment
+)

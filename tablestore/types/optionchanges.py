@@ -1,0 +1,139 @@
+"""Which options may an alteration change, and which of them name columns?
+
+    never           what identifies the table: its uuid, path, kind, keys and partitioning
+    while empty     what the files that are there were laid out by: buckets, directories, row kinds
+    always          everything else
+
+Options that name columns follow a rename, and keep a column from being dropped while they name it.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.options import (
+    BUCKET,
+    BUCKET_FUNCTION,
+    BUCKET_KEY,
+    DATA_FILE_PATH_DIRECTORY,
+    PARTIAL_UPDATE_REMOVE_RECORD_GROUP,
+    PARTITION_DEFAULT_NAME,
+    PARTITION_LEGACY_NAME,
+    PATH,
+    ROWKIND_FIELD,
+    SEQUENCE_FIELD,
+    TABLE_OPTIONS,
+    TYPE,
+)
+
+FIELDS_PREFIX = "fields."
+SEQUENCE_GROUP = "sequence-group"
+_NEVER = (PATH.key, TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
+_WHILE_EMPTY = (
+    BUCKET_KEY.key,
+    BUCKET_FUNCTION.key,
+    DATA_FILE_PATH_DIRECTORY.key,
+    PARTITION_DEFAULT_NAME.key,
+    PARTITION_LEGACY_NAME.key,
+    ROWKIND_FIELD.key,
+)
+# Options whose value is one column or several, separated by commas. Two are other engines' and only kept here.
+_COLUMN_LISTS = (
+    BUCKET_KEY.key,
+    SEQUENCE_FIELD.key,
+    ROWKIND_FIELD.key,
+    PARTIAL_UPDATE_REMOVE_RECORD_GROUP.key,
+    "clustering.columns",
+    "record-level.time-field",
+)
+
+
+def check_never_changed(key: str) -> None:
+    """Refuse options that say which table this is. Raises UnsupportedError."""
+    if key in _NEVER:
+        raise UnsupportedError(
+            f"the option {key!r} says which table this is and cannot be altered; create another table and copy the rows into it",
+            kind="immutable-option",
+        )
+
+
+def check_against_data(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Refuse what the stored files rest on. Raises UnsupportedError that names the way out."""
+    if _value(old, BUCKET.key) != _value(new, BUCKET.key):
+        raise UnsupportedError(
+            f"bucket cannot be altered from {old.get(BUCKET.key, 'unset')} to {new.get(BUCKET.key, 'unset')} while the table holds "
+            "data: the files that are there lie in the old buckets. Rescale by INSERT OVERWRITE instead: table.rescale(buckets) "
+            "alters the option and overwrites every partition with its own rows",
+            kind="rescale-needed",
+        )
+    for key in _WHILE_EMPTY:
+        if _value(old, key) != _value(new, key):
+            raise UnsupportedError(
+                f"the option {key!r} cannot be altered from {old.get(key, 'unset')!r} to {new.get(key, 'unset')!r} while the table "
+                "holds data: it says where the files that are there lie and what they mean. Create a table with the new value and "
+                "copy the rows into it",
+                kind="immutable-option",
+            )
+
+
+def touches_layout(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether :func:`check_against_data` would refuse the change."""
+    return any(_value(old, key) != _value(new, key) for key in (BUCKET.key, *_WHILE_EMPTY))
+
+
+def naming_options(options: Mapping[str, str], column: str) -> Iterator[str]:
+    """The keys of the options that name a column."""
+    for key, value in options.items():
+        keyed = key.startswith(FIELDS_PREFIX) and column in _names_in_key(key)
+        listed = (key in _COLUMN_LISTS or _is_group(key)) and column in _split(value)
+        if keyed or listed:
+            yield key
+
+
+def renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str, str]:
+    """The options after a column was renamed. Raises InvalidInputError where the new name cannot stand in one."""
+    renamed: dict[str, str] = {}
+    for key, value in options.items():
+        if key.startswith(FIELDS_PREFIX) and old in _names_in_key(key):
+            if "," in new:
+                raise _cannot_hold(key, new)
+            names, _, suffix = key.removeprefix(FIELDS_PREFIX).rpartition(".")
+            # A single column may hold commas of its own; then it is not a list.
+            listed = [new] if names == old else [new if name == old else name for name in _split(names)]
+            renamed_key = f"{FIELDS_PREFIX}{','.join(listed)}.{suffix}"
+        else:
+            renamed_key = key
+        if (key in _COLUMN_LISTS or _is_group(key)) and old in _split(value):
+            if "," in new:
+                raise _cannot_hold(key, new)
+            value = ",".join(new if name == old else name for name in _split(value))
+        renamed[renamed_key] = value
+    return renamed
+
+
+def _cannot_hold(key: str, name: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"the option {key!r} names this column, and lists columns by commas: {name!r} cannot stand there; choose a "
+        "name without one",
+        kind="invalid-name",
+    )
+
+
+def _names_in_key(key: str) -> tuple[str, ...]:
+    """The columns of ``fields.<columns>.<what>``."""
+    names, _, _what = key.removeprefix(FIELDS_PREFIX).rpartition(".")
+    return tuple(dict.fromkeys((names, *_split(names)))) if names else ()
+
+
+def _is_group(key: str) -> bool:
+    return key.startswith(FIELDS_PREFIX) and key.endswith("." + SEQUENCE_GROUP)
+
+
+def _split(text: str) -> list[str]:
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
+def _value(options: Mapping[str, str], key: str) -> object:
+    """What an option means: its default and its spelling are no change."""
+    option = TABLE_OPTIONS[key]
+    text = options.get(key)
+    return option.default if text is None else option.parse(text)

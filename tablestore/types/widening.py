@@ -1,0 +1,77 @@
+"""May a column of one type become one of another?
+
+Two answers. What *readers* do with files of the old type is agreed on by every engine of the format, or the change is refused by
+name (:func:`can_read_as`): a value that silently differs from what another engine shows is worse than none. What an *alteration*
+may ask for is less: only changes that keep every value (:func:`keeps_values`).
+
+    whole number  -> wider whole number, DECIMAL that holds all its digits, FLOAT, DOUBLE (nearest), STRING
+    FLOAT         -> DOUBLE
+    DECIMAL(p, s) -> DECIMAL with at least as many digits on either side, text long enough
+    CHAR, VARCHAR -> VARCHAR at least as long          BINARY, VARBINARY -> VARBINARY at least as long
+    DATE          -> TIMESTAMP                         TIMESTAMP(p) -> TIMESTAMP(q >= 3), cut downwards if q < p (LTZ too)
+"""
+
+from tablestore.types.datatypes import MAX_LENGTH, AtomicType, DataType, TypeRoot, with_nullable
+
+# Decimal digits that any value of the type fits in.
+WHOLE_DIGITS = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 19}
+FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
+TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
+# Digits of whole numbers that a float of the type holds exactly.
+_EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
+
+
+def is_same(old: DataType, new: DataType) -> bool:
+    """Whether two types differ at most in whether they take nulls."""
+    return with_nullable(old, True) == with_nullable(new, True)
+
+
+def can_read_as(old: AtomicType, new: AtomicType) -> bool:
+    """Whether every engine reads values stored as ``old`` as the same values of ``new``."""
+    if is_same(old, new):
+        return True
+    match old.root:
+        case TypeRoot.TINYINT | TypeRoot.SMALLINT | TypeRoot.INT | TypeRoot.BIGINT:
+            digits = WHOLE_DIGITS[old.root]
+            return (
+                (new.root in WHOLE_DIGITS and WHOLE_DIGITS[new.root] >= digits)
+                or (new.root is TypeRoot.DECIMAL and _left(new) >= digits)
+                or new.root in FLOATS
+                or _holds_text(new, digits + 1)
+            )
+        case TypeRoot.FLOAT:
+            return new.root is TypeRoot.DOUBLE
+        case TypeRoot.DECIMAL:
+            wider = new.root is TypeRoot.DECIMAL and (new.scale or 0) >= (old.scale or 0) and _left(new) >= _left(old)
+            return wider or _holds_text(new, (old.precision or 0) + 3)
+        case TypeRoot.CHAR | TypeRoot.VARCHAR:
+            return new.root is TypeRoot.VARCHAR and (new.length or 0) >= (old.length or 0)
+        case TypeRoot.BINARY | TypeRoot.VARBINARY:
+            return new.root is TypeRoot.VARBINARY and (new.length or 0) >= (old.length or 0)
+        case TypeRoot.DATE:
+            return new.root is TypeRoot.TIMESTAMP
+        case _:
+            # Below milliseconds Java rounds instants before 1970 upwards.
+            digits = new.precision or 0
+            return old.root in TIMESTAMPS and new.root is old.root and (digits >= 3 or digits >= (old.precision or 0))
+
+
+def keeps_values(old: AtomicType, new: AtomicType) -> bool:
+    """Whether every value of ``old`` reads as one of ``new`` and could be turned back."""
+    if not can_read_as(old, new):
+        return False
+    if old.root in WHOLE_DIGITS and new.root in FLOATS:
+        return WHOLE_DIGITS[old.root] <= _EXACT_DIGITS[new.root]
+    if new.root in TIMESTAMPS:
+        # Nanoseconds of 64 bits end in the year 2262: with them the days beyond could not be read.
+        coarse = old.root is TypeRoot.DATE or (old.precision or 0) <= 6
+        return (new.precision or 0) >= (old.precision or 0) and not (coarse and (new.precision or 0) > 6)
+    return True
+
+
+def _left(data_type: AtomicType) -> int:
+    return (data_type.precision or 0) - (data_type.scale or 0)
+
+
+def _holds_text(data_type: AtomicType, length: int) -> bool:
+    return data_type.root is TypeRoot.VARCHAR and (data_type.length or MAX_LENGTH) >= length
