@@ -32,6 +32,7 @@ PLACES = {
     "cli": 8,
     "demo": 8,
     "testing": 9,
+    "__main__": 9,
 }
 CONNECTOR_PLACE = 8
 BASE = {"errors", "clock", "ids", "names", "options"}

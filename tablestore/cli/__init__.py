@@ -1,0 +1,1 @@
+"""The command line: ``tablestore <noun> <verb>``, a program on the public names."""

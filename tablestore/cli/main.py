@@ -1,0 +1,43 @@
+"""The program ``tablestore``: its nouns, and nothing else. ``tablestore NOUN VERB --help`` explains each with an example."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+import tablestore as ts
+from tablestore.cli import database, loading, table, tableread
+from tablestore.cli.apps import root as app
+
+# Each registers its verbs where it is imported; these nouns are programs of their own.
+VERBS = (table, tableread, loading)
+app.add_typer(database.app, name="db")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tablestore {ts.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and leave.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    """Managed tables in the open Apache Paimon format: look at them, change them, keep them in shape."""
+
+
+def program_app() -> typer.Typer:
+    """The whole program, every verb registered."""
+    return app
+
+
+def main() -> None:
+    """The entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names that are no valid text, and terminals that do not know a character, are no reason to fail.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    program_app()()

@@ -1,0 +1,225 @@
+"""What a command shows: one JSON document, a table for eyes, or plain lines for other programs.
+
+    --json        one JSON document on standard output; sizes in bytes, times ISO 8601 in UTC
+    terminal      rich tables, human sizes, relative times
+    piped         tab-separated lines with one header line, exact numbers, ISO times
+
+Notes, progress bars and errors go to standard error, so that what is piped on is only the result. Everything that did not come
+from this program passes :func:`~tablestore.cli.safetext.safe` before it is shown.
+"""
+
+import base64
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, Literal
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from tablestore.cli.safetext import safe, safe_lines
+from tablestore.cli.units import human_age, human_bytes, iso_time
+
+Kind = Literal["text", "count", "bytes", "time", "names", "flag"]
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a listing: the key in the record (and in JSON), its heading, and what its values are."""
+
+    key: str
+    heading: str
+    kind: Kind = "text"
+
+
+class QuietConsole(Console):
+    """A console whose reader may leave: the command's top decides what that means, not the console."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+class Output:
+    """Where the results of one command go."""
+
+    def __init__(self, *, as_json: bool, now_millis: int) -> None:
+        self.as_json, self._now = as_json, now_millis
+        self.console = QuietConsole(file=sys.stdout, highlight=False, soft_wrap=False)
+        self.errors = QuietConsole(file=sys.stderr, highlight=False)
+        self.is_terminal = self.console.is_terminal and not as_json
+
+    # -- results
+
+    def document(self, value: Any) -> None:
+        """One JSON document. Only under ``--json``."""
+        self.write(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False, indent=2 if self.console.is_terminal else None))
+
+    def write(self, line: str) -> None:
+        """One line, as it is."""
+        sys.stdout.write(line + "\n")
+
+    def say(self, text: str) -> None:
+        """A sentence for people."""
+        if not self.as_json:
+            self.console.print(Text(safe_lines(text)), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """A remark beside the result, on standard error."""
+        self.errors.print(Text(safe_lines(text), style="dim"), soft_wrap=True)
+
+    def show(self, renderable: RenderableType) -> None:
+        """Something rich knows how to draw."""
+        self.console.print(renderable)
+
+    def done(self, document: Record, sentence: str) -> None:
+        """What a command has done: a document under ``--json``, else a sentence."""
+        if self.as_json:
+            self.document(document)
+        else:
+            self.say(sentence)
+
+    def listing(self, key: str, columns: Sequence[Column], records: Sequence[Record], *, empty: str) -> None:
+        """Records as a table; ``empty`` is said (on a terminal) when there are none."""
+        if self.as_json:
+            self.document({key: [self.record(columns, record) for record in records]})
+        elif not self.is_terminal:
+            self.write("\t".join(column.key for column in columns))
+            for record in records:
+                self.write("\t".join(self._plain(column, record.get(column.key)) for column in columns))
+        elif not records:
+            self.say(empty)
+        else:
+            self.show(self.table(columns, records))
+
+    def table(self, columns: Sequence[Column], records: Sequence[Record], title: str | None = None) -> RichTable:
+        """Records as a table for a terminal."""
+        table = RichTable(box=None, header_style="bold", title=title, title_justify="left", pad_edge=False)
+        for column in columns:
+            table.add_column(
+                Text(column.heading), justify="right" if column.kind in ("count", "bytes") else "left", overflow="fold"
+            )
+        for record in records:
+            table.add_row(*(Text(self._pretty(column, record.get(column.key))) for column in columns))
+        return table
+
+    def facts(self, document: Record, columns: Sequence[Column]) -> None:
+        """One thing and its properties, one a line."""
+        if self.as_json:
+            self.document(self.record(columns, document))
+            return
+        shown = [column for column in columns if document.get(column.key) is not None]
+        width = max((len(column.heading) for column in shown), default=0)
+        for column in shown:
+            value = self._pretty(column, document[column.key]) if self.is_terminal else self._plain(column, document[column.key])
+            self.console.print(Text(f"{column.heading:{width}}  ", style="bold") + Text(value), soft_wrap=True)
+
+    def record(self, columns: Sequence[Column], record: Record) -> dict[str, Any]:
+        """A record as JSON shows it."""
+        times = {column.key for column in columns if column.kind == "time"}
+        return {key: iso_time(value) if key in times and value is not None else value for key, value in record.items()}
+
+    @property
+    def now_millis(self) -> int:
+        """When the command began."""
+        return self._now
+
+    def age(self, time_millis: int) -> str:
+        """A time for people: relative on a terminal, else ISO."""
+        return human_age(time_millis, self._now) if self.is_terminal else iso_time(time_millis)
+
+    # -- progress
+
+    @contextmanager
+    def progress(self, title: str, total: float | None) -> Iterator["Bar"]:
+        """A bar on standard error while long work runs; nothing where that is no terminal."""
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.errors, transient=True, disable=not self.errors.is_terminal or self.as_json) as bar:
+            yield Bar(bar, bar.add_task(safe(title), total=total))
+
+    # -- cells
+
+    def _pretty(self, column: Column, value: Any) -> str:
+        if value is None:
+            return "-"
+        match column.kind:
+            case "count":
+                return f"{value:,}"
+            case "bytes":
+                return human_bytes(value)
+            case "time":
+                return human_age(value, self._now)
+            case _:
+                return self._plain(column, value)
+
+    def _plain(self, column: Column, value: Any) -> str:
+        if value is None:
+            return ""
+        match column.kind:
+            case "time":
+                return iso_time(value)
+            case "names":
+                return ", ".join(safe(one) for one in value)
+            case "flag":
+                return "yes" if value else "no"
+            case _:
+                return safe(value)
+
+
+class Bar:
+    """A progress bar that the work advances."""
+
+    def __init__(self, progress: Progress, task: Any) -> None:
+        self._progress, self._task = progress, task
+
+    def reach(self, done: float, note: str | None = None) -> None:
+        """``done`` of the total are done."""
+        if note is None:
+            self._progress.update(self._task, completed=done)
+        else:
+            self._progress.update(self._task, completed=done, description=safe(note))
+
+
+def jsonable(value: Any) -> Any:
+    """A value of metadata as JSON knows it: times ISO, decimals as text, bytes base64, non-finite numbers as text."""
+    match value:
+        case None | bool() | str() | int():
+            return value
+        case float():
+            return (
+                value
+                if value == value and abs(value) != float("inf")
+                else {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")
+            )
+        case datetime():
+            return value.isoformat() if value.tzinfo is None else value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case date() | time():
+            return value.isoformat()
+        case Decimal():
+            return format(value, "f")
+        case bytes():
+            return base64.b64encode(value).decode("ascii")
+        case Mapping():
+            return {str(key): jsonable(item) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [jsonable(item) for item in value]
+        case _:
+            return str(value)
+
+
+def silence_stdout() -> None:
+    """After the reader has left: what is still buffered must not raise while the interpreter shuts down."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

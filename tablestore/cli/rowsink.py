@@ -1,0 +1,166 @@
+"""Rows on their way out: a stream of batches becomes a table, JSON lines, CSV or Parquet, in bounded memory.
+
+    table     terminal: a drawn table; piped: tab-separated lines
+    json      one object a line
+    csv       with a header; NULL is empty, an empty text is ""
+    parquet   to a file, or to a pipe
+
+With ``--output`` the file appears under its name when it is whole; what breaks off leaves nothing behind.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from tablestore.cli.render import Output
+from tablestore.cli.rowtext import csv_schema, escape_controls, plain_text, slices, to_csv_columns, to_json_lines, to_plain_lines
+from tablestore.cli.safetext import safe
+from tablestore.errors import InvalidInputError
+
+TERMINAL_ROWS = 100
+
+
+class RowFormat(StrEnum):
+    """How rows leave."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """At most ``limit`` rows; what is behind is not read."""
+    left = limit
+    for batch in batches:
+        if left is None:
+            yield batch
+            continue
+        if left > 0:
+            yield batch.slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return
+
+
+def write_rows(
+    out: Output,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    row_format: RowFormat | None = None,
+    output: Path | None = None,
+    limit: int | None = None,
+) -> int:
+    """Write the rows and return their number. Without a format: JSON under ``--json``, else a table."""
+    chosen = row_format or (RowFormat.JSON if out.as_json else _by_name(output) or RowFormat.TABLE)
+    draws = chosen is RowFormat.TABLE and output is None and out.is_terminal
+    if draws:
+        return _draw(out, schema, batches, limit)
+    if chosen is RowFormat.PARQUET and output is None and sys.stdout.isatty():
+        raise InvalidInputError("Parquet is no text for a terminal: name a file with --output, or pipe it on")
+    with _target(output) as stream:
+        return int(_WRITERS[chosen](schema, limited(batches, limit), stream))
+
+
+def _by_name(output: Path | None) -> RowFormat | None:
+    suffixes = {".json": RowFormat.JSON, ".jsonl": RowFormat.JSON, ".ndjson": RowFormat.JSON, ".csv": RowFormat.CSV}
+    return None if output is None else {**suffixes, ".parquet": RowFormat.PARQUET}.get(output.suffix.lower())
+
+
+def _write_json(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
+    rows = 0
+    for batch in batches:
+        for piece in slices(batch):
+            stream.write(to_json_lines(piece))
+        rows += batch.num_rows
+    return rows
+
+
+def _write_plain(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
+    stream.write("\t".join(safe(name) for name in schema.names).encode() + b"\n")
+    rows = 0
+    for batch in batches:
+        for piece in slices(batch):
+            stream.write(to_plain_lines(piece))
+        rows += batch.num_rows
+    return rows
+
+
+def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
+    rows = 0
+    options = pyarrow.csv.WriteOptions(quoting_style="needed")
+    with pyarrow.csv.CSVWriter(stream, csv_schema(schema), write_options=options) as writer:
+        for batch in batches:
+            for piece in slices(batch):
+                writer.write_batch(to_csv_columns(piece))
+            rows += batch.num_rows
+    return rows
+
+
+def _write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
+    rows = 0
+    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+_WRITERS: dict[RowFormat, Any] = {
+    RowFormat.TABLE: _write_plain,
+    RowFormat.JSON: _write_json,
+    RowFormat.CSV: _write_csv,
+    RowFormat.PARQUET: _write_parquet,
+}
+
+
+def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], limit: int | None) -> int:
+    """The first rows as a table on a terminal; how many is said when there are more."""
+    wanted = TERMINAL_ROWS if limit is None else limit
+    found = list(limited(batches, wanted + 1 if limit is None else wanted))
+    rows = pa.Table.from_batches(found, schema=schema)
+    shown = rows.slice(0, wanted).combine_chunks()
+    table = RichTable(box=None, header_style="bold", pad_edge=False)
+    for field in schema:
+        right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+        table.add_column(Text(safe(field.name)), justify="right" if right else "left", overflow="fold")
+    # At most a screen or two: these become Python objects, one by one.
+    columns = [_cells(shown.column(position)) for position in range(shown.num_columns)]
+    for cells in zip(*columns, strict=True):
+        table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in cells))
+    out.show(table)
+    if rows.num_rows > wanted:
+        out.note(f"the first {wanted} rows; --limit N shows more, --format json or a pipe shows all")
+    return int(shown.num_rows)
+
+
+def _cells(column: pa.ChunkedArray) -> list[str | None]:
+    return [cell for chunk in column.chunks for cell in escape_controls(plain_text(chunk)).to_pylist()]
+
+
+@contextmanager
+def _target(output: Path | None) -> Iterator[BinaryIO]:
+    if output is None or str(output) == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    partial = output.with_name(f".{output.name}.partial-{os.getpid()}")
+    try:
+        with partial.open("wb") as stream:
+            yield stream
+        partial.replace(output)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,276 @@
+"""Rows on their way in: a Parquet, Arrow, CSV or JSON lines file as a stream of batches, in bounded memory.
+
+    with open_rows("orders.csv.gz", target=table.schema) as source:
+        for batch in source: ...            source.done, source.size: bytes read so far and in all, for a progress bar
+
+What text cannot say is taken from the target: CSV and JSON values are read as the types of the table's columns, so ``007`` stays
+text in a STRING column, and decimals keep their digits. Without a target, the first block decides. Bytes are base64 in both.
+The name decides about the format (``.parquet .arrow .csv .tsv .json .jsonl .ndjson``, with ``.gz`` and the like behind it).
+"""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from tablestore.cli.jsonlines import BLOCK_BYTES, from_text, json_batches
+from tablestore.errors import FormatError, InvalidInputError
+
+BATCH_ROWS = 65_536
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+
+
+class FileFormat(StrEnum):
+    """What a file of rows may be."""
+
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    CSV = "csv"
+    TSV = "tsv"
+    JSON = "json"
+
+
+_SUFFIXES = {
+    ".parquet": FileFormat.PARQUET,
+    ".pq": FileFormat.PARQUET,
+    ".arrow": FileFormat.ARROW,
+    ".feather": FileFormat.ARROW,
+    ".csv": FileFormat.CSV,
+    ".tsv": FileFormat.TSV,
+    ".json": FileFormat.JSON,
+    ".jsonl": FileFormat.JSON,
+    ".ndjson": FileFormat.JSON,
+}
+
+
+@dataclass(kw_only=True)
+class ReadSettings:
+    """How to read a file: which format (None: by name), and how its CSV is written."""
+
+    file_format: FileFormat | None = None
+    delimiter: str | None = None
+    null: str = ""
+    header: bool = True
+    columns: Sequence[str] | None = None
+
+
+@dataclass(kw_only=True)
+class RowSource:
+    """An open file: the schema of its rows, the rows, and how far reading has come."""
+
+    name: str
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    size: int | None
+    position: Callable[[], int] = field(default=lambda: 0)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        with _as_ours(self.name):
+            yield from self.batches
+
+
+def schema_of_file(path: str, settings: ReadSettings | None = None) -> pa.Schema:
+    """The columns of a file: its own schema, or what its first block of text looks like."""
+    with open_rows(path, settings) as source:
+        return source.schema
+
+
+@contextmanager
+def open_rows(path: str, settings: ReadSettings | None = None, *, target: pa.Schema | None = None) -> Iterator[RowSource]:
+    """Open a file, URL, or ``-`` for standard input. Raises InvalidInputError for what is no file of rows."""
+    settings = settings or ReadSettings()
+    chosen = settings.file_format or _format_of(path)
+    with ExitStack() as opened:
+        with _as_ours(path):
+            raw = _open(path, opened)
+            counted = _Counted(raw)
+            compression = _COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
+            size = _size(raw)
+            if chosen is FileFormat.PARQUET:
+                schema, batches = _parquet(raw, path, settings)
+                counted.follow = raw.tell
+            elif chosen is FileFormat.ARROW:
+                schema, batches = _arrow(raw, settings)
+                counted.follow = raw.tell
+            else:
+                stream = pa.CompressedInputStream(pa.PythonFile(counted), compression) if compression else counted
+                if chosen is FileFormat.JSON:
+                    schema, batches = _json(stream, path, settings, target)
+                else:
+                    schema, batches = _csv(stream, settings, chosen, target)
+        yield RowSource(name=path, schema=schema, batches=batches, size=size, position=counted.position)
+
+
+def _format_of(path: str) -> FileFormat:
+    pure = PurePosixPath(path)
+    if pure.suffix.lower() in _COMPRESSIONS:
+        pure = pure.with_suffix("")
+    found = _SUFFIXES.get(pure.suffix.lower())
+    if found is None:
+        raise InvalidInputError(
+            f"cannot tell from the name what {path!r} is: expected {', '.join(_SUFFIXES)}; pass --file-format", kind="file-format"
+        )
+    return found
+
+
+def _open(path: str, opened: ExitStack) -> BinaryIO:
+    if path == "-":
+        import sys
+
+        return sys.stdin.buffer
+    if "://" in path:
+        import fsspec
+
+        return opened.enter_context(fsspec.open(path, "rb"))  # type: ignore[no-any-return]
+    return opened.enter_context(open(path, "rb"))
+
+
+def _size(raw: BinaryIO) -> int | None:
+    try:
+        if not raw.seekable():
+            return None
+        size = raw.seek(0, io.SEEK_END)
+        raw.seek(0)
+        return size
+    except (OSError, ValueError):
+        return None
+
+
+def _parquet(raw: BinaryIO, path: str, settings: ReadSettings) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if not raw.seekable():
+        raise InvalidInputError("Parquet is read from its end, which a pipe does not have: name a file")
+    file = pq.ParquetFile(raw, pre_buffer=False)
+    schema = file.schema_arrow
+    kept = _chosen(schema.names, settings)
+    return pa.schema([schema.field(name) for name in kept]), (
+        batch.select(kept) for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=kept)
+    )
+
+
+def _arrow(raw: BinaryIO, settings: ReadSettings) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if not raw.seekable():
+        stream = pa.ipc.open_stream(raw)
+        return stream.schema, (batch.select(_chosen(stream.schema.names, settings)) for batch in stream)
+    try:
+        file = pa.ipc.open_file(raw)
+        batches = (file.get_batch(number) for number in range(file.num_record_batches))
+        schema = file.schema
+    except pa.ArrowInvalid:
+        raw.seek(0)
+        reader = pa.ipc.open_stream(raw)
+        schema, batches = reader.schema, (batch for batch in reader)
+    kept = _chosen(schema.names, settings)
+    return pa.schema([schema.field(name) for name in kept]), (batch.select(kept) for batch in batches)
+
+
+def _csv(
+    stream: Any, settings: ReadSettings, chosen: FileFormat, target: pa.Schema | None
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    read = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES, column_names=None if settings.header or target is None else target.names)
+    read.autogenerate_column_names = not settings.header and target is None
+    types = {column.name: _text_type(column.type, column.name) for column in target or ()}
+    convert = pyarrow.csv.ConvertOptions(
+        column_types={name: kind for name, kind in types.items() if settings.columns is None or name in settings.columns},
+        null_values=[settings.null],
+        strings_can_be_null=True,
+        # An empty text between quotes is a text; so is the mark of NULL.
+        quoted_strings_can_be_null=False,
+        include_columns=list(settings.columns) if settings.columns else None,
+    )
+    parse = pyarrow.csv.ParseOptions(
+        delimiter=settings.delimiter or ("\t" if chosen is FileFormat.TSV else ","), newlines_in_values=True
+    )
+    reader = pyarrow.csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
+    return _typed(reader.schema, reader, target)
+
+
+def _json(stream: Any, path: str, settings: ReadSettings, target: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if settings.columns is None or target is None:
+        schema, batches = json_batches(stream, path, target)
+        kept = _chosen(schema.names, settings)
+    else:
+        kept = _chosen(target.names, settings)
+        schema, batches = json_batches(stream, path, pa.schema([target.field(name) for name in kept]), others=True)
+    return pa.schema([schema.field(name) for name in kept]), (batch.select(kept) for batch in batches)
+
+
+def _typed(schema: pa.Schema, batches: Any, target: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Columns that were read as text become what the table takes."""
+    if target is None:
+        return schema, iter(batches)
+    known = {column.name: column.type for column in target}
+    fields = [pa.field(one.name, _final_type(one.type, known.get(one.name))) for one in schema]
+    final = pa.schema(fields)
+
+    def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [from_text(array, one.type) for array, one in zip(batch.columns, final, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=final)
+
+    return final, (convert(batch) for batch in batches)
+
+
+def _final_type(read: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:
+    return wanted if wanted is not None and pa.types.is_string(read) else read
+
+
+def _text_type(kind: pa.DataType, name: str) -> pa.DataType:
+    if pa.types.is_nested(kind):
+        raise InvalidInputError(
+            f"column {name!r} has the type {kind}, which CSV cannot hold; import it from Parquet or JSON lines, or leave it out "
+            "with --columns",
+            kind="file-format",
+        )
+    return pa.string() if pa.types.is_binary(kind) else kind
+
+
+def _chosen(names: Sequence[str], settings: ReadSettings) -> list[str]:
+    if settings.columns is None:
+        return list(names)
+    if missing := [name for name in settings.columns if name not in names]:
+        raise InvalidInputError(f"the file has no column {missing[0]!r} (it has {', '.join(names)})", kind="unknown-column")
+    return list(settings.columns)
+
+
+@contextmanager
+def _as_ours(path: str) -> Iterator[None]:
+    """Arrow's errors as ours, naming the file."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise FormatError(f"{path}: {error}", kind="file-format") from error
+    except OSError as error:
+        if error.filename is None and isinstance(error, OSError) and not error.errno:
+            raise FormatError(f"{path}: {error}", kind="file-format") from error
+        raise
+
+
+class _Counted(io.RawIOBase):
+    """A stream that knows how many bytes went through it."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw, self._count = raw, 0
+        self.follow: Callable[[], int] | None = None
+
+    def position(self) -> int:
+        """Bytes read so far."""
+        if self.follow is not None:
+            try:
+                return self.follow()
+            except ValueError:
+                return self._count
+        return self._count
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._raw.read(size)
+        self._count += len(data)
+        return data

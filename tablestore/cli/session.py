@@ -1,0 +1,184 @@
+"""What every command shares: which warehouse, how to show, how to fail.
+
+    command(app, "list", "tablestore table list shop")      turns a function into a command
+
+A command is a function whose first argument is a :class:`Session`. The decorator adds the options that all commands have, the
+examples in the help, and the one place where errors become an exit code:
+
+    0    done
+    1    it failed: one of our errors, shown as one message (``--debug`` shows the trace)
+    2    the command line is wrong
+    3    refused, waits for ``--yes``, or a check has found something
+    130  interrupted, 141 the reader of standard output has left; both without a word
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+import tablestore as ts
+from tablestore.cli.render import Output, silence_stdout
+from tablestore.cli.safetext import safe, safe_lines
+from tablestore.clock import SystemClock
+
+FAILED, USAGE, REFUSED = 1, 2, 3
+READER_LEFT = 141
+WAREHOUSE_VARIABLE = "TABLESTORE_WAREHOUSE"
+DEBUG_VARIABLE = "TABLESTORE_DEBUG"
+_PANEL = "Everywhere"
+
+Warehouse = Annotated[
+    str | None,
+    typer.Option(
+        "--warehouse",
+        "-w",
+        envvar=WAREHOUSE_VARIABLE,
+        show_envvar=True,
+        help="Where the tables lie: a folder, s3://bucket/path, or any URL that fsspec knows.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Storage = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage",
+        metavar="KEY=VALUE",
+        help="Option of the storage client, such as endpoint_url=http://localhost:9000. May be repeated.",
+        rich_help_panel=_PANEL,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.", rich_help_panel=_PANEL)]
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", envvar=DEBUG_VARIABLE, help="Show the trace of an error.", rich_help_panel=_PANEL),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this the plan is shown and nothing happens.")]
+TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table of the warehouse, or the path of a table.")]
+
+
+class Refused(Exception):
+    """The command will not do it: exit code 3. The message says what would make it."""
+
+
+class FoundProblems(Exception):
+    """A check has found something, and has shown it: exit code 3."""
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One run of one command."""
+
+    out: Output
+    warehouse: str | None = None
+    storage: Mapping[str, Any] = field(default_factory=dict)
+
+    def catalog(self) -> ts.Catalog:
+        """The warehouse's catalog."""
+        if not self.warehouse:
+            raise typer.BadParameter(
+                f"no warehouse is named: pass --warehouse, or set {WAREHOUSE_VARIABLE}", param_hint="'--warehouse'"
+            )
+        return ts.open_catalog(self.warehouse, **self.storage)
+
+    def table(self, name: str) -> ts.Table:
+        """A table by ``database.table`` or by path."""
+        if is_path(name):
+            return ts.open_table(name, **self.storage)
+        return self.catalog().table(name)
+
+    def confirm(self, yes: bool, sentence: str, plan: Mapping[str, Any]) -> None:
+        """Go on if ``--yes`` was given; else show the plan and stop with exit code 3."""
+        if yes:
+            return
+        if self.out.as_json:
+            self.out.document({"done": False, "needs": "--yes", "plan": dict(plan)})
+        else:
+            self.out.say(sentence)
+        raise Refused("nothing was changed; pass --yes to do it")
+
+
+def is_path(name: str) -> bool:
+    """Whether a table is named by where it lies. ``db.table`` is never a path: write ``./db.table`` for a folder of that name."""
+    return "/" in name or os.sep in name or name in (".", "..") or name.startswith("~")
+
+
+def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as the command ``name``; its docstring is the help, ``examples`` stand below it."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        shared = [
+            inspect.Parameter("warehouse", keyword, default=None, annotation=Warehouse),
+            inspect.Parameter("storage", keyword, default=None, annotation=Storage),
+            inspect.Parameter("json_output", keyword, default=False, annotation=Json),
+            inspect.Parameter("debug", keyword, default=False, annotation=Debug),
+        ]
+
+        @wraps(function)
+        def run(*args: Any, warehouse: str | None, storage: list[str] | None, json_output: bool, debug: bool, **given: Any) -> None:
+            output = Output(as_json=json_output, now_millis=SystemClock().now_ms())
+            session = Session(out=output, warehouse=warehouse, storage=parse_pairs(storage or (), "--storage"))
+            _guarded(lambda: function(session, *args, **given), output, debug)
+
+        run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
+        epilog = "\n\n".join(["[bold]Examples[/bold]" if len(examples) > 1 else "[bold]Example[/bold]", *map(_markup, examples)])
+        app.command(name, epilog=epilog)(run)
+        return function
+
+    return register
+
+
+def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
+    """``key=value`` texts as a dict. A text without ``=`` is a usage error."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise typer.BadParameter(f"expected key=value, found {safe(pair)!r}", param_hint=f"'{option}'")
+        found[key.strip()] = value
+    return found
+
+
+def names(text: str | None) -> list[str]:
+    """``a, b`` as a list of names."""
+    return [name for part in (text or "").split(",") if (name := part.strip())]
+
+
+def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
+    try:
+        work()
+        output.console.file.flush()
+    except BrokenPipeError:
+        silence_stdout()
+        raise typer.Exit(READER_LEFT) from None
+    except FoundProblems:
+        raise typer.Exit(REFUSED) from None
+    except Refused as refusal:
+        output.errors.print(Text(safe_lines(refusal)), soft_wrap=True)
+        raise typer.Exit(REFUSED) from None
+    except (ts.TablestoreError, OSError) as error:
+        # An OSError that is none of ours comes from a file that the user named, and says so itself.
+        if debug:
+            output.errors.print_exception()
+        elif output.as_json:
+            kind = error.kind if isinstance(error, ts.TablestoreError) else "os-error"
+            report = {"error": {"type": type(error).__name__, "kind": kind, "message": str(error)}}
+            Console(file=output.errors.file, soft_wrap=True, highlight=False, markup=False, emoji=False).print_json(
+                data=report, indent=None
+            )
+        else:
+            output.errors.print(Text("Error: ", style="bold red") + Text(safe_lines(error)), soft_wrap=True)
+        raise typer.Exit(FAILED) from None
+
+
+def _markup(example: str) -> str:
+    return f"  {example}".replace("[", "\\[")

@@ -1,0 +1,211 @@
+"""``tablestore table``: make and drop tables, and what they are made of."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+import tablestore as ts
+from tablestore.cli.apps import table as app
+from tablestore.cli.render import Column
+from tablestore.cli.rowsource import schema_of_file
+from tablestore.cli.safetext import safe
+from tablestore.cli.schematext import parse_columns
+from tablestore.cli.session import Session, TableName, Yes, command, names, parse_pairs
+
+NewTable = Annotated[str, typer.Argument(metavar="TABLE", help="database.table in the warehouse.")]
+PrimaryKey = Annotated[str | None, typer.Option("--primary-key", metavar="COLUMNS", help="Key columns, separated by commas.")]
+PartitionBy = Annotated[
+    str | None, typer.Option("--partition-by", metavar="COLUMNS", help="Partition columns, separated by commas.")
+]
+Options = Annotated[
+    list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="Option of the table. May be repeated.")
+]
+
+_TABLES = (
+    Column("name", "table"),
+    Column("kind", "kind"),
+    Column("primary_key", "key", "names"),
+    Column("partition_by", "partitioned by", "names"),
+    Column("records", "records", "count"),
+    Column("snapshot_id", "snapshot", "count"),
+    Column("time", "changed", "time"),
+    Column("error", "problem"),
+)
+_FILES = (
+    Column("partition", "partition"),
+    Column("bucket", "bucket", "count"),
+    Column("level", "level", "count"),
+    Column("row_count", "rows", "count"),
+    Column("file_size_bytes", "size", "bytes"),
+    Column("min_sequence_number", "first number", "count"),
+    Column("max_sequence_number", "last number", "count"),
+    Column("delete_row_count", "deletes", "count"),
+    Column("file_path", "file"),
+)
+_PARTITIONS = (
+    Column("partition", "partition"),
+    Column("record_count", "rows (unmerged)", "count"),
+    Column("file_count", "files", "count"),
+    Column("file_size_bytes", "size", "bytes"),
+)
+_HISTORY = (
+    Column("time", "when", "time"),
+    Column("event", "what"),
+    Column("id", "id", "count"),
+    Column("by", "by"),
+    Column("detail", "detail"),
+)
+
+
+@command(app, "list", "tablestore table list shop", "tablestore table list --long --json")
+def list_tables(
+    session: Session,
+    database: Annotated[str | None, typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.")] = None,
+    long: Annotated[bool, typer.Option("--long", "-l", help="Open each table and say more about it.")] = False,
+) -> None:
+    """List tables."""
+    catalog = session.catalog()
+    databases = (database,) if database else catalog.list_databases()
+    found = [f"{one}.{name}" for one in databases for name in catalog.list_tables(one)]
+    records = [_summary(catalog, name) if long else {"name": name} for name in found]
+    columns = [column for column in _TABLES if long and any(column.key in record for record in records)]
+    session.out.listing("tables", columns or _TABLES[:1], records, empty="No tables.")
+
+
+@command(
+    app,
+    "create",
+    'tablestore table create shop.orders --schema "id BIGINT, item STRING, price DECIMAL(10, 2)" --primary-key id -o bucket=4',
+    "tablestore table create shop.visits --schema-from visits.parquet --partition-by day",
+)
+def create_table(
+    session: Session,
+    name: NewTable,
+    schema: Annotated[
+        str | None, typer.Option("--schema", metavar="COLUMNS", help="Columns as SQL: name TYPE [NOT NULL], …")
+    ] = None,
+    schema_from: Annotated[
+        Path | None,
+        typer.Option("--schema-from", metavar="FILE", help="Take the columns of an Arrow, Parquet, CSV or JSON lines file."),
+    ] = None,
+    primary_key: PrimaryKey = None,
+    partition_by: PartitionBy = None,
+    option: Options = None,
+    comment: Annotated[str | None, typer.Option("--comment", help="What the table is for.")] = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing one is left as it is.")] = False,
+) -> None:
+    """Create a table: keyed with --primary-key, else append-only."""
+    if (schema is None) == (schema_from is None):
+        raise typer.BadParameter("give the columns by one of --schema and --schema-from", param_hint="'--schema'")
+    columns: pa.Schema = parse_columns(schema) if schema is not None else schema_of_file(str(schema_from))
+    table = session.catalog().create_table(
+        name,
+        schema=columns,
+        primary_key=names(primary_key),
+        partition_by=names(partition_by),
+        options=parse_pairs(option or (), "--option"),
+        comment=comment,
+        ignore_if_exists=if_not_exists,
+    )
+    session.out.done({"created": table.name, "location": table.location}, f"Table {table.name} is there, in {table.location}.")
+
+
+@command(app, "drop", "tablestore table drop shop.orders --yes")
+def drop_table(
+    session: Session,
+    name: NewTable,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="A missing one is fine.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Drop a table with all of its rows and snapshots."""
+    catalog = session.catalog()
+    try:
+        table = catalog.table(name)
+    except ts.NotFoundError:
+        catalog.drop_table(name, ignore_if_not_exists=if_exists)
+        session.out.done({"dropped": None}, f"There is no table {name}.")
+        return
+    latest = table.context.snapshots.latest()
+    rows = latest.total_record_count if latest else 0
+    plan = {"table": table.name, "location": table.location, "records": rows, "snapshots": len(table.snapshots())}
+    sentence = f"Drops {table.name} in {table.location} with {len(table.snapshots())} snapshot(s) and {rows:,} stored record(s)."
+    session.confirm(yes, sentence, plan)
+    catalog.drop_table(name)
+    session.out.done({"dropped": table.name}, f"Dropped {table.name}.")
+
+
+@command(app, "rename", "tablestore table rename shop.orders shop.orders_2025")
+def rename_table(
+    session: Session, name: NewTable, new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="database.table")]
+) -> None:
+    """Give a table another name."""
+    session.catalog().rename_table(name, new_name)
+    session.out.done({"renamed": name, "to": new_name}, f"{name} is now {new_name}.")
+
+
+@command(app, "files", "tablestore table files shop.orders", "tablestore table files shop.orders --json | jq '.files[].file_path'")
+def files(session: Session, name: TableName) -> None:
+    """List the live data files of the newest snapshot."""
+    records = session.table(name).files().to_pylist()
+    session.out.listing("files", _FILES, records, empty="No files.")
+
+
+@command(app, "partitions", "tablestore table partitions shop.visits")
+def partitions(session: Session, name: TableName) -> None:
+    """List the partitions of the newest snapshot."""
+    records = session.table(name).partitions().to_pylist()
+    session.out.listing("partitions", _PARTITIONS, records, empty="No partitions.")
+
+
+@command(app, "history", "tablestore table history shop.orders")
+def history(
+    session: Session,
+    name: TableName,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest so many events.")] = None,
+) -> None:
+    """What happened to a table, newest first: commits that are still retained, and changes of its schema."""
+    table = session.table(name)
+    context = table.context
+    events: list[dict[str, Any]] = [
+        {
+            "time": schema.time_millis,
+            "event": "schema",
+            "id": schema.id,
+            "by": None,
+            "detail": f"columns {', '.join(schema.field_names)}",
+        }
+        for schema in map(context.schemas.read, context.schemas.ids())
+    ]
+    events += [
+        {
+            "time": snapshot.time_millis,
+            "event": f"commit {snapshot.commit_kind}",
+            "id": snapshot.id,
+            "by": snapshot.commit_user,
+            "detail": f"{snapshot.delta_record_count:+,} records, {snapshot.total_record_count:,} stored",
+        }
+        for snapshot in table.snapshots()
+    ]
+    # Of one moment the schema is older: a commit needs it.
+    events.sort(key=lambda event: (event["time"], event["event"] != "schema", event["id"]), reverse=True)
+    session.out.listing("history", _HISTORY, events[:limit], empty="Nothing happened yet.")
+
+
+def _summary(catalog: ts.Catalog, name: str) -> dict[str, Any]:
+    """One line of ``table list --long``; a table that cannot be opened is listed with the reason."""
+    try:
+        table = catalog.table(name)
+        latest = table.context.snapshots.latest()
+    except ts.TablestoreError as error:
+        return {"name": name, "error": safe(error)}
+    return {
+        "name": name,
+        "kind": "keyed" if table.primary_key else "append",
+        "primary_key": list(table.primary_key),
+        "partition_by": list(table.partition_by),
+        "records": latest.total_record_count if latest else 0,
+        "snapshot_id": latest.id if latest else None,
+        "time": latest.time_millis if latest else None,
+    }

@@ -1,0 +1,50 @@
+"""Numbers as people read them (``3.1 MB``, ``2 h ago``) and write them (``7 d``, ``2026-01-31 12:00``)."""
+
+from datetime import UTC, datetime
+
+from tablestore.errors import InvalidInputError
+
+_STEPS = ((365 * 86400, "years"), (30 * 86400, "months"), (86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def human_bytes(size: int) -> str:
+    """``1536`` as ``1.5 KB``; powers of 1024, as the options of a table count them."""
+    value = float(size)
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if abs(value) < 1024 or unit == "TB":
+            break
+        value /= 1024
+    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}" if value < 100 else f"{value:,.0f} {unit}"
+
+
+def human_age(time_millis: int, now_millis: int) -> str:
+    """How long ago, or how far ahead, a time is."""
+    seconds = (now_millis - time_millis) / 1000
+    ahead = seconds < 0
+    for length, unit in _STEPS:
+        if abs(seconds) >= length * (2 if unit in ("years", "months", "days") else 1):
+            text = f"{int(abs(seconds) // length)} {unit}"
+            return f"in {text}" if ahead else f"{text} ago"
+    return "now"
+
+
+def iso_time(time_millis: int) -> str:
+    """Milliseconds since the epoch as ISO 8601 in UTC."""
+    try:
+        moment = datetime.fromtimestamp(time_millis // 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{time_millis} ms"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_millis % 1000:03d}Z"
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds since the epoch from ISO 8601 text (no zone: local time) or from a number of milliseconds."""
+    if text.strip().isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return int(moment.astimezone(UTC).timestamp() * 1000)
+    except (ValueError, OverflowError, OSError) as error:
+        raise InvalidInputError(
+            f"expected a time such as 2026-01-31, 2026-01-31T12:00:00+01:00 or milliseconds since the epoch, found {text!r:.80}"
+        ) from error
