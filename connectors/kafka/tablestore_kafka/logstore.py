@@ -1,0 +1,167 @@
+"""The change log of one table as a Kafka topic: partition b holds bucket b (implements `tablestore.log.logstore`)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from tablestore.clock import Clock, SystemClock
+from tablestore.errors import StorageError
+from tablestore.log.logstore import LogCursor, LogSlot
+from tablestore.log.record import Offsets, Tail
+from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LOG, PRODUCER, translated
+from tablestore_kafka.cursor import KafkaCursor
+from tablestore_kafka.slot import KafkaSlot
+from tablestore_kafka.tail import read_tails
+from tablestore_kafka.topics import Topics
+
+CALL_TIMEOUT_S = 15.0
+_POLL_S = 0.02
+
+
+class KafkaLogStore:
+    """One topic. ``settings`` are properties of the Kafka client, ``bootstrap.servers`` among them. Thread-safe."""
+
+    def __init__(self, topic: str, settings: Mapping[str, Any], *, clock: Clock | None = None) -> None:
+        self._topic, self._settings = topic, dict(settings)
+        self._clock = clock or SystemClock()
+        self._servers = str(settings[BOOTSTRAP])
+        self._admin_client: AdminClient | None = None
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self._topic
+
+    def create(self, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
+        """Make the topic; False if it was there and may be used."""
+        return self._topics.create(self._topic, partitions=partitions, retention_ms=retention_ms, ignore_if_exists=ignore_if_exists)
+
+    def drop(self, *, ignore_if_not_exists: bool) -> None:
+        """Delete the topic."""
+        self._topics.drop(self._topic, ignore_if_not_exists=ignore_if_not_exists)
+
+    def incarnation(self, *, partitions: int) -> str:
+        """Kafka's id of the topic."""
+        return self._topics.incarnation(self._topic, partitions=partitions)
+
+    def open_slot(self, slot: int, *, timeout_s: float) -> LogSlot:
+        """A transactional producer; opening it aborts what a predecessor of the slot has begun, and fences it."""
+        transactional_id = f"{self._topic}-{slot}"
+        settings = {**PRODUCER, **self._settings, "transactional.id": transactional_id}
+        return KafkaSlot(self._topic, transactional_id, settings, clock=self._clock, timeout_s=timeout_s)
+
+    def tails(self, buckets: Sequence[int]) -> dict[int, Tail]:
+        """The last visible record of each bucket, once no transaction is open on it."""
+        self._wait_for_open_transactions(buckets)
+        consumer = self._consumer({"enable.partition.eof": True})
+        try:
+            return read_tails(consumer, self._topic, self._bounds(consumer, buckets), self._clock, self._servers)
+        finally:
+            consumer.close()
+
+    def bounds(self, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """First position that is there, and the one behind the last visible record, per bucket."""
+        consumer = self._consumer({})
+        try:
+            return self._bounds(consumer, buckets)
+        finally:
+            consumer.close()
+
+    def offsets_at(self, time_millis: int, buckets: Sequence[int]) -> Offsets:
+        """Where records at or after a time begin, per bucket, or a little earlier; the end if there is none."""
+        consumer = self._consumer({})
+        try:
+            asked = [TopicPartition(self._topic, bucket, time_millis) for bucket in buckets]
+            found = consumer.offsets_for_times(asked, timeout=CALL_TIMEOUT_S)
+            ends = self._bounds(consumer, buckets)
+            return {tp.partition: tp.offset if tp.offset >= 0 else ends[tp.partition][1] for tp in found}
+        except KafkaException as error:
+            raise translated(error, f"looking for a time in topic {self._topic}", self._servers) from error
+        finally:
+            consumer.close()
+
+    def open_cursor(self, offsets: Offsets) -> LogCursor:
+        """A consumer of these positions, outside of any consumer group."""
+        return KafkaCursor(self._consumer({}), self._topic, offsets, self._servers)
+
+    @property
+    def _topics(self) -> Topics:
+        return Topics(self._admin, self._servers)
+
+    @property
+    def _admin(self) -> AdminClient:
+        if self._admin_client is None:
+            self._admin_client = AdminClient({**ADMIN, **_without_transfer(self._settings)}, logger=LOG)
+        return self._admin_client
+
+    def _consumer(self, more: Mapping[str, Any]) -> Consumer:
+        settings = {**CONSUMER, **_without_producer(self._settings), **more, "isolation.level": "read_committed"}
+        try:
+            return Consumer(settings, logger=LOG)
+        except KafkaException as error:
+            raise translated(error, f"connecting to topic {self._topic}", self._servers) from error
+
+    def _bounds(self, consumer: Consumer, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
+        found: dict[int, tuple[int, int]] = {}
+        for bucket in buckets:
+            try:
+                bounds = consumer.get_watermark_offsets(TopicPartition(self._topic, bucket), timeout=CALL_TIMEOUT_S)
+            except KafkaException as error:
+                raise translated(error, f"looking at partition {bucket} of topic {self._topic}", self._servers) from error
+            if bounds is None:
+                raise StorageError(
+                    f"Kafka at {self._servers} did not say within {CALL_TIMEOUT_S:.0f} s where partition {bucket} of topic "
+                    f"{self._topic} ends; check that its leader is up, then repeat it",
+                    kind="kafka",
+                )
+            found[bucket] = (int(bounds[0]), int(bounds[1]))
+        return found
+
+    def _wait_for_open_transactions(self, buckets: Sequence[int]) -> None:
+        """A record behind an open transaction is not visible yet: wait until what is visible is all there is."""
+        deadline_s = self._clock.steady_s() + float(self._settings.get("transaction.timeout.ms", 60_000)) / 1000 + CALL_TIMEOUT_S
+        consumer = self._consumer({})
+        try:
+            while True:
+                stable = self._bounds(consumer, buckets)
+                written = self._written(buckets)
+                if all(stable[bucket][1] >= written[bucket] for bucket in buckets):
+                    return
+                if self._clock.steady_s() >= deadline_s:
+                    raise StorageError(
+                        f"a transaction on topic {self._topic} stays open: somebody else writes to it, or its producer hangs; stop "
+                        "that producer, or give the table a topic of its own",
+                        kind="kafka",
+                    )
+                self._clock.sleep(_POLL_S)
+        finally:
+            consumer.close()
+
+    def _written(self, buckets: Sequence[int]) -> dict[int, int]:
+        asked = {TopicPartition(self._topic, bucket): OffsetSpec.latest() for bucket in buckets}  # type: ignore[no-untyped-call]
+        futures = self._admin.list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
+        try:
+            return {tp.partition: int(future.result().offset) for tp, future in futures.items()}
+        except KafkaException as error:
+            raise translated(error, f"looking at topic {self._topic}", self._servers) from error
+
+
+_PRODUCER_ONLY = frozenset(
+    {"compression.codec", "compression.level", "compression.type", "batch.num.messages", "batch.size", "linger.ms"}
+    | {"queue.buffering.max.kbytes", "queue.buffering.max.messages", "transaction.timeout.ms"}
+)
+_CONSUMER_ONLY = frozenset(
+    {"fetch.max.bytes", "fetch.message.max.bytes", "fetch.min.bytes", "fetch.wait.max.ms", "max.partition.fetch.bytes"}
+    | {"queued.max.messages.kbytes", "queued.min.messages"}
+)
+
+
+def _without_producer(settings: Mapping[str, Any]) -> dict[str, Any]:
+    # The client warns of properties that a kind of client does not use.
+    return {key: value for key, value in settings.items() if key not in _PRODUCER_ONLY}
+
+
+def _without_transfer(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in _without_producer(settings).items() if key not in _CONSUMER_ONLY}

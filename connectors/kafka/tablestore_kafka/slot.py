@@ -1,0 +1,87 @@
+"""Sending to the topic in transactions, with one producer per slot.
+
+begin -> produce … -> commit ─ done
+            │            ├ timed out: the same commit again, until the deadline (its outcome is then known)
+            │            └ abortable: abort, StorageError
+            └ fenced: SlotFenced, whoever holds the slot now does the work
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from tablestore.clock import Clock
+from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords
+from tablestore.types.rowkind import RowKind
+from tablestore_kafka.client import BOOTSTRAP, LOG, translated
+
+_COMMIT_TRY_S = 5.0
+_QUEUE_FULL_WAIT_S = 0.05
+_KINDS = [kind.symbol.encode() for kind in RowKind]
+
+
+class KafkaSlot:
+    """A transactional producer of one slot."""
+
+    def __init__(self, topic: str, transactional_id: str, settings: Mapping[str, Any], *, clock: Clock, timeout_s: float) -> None:
+        self._topic, self._id, self._clock, self._timeout_s = topic, transactional_id, clock, timeout_s
+        self._servers = str(settings[BOOTSTRAP])
+        try:
+            self._producer = Producer(dict(settings), logger=LOG)
+            self._producer.init_transactions(timeout_s)
+        except KafkaException as error:
+            raise translated(error, f"taking over publisher slot {transactional_id}", self._servers) from error
+
+    def publish(self, records: Iterable[LogRecords], *, table: str) -> None:
+        """Send records in one transaction. ``table`` is the uuid that every record carries."""
+        doing = f"publishing to topic {self._topic} as {self._id}"
+        try:
+            self._producer.begin_transaction()
+            for batch in records:
+                self._send(batch, table.encode())
+            self._commit()
+        # A delivery report that meets a fatal error surfaces as SystemError.
+        except (KafkaException, SystemError) as error:
+            self._abort()
+            raise translated(error, doing, self._servers) from error
+
+    def close(self) -> None:
+        """Give up the connection; an open transaction is aborted by the broker or the next holder of the slot."""
+        # Of a producer that was fenced even this fails; there is nothing left to do for it.
+        with suppress(KafkaException, SystemError):
+            self._producer.close()
+
+    def _send(self, batch: LogRecords, table: bytes) -> None:
+        snapshot = str(batch.snapshot_id).encode()
+        ordinals = pa.array(batch.ordinals).cast(pa.string()).cast(pa.binary()).to_pylist()
+        produce, topic, bucket, millis = self._producer.produce, self._topic, batch.bucket, batch.time_millis
+        # The client takes one record at a time; everything that can be done for all of them at once is done before.
+        for key, value, ordinal, kind in zip(batch.keys, batch.values, ordinals, batch.kinds.tolist(), strict=True):
+            headers = [(TABLE_HEADER, table), (SNAPSHOT_HEADER, snapshot), (ORDINAL_HEADER, ordinal), (KIND_HEADER, _KINDS[kind])]
+            while True:
+                try:
+                    produce(topic, value, key, bucket, timestamp=millis, headers=headers)
+                    break
+                except BufferError:
+                    self._producer.poll(_QUEUE_FULL_WAIT_S)
+
+    def _commit(self) -> None:
+        deadline_s = self._clock.steady_s() + self._timeout_s
+        while True:
+            try:
+                self._producer.commit_transaction(_COMMIT_TRY_S)
+                return
+            except KafkaException as error:
+                cause = error.args[0]
+                if not (isinstance(cause, KafkaError) and cause.retriable()) or self._clock.steady_s() >= deadline_s:
+                    raise
+
+    def _abort(self) -> None:
+        try:
+            self._producer.abort_transaction(_COMMIT_TRY_S)
+        except (KafkaException, SystemError):
+            # Fatal, or the broker is away: the next holder of the slot aborts it.
+            return

@@ -1,0 +1,83 @@
+"""The life of a table's topic: made with the table, dropped with it, checked before anything is sent to it."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from tablestore_kafka.client import translated
+
+ADMIN_TIMEOUT_S = 15.0
+
+
+class Topics:
+    """Topics of one cluster."""
+
+    def __init__(self, admin: AdminClient, servers: str) -> None:
+        self._admin, self._servers = admin, servers
+
+    def create(self, topic: str, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
+        """Make the topic; True if it is new, False if it was there, may be used, and has as many partitions."""
+        config: dict[str, str] = {"cleanup.policy": "delete"}
+        if retention_ms is not None:
+            config["retention.ms"] = str(retention_ms)
+        # -1: as many replicas as the cluster gives by default.
+        made = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=config)
+        try:
+            self._wait(self._admin.create_topics([made], request_timeout=ADMIN_TIMEOUT_S), topic)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise translated(error, f"creating topic {topic}", self._servers) from error
+            if not ignore_if_exists:
+                raise AlreadyExistsError(
+                    f"Failed to create kafka topic. Reason: topic {topic} exists for table {topic}. Suggestion: please try "
+                    f"`DESCRIBE TABLE {topic}` to check whether table exists in current catalog. If table exists and the DDL needs "
+                    "to be executed multiple times, please use `CREATE TABLE IF NOT EXISTS` ddl instead. Otherwise, please choose "
+                    "another table name or manually delete the current topic and try again.",
+                    kind="topic-exists",
+                ) from error
+            self.incarnation(topic, partitions=partitions)
+            return False
+        return True
+
+    def drop(self, topic: str, *, ignore_if_not_exists: bool) -> None:
+        """Remove the topic and what it holds."""
+        try:
+            self._wait(self._admin.delete_topics([topic], request_timeout=ADMIN_TIMEOUT_S), topic)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise translated(error, f"deleting topic {topic}", self._servers) from error
+            if not ignore_if_not_exists:
+                raise NotFoundError(
+                    f"Failed to delete kafka topic. Reason: topic {topic} doesn't exist for table {topic}. Suggestion: please try "
+                    "`DROP TABLE IF EXISTS` ddl instead.",
+                    kind="no-such-topic",
+                ) from error
+
+    def incarnation(self, topic: str, *, partitions: int) -> str:
+        """Kafka's id of this topic: a topic made again under the same name has another. Also checks the number of partitions."""
+        try:
+            described = self._admin.describe_topics(TopicCollection([topic]), request_timeout=ADMIN_TIMEOUT_S)[topic].result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise NotFoundError(
+                    f"topic {topic} does not exist at {self._servers}: it was deleted, or `log.kafka.bootstrap.servers` names "
+                    "another cluster; `tablestore log rebuild` makes it again from the table",
+                    kind="no-such-topic",
+                ) from error
+            raise translated(error, f"looking at topic {topic}", self._servers) from error
+        found = len(described.partitions)
+        if found != partitions:
+            raise InvalidInputError(
+                f"topic {topic} has {found} partition(s), expected {partitions}, one per bucket of the table: give the table "
+                "another log.kafka.topic, or delete the topic and run `tablestore log rebuild`",
+                kind="topic-partitions",
+            )
+        return str(described.topic_id)
+
+    @staticmethod
+    def _wait(futures: Mapping[str, "Future[Any]"], topic: str) -> None:
+        futures[topic].result()

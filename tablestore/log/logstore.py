@@ -1,0 +1,124 @@
+"""What a log system outside of the file store can do: the protocol that connectors implement.
+
+    create -> slots -> publish -> close            drop
+                 │
+                 └ fences whoever held the slot before
+
+The log of one table has one partition per bucket. It is written through *slots*: a slot owns the buckets b with
+``b mod slots == slot``, and opening it ends whatever a predecessor was about to do. What one ``publish`` sends becomes visible to
+readers together or not at all. The log is derived from the table's snapshots and can be made again from them, so nothing here
+decides what the table holds.
+
+Errors: NotFoundError (no such log), AlreadyExistsError, SlotFenced (another process has taken the slot: leave), StorageError
+(the system does not answer: try again later), LogTruncated (its retention has passed), InvalidInputError (settings, partitions).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from tablestore.errors import ConflictError, NotFoundError
+from tablestore.log.record import LogRecords, Offsets, RawRecords, Tail
+
+
+class SlotFenced(ConflictError):
+    """Another process has opened this slot; nothing of the interrupted publish is visible."""
+
+    default_kind = "fenced"
+
+
+class LogTruncated(NotFoundError):
+    """The log no longer holds the position asked for: its retention has passed."""
+
+    default_kind = "log-truncated"
+
+
+class LogSlot(Protocol):
+    """The right to write to the buckets of one slot. Not thread-safe."""
+
+    def publish(self, records: Iterable[LogRecords], *, table: str) -> None:
+        """Send records of the table with this uuid, visible together.
+
+        Raises SlotFenced, StorageError; after an error the slot must be opened again.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up the connection. What was not published is not visible."""
+        ...
+
+
+class LogCursor(Protocol):
+    """Reads on from given positions. Not thread-safe."""
+
+    def poll(self, timeout_s: float, max_records: int) -> Sequence[RawRecords]:
+        """What has become visible since: at most ``max_records``, per bucket in order; empty after ``timeout_s`` without any."""
+        ...
+
+    def close(self) -> None:
+        """Give up the connection."""
+        ...
+
+
+class LogStore(Protocol):
+    """The log of one table."""
+
+    @property
+    def name(self) -> str:
+        """What people call it: a topic name."""
+        ...
+
+    def create(self, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
+        """Make the log; False if it was there and may be used. Raises AlreadyExistsError, InvalidInputError, StorageError."""
+        ...
+
+    def drop(self, *, ignore_if_not_exists: bool) -> None:
+        """Remove the log and what it holds."""
+        ...
+
+    def incarnation(self, *, partitions: int) -> str:
+        """Identifies this log among all that ever had its name. Raises NotFoundError, InvalidInputError (partition count)."""
+        ...
+
+    def open_slot(self, slot: int, *, timeout_s: float) -> LogSlot:
+        """Take over a slot: ends what its last holder began. Raises StorageError."""
+        ...
+
+    def tails(self, buckets: Sequence[int]) -> dict[int, Tail]:
+        """The last visible record of each bucket."""
+        ...
+
+    def bounds(self, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Per bucket the positions of the first record that is still there and behind the last one that is visible."""
+        ...
+
+    def offsets_at(self, time_millis: int, buckets: Sequence[int]) -> Offsets:
+        """Per bucket a position behind which no record is missing whose time is at or after the given one.
+
+        A lower bound: older records may follow it, the reader leaves them out. The end if there is none.
+        """
+        ...
+
+    def open_cursor(self, offsets: Offsets) -> LogCursor:
+        """Read on from these positions."""
+        ...
+
+
+def cut_into_transactions(records: Iterable[LogRecords], *, max_records: int, max_bytes: int) -> Iterator[list[LogRecords]]:
+    """Records in groups that each fit into one transaction, in order. A group holds at least one record."""
+    group: list[LogRecords] = []
+    count = size = 0
+    for batch in records:
+        start = 0
+        while start < len(batch):
+            # Bytes are counted per batch, not per record: batches are small beside a transaction.
+            stop = min(len(batch), start + max_records - count)
+            part = batch if start == 0 and stop == len(batch) else batch.slice(start, stop)
+            group.append(part)
+            count += len(part)
+            size += part.size_bytes
+            start = stop
+            if count >= max_records or size >= max_bytes:
+                yield group
+                group, count, size = [], 0, 0
+    if group:
+        yield group

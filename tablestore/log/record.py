@@ -1,0 +1,106 @@
+"""What the log holds: changes of one bucket, each with its place in the table's history.
+
+A change is named by (snapshot, ordinal): the snapshot that made it, and its running number among the changes of that snapshot in
+its bucket. Records are handed around in batches of one bucket.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ordinals = npt.NDArray[np.int64]
+Kinds = npt.NDArray[np.int8]
+
+# Stored in every record, never renamed. Values are text, numbers in decimal.
+TABLE_HEADER = "table"
+SNAPSHOT_HEADER = "snapshot"
+ORDINAL_HEADER = "ordinal"
+KIND_HEADER = "row-kind"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mark:
+    """A place in one bucket's changes: everything up to and including this change."""
+
+    snapshot_id: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRecords:
+    """Encoded changes of one bucket and one snapshot, ascending by ordinal. The five sequences are of one length."""
+
+    bucket: int
+    snapshot_id: int
+    time_millis: int
+    ordinals: Ordinals
+    kinds: Kinds
+    keys: list[bytes | None]
+    values: list[bytes | None]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of keys and values."""
+        return sum(len(key) for key in self.keys if key) + sum(len(value) for value in self.values if value)
+
+    def behind(self, mark: Mark | None) -> "LogRecords":
+        """Only the changes that come after ``mark``."""
+        if mark is None or mark.snapshot_id < self.snapshot_id:
+            return self
+        start = (
+            int(np.searchsorted(self.ordinals, mark.ordinal, side="right")) if mark.snapshot_id == self.snapshot_id else len(self)
+        )
+        return self.slice(start, len(self))
+
+    def slice(self, start: int, stop: int) -> "LogRecords":
+        """The records ``start`` to ``stop`` (exclusive), without a copy of what they hold."""
+        return LogRecords(
+            bucket=self.bucket,
+            snapshot_id=self.snapshot_id,
+            time_millis=self.time_millis,
+            ordinals=self.ordinals[start:stop],
+            kinds=self.kinds[start:stop],
+            keys=self.keys[start:stop],
+            values=self.values[start:stop],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRecords:
+    """What a reader found in one bucket, in the order of the log, not yet decoded.
+
+    ``offsets`` are positions in the log; ``snapshots`` and ``ordinals`` are -1 and ``tables`` None where a record says nothing of
+    them (others may write to a topic too). ``next_offset`` is where to go on, also behind records that were skipped.
+    """
+
+    bucket: int
+    offsets: Ordinals
+    tables: list[bytes | None]
+    snapshots: Ordinals
+    ordinals: Ordinals
+    kinds: Kinds
+    times: Ordinals
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    next_offset: int
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """The last record that readers see in one bucket of the log."""
+
+    table: bytes | None
+    mark: Mark | None
+    next_offset: int
+
+
+Offsets = Mapping[int, int]
+"""Position in the log by bucket: that of the next record."""

@@ -1,0 +1,212 @@
+"""The Kafka log store on a real broker: topics, transactions, fencing, tails, and what plain consumers see."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from tablestore_kafka import KafkaLogStore
+from tablestore_kafka.client import table_settings
+
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
+from tablestore.log.logstore import LogTruncated, SlotFenced
+from tablestore.log.record import LogRecords, Mark
+from tablestore.testing.kafka import KafkaBroker
+from tablestore.types.rowkind import RowKind
+
+TABLE = "3f1c"
+MakeLog = Callable[..., KafkaLogStore]
+
+
+def records(snapshot_id: int, count: int, *, bucket: int = 0, first: int = 0) -> LogRecords:
+    return LogRecords(
+        bucket=bucket,
+        snapshot_id=snapshot_id,
+        time_millis=1_700_000_000_000 + snapshot_id,
+        ordinals=np.arange(first, first + count, dtype=np.int64),
+        kinds=np.full(count, RowKind.UPDATE_AFTER, dtype=np.int8),
+        keys=[f'{{"id":{i}}}'.encode() for i in range(count)],
+        values=[None if i % 5 == 4 else f'{{"after":{{"id":{i}}},"op":"c"}}'.encode() for i in range(count)],
+    )
+
+
+def publish(log: KafkaLogStore, *batches: LogRecords, slot: int = 0) -> None:
+    opened = log.open_slot(slot, timeout_s=30)
+    opened.publish(batches, table=TABLE)
+    opened.close()
+
+
+def read_all(log: KafkaLogStore, bucket: int = 0) -> list[tuple[int, int]]:
+    begin, end = log.bounds([bucket])[bucket]
+    cursor = log.open_cursor({bucket: begin})
+    found: list[tuple[int, int]] = []
+    while (polled := cursor.poll(1.0, 1000)) or (not found and end > begin):
+        for batch in polled:
+            found += zip(batch.snapshots.tolist(), batch.ordinals.tolist(), strict=True)
+    cursor.close()
+    return found
+
+
+def test_records_come_back_with_all_that_they_carry(log_of: MakeLog) -> None:
+    log = log_of(2)
+    publish(log, records(1, 3), records(1, 5, bucket=1))
+    cursor = log.open_cursor({0: 0, 1: 0})
+    batches = {}
+    while len(batches) < 2:
+        batches.update({batch.bucket: batch for batch in cursor.poll(5.0, 100)})
+    cursor.close()
+    sent, found = records(1, 5, bucket=1), batches[1]
+    assert (found.keys, found.values) == (sent.keys, sent.values)
+    assert found.tables == [TABLE.encode()] * 5 and found.snapshots.tolist() == [1] * 5
+    assert found.ordinals.tolist() == [0, 1, 2, 3, 4] and found.kinds.tolist() == sent.kinds.tolist()
+    assert found.times.tolist() == [sent.time_millis] * 5 and found.next_offset == 5
+
+
+def test_what_is_not_committed_is_not_seen_and_the_next_holder_of_the_slot_ends_it(log_of: MakeLog) -> None:
+    log = log_of()
+    publish(log, records(1, 2))
+    zombie = log.open_slot(0, timeout_s=30)
+
+    def taken_over_while_sending() -> Iterator[LogRecords]:
+        yield records(2, 3)
+        zombie._producer.flush()  # type: ignore[attr-defined]
+        successor = log.open_slot(0, timeout_s=30)
+        assert log.tails([0])[0].mark == Mark(1, 1), "what the zombie has sent is not visible"
+        successor.publish([records(2, 2)], table=TABLE)
+        successor.close()
+
+    with pytest.raises(SlotFenced):
+        zombie.publish(taken_over_while_sending(), table=TABLE)
+    with pytest.raises(SlotFenced):
+        zombie.publish([records(3, 1)], table=TABLE)
+    zombie.close()
+    assert read_all(log) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+def test_slots_do_not_fence_each_other(log_of: MakeLog) -> None:
+    log = log_of(2)
+    one, other = log.open_slot(0, timeout_s=30), log.open_slot(1, timeout_s=30)
+    one.publish([records(1, 1)], table=TABLE)
+    other.publish([records(1, 1, bucket=1)], table=TABLE)
+    one.publish([records(2, 1)], table=TABLE)
+    one.close()
+    other.close()
+    assert {bucket: tail.mark for bucket, tail in log.tails([0, 1]).items()} == {0: Mark(2, 0), 1: Mark(1, 0)}
+
+
+def test_the_tail_is_found_behind_the_markers_of_many_empty_transactions(log_of: MakeLog) -> None:
+    log = log_of(2)
+    publish(log, records(7, 4))
+    slot = log.open_slot(0, timeout_s=30)
+    for _ in range(20):
+        slot._producer.begin_transaction()  # type: ignore[attr-defined]
+        slot._send(records(8, 1), b"t")  # type: ignore[attr-defined]
+        slot._producer.flush()  # type: ignore[attr-defined]
+        slot._producer.abort_transaction()  # type: ignore[attr-defined]
+    slot.close()
+    tails = log.tails([0, 1])
+    assert tails[0].mark == Mark(7, 3) and tails[0].table == TABLE.encode() and tails[0].next_offset == 4
+    assert tails[1].mark is None and tails[1].next_offset == 0
+
+
+def test_records_of_others_are_told_apart(log_of: MakeLog, broker: KafkaBroker) -> None:
+    log = log_of()
+    stranger = Producer({"bootstrap.servers": broker.servers, "log_level": 0})
+    stranger.produce(log.name, b"poison", None, 0, headers=[("snapshot", b"x1")])
+    stranger.flush(10)
+    stranger.close()
+    tail = log.tails([0])[0]
+    assert tail.mark is None and tail.table is None and tail.next_offset == 1
+    cursor = log.open_cursor({0: 0})
+    found = cursor.poll(5.0, 10)[0]
+    cursor.close()
+    assert found.snapshots.tolist() == [-1] and found.kinds.tolist() == [-1] and found.values == [b"poison"]
+
+
+def test_a_plain_read_committed_consumer_sees_keys_and_values(log_of: MakeLog, broker: KafkaBroker) -> None:
+    log = log_of()
+    publish(log, records(1, 5))
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "x", "isolation.level": "read_committed"})
+    consumer.assign([TopicPartition(log.name, 0, 0)])
+    messages = consumer.consume(5, timeout=10)
+    consumer.close()
+    assert [message.value() for message in messages] == records(1, 5).values
+    assert dict(messages[0].headers() or ())["row-kind"] == b"+U"  # type: ignore[arg-type]
+
+
+def test_positions_by_time_and_bounds(log_of: MakeLog) -> None:
+    log = log_of()
+    publish(log, records(1, 2))
+    publish(log, records(5, 2))
+    assert log.bounds([0])[0][0] == 0
+    # Two records and the marker of their transaction lie before it; the marker has the broker's time, so it may be named too.
+    assert log.offsets_at(1_700_000_000_005, [0])[0] in (2, 3)
+    assert log.offsets_at(1_800_000_000_000, [0]) == {0: log.bounds([0])[0][1]}
+
+
+def test_a_position_that_retention_has_passed_is_said(log_of: MakeLog) -> None:
+    log = log_of()
+    publish(log, records(1, 3))
+    cursor = log.open_cursor({0: 1000})
+    with pytest.raises(LogTruncated, match="retention"):
+        while True:
+            cursor.poll(5.0, 10)
+    cursor.close()
+
+
+def test_topics_are_made_once_and_dropped_once(log_of: MakeLog) -> None:
+    log = log_of(3)
+    first = log.incarnation(partitions=3)
+    with pytest.raises(AlreadyExistsError, match="IF NOT EXISTS"):
+        log.create(partitions=3, retention_ms=1000, ignore_if_exists=False)
+    assert log.create(partitions=3, retention_ms=1000, ignore_if_exists=True) is False
+    with pytest.raises(InvalidInputError, match=r"has 3 partition\(s\), expected 4"):
+        log.create(partitions=4, retention_ms=None, ignore_if_exists=True)
+    log.drop(ignore_if_not_exists=False)
+    with pytest.raises(NotFoundError, match="DROP TABLE IF EXISTS"):
+        log.drop(ignore_if_not_exists=False)
+    log.drop(ignore_if_not_exists=True)
+    with pytest.raises(NotFoundError, match="does not exist"):
+        log.incarnation(partitions=3)
+    assert log.create(partitions=3, retention_ms=86_400_000, ignore_if_exists=False) is True
+    assert log.incarnation(partitions=3) != first, "a topic made again is another one"
+
+
+def test_a_broker_that_is_away_is_said_and_a_killed_one_loses_nothing(own_broker: KafkaBroker) -> None:
+    settings = {"bootstrap.servers": own_broker.servers, "socket.timeout.ms": "2000"}
+    log = KafkaLogStore("orders", settings)
+    log.create(partitions=1, retention_ms=None, ignore_if_exists=False)
+    publish(log, records(1, 3))
+    own_broker.kill()
+    with pytest.raises(StorageError, match="check that the brokers are up"):
+        log.open_slot(0, timeout_s=2)
+    own_broker.start()
+    publish(log, records(2, 1))
+    assert read_all(log) == [(1, 0), (1, 1), (1, 2), (2, 0)]
+
+
+def test_a_commit_that_the_broker_sleeps_through_is_repeated_to_a_known_end(own_broker: KafkaBroker) -> None:
+    log = KafkaLogStore("orders", {"bootstrap.servers": own_broker.servers})
+    log.create(partitions=1, retention_ms=None, ignore_if_exists=False)
+    slot = log.open_slot(0, timeout_s=40)
+
+    def killing_between() -> list[LogRecords]:
+        own_broker.kill()
+        own_broker.start()
+        return [records(2, 2)]
+
+    slot.publish([records(1, 2)], table=TABLE)
+    slot.publish(killing_between(), table=TABLE)
+    slot.close()
+    assert read_all(log) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+@pytest.mark.parametrize("key", ["ssl.ca.location", "sasl.password", "security.protocol", "plugin.library.paths", "debug"])
+def test_a_table_may_not_set_what_reaches_files_or_secrets(key: str) -> None:
+    with pytest.raises(InvalidInputError, match="where the catalog is opened"):
+        table_settings({f"log.kafka.{key}": "x", "log.kafka.bootstrap.servers": "y"})
+
+
+def test_a_table_may_set_how_its_log_is_sent() -> None:
+    options = {"log.kafka.topic": "t", "log.kafka.bootstrap.servers": "y", "log.kafka.linger.ms": "1", "bucket": "2"}
+    assert table_settings(options) == {"bootstrap.servers": "y", "linger.ms": "1"}
