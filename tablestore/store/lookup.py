@@ -120,7 +120,10 @@ class _Lookup:
         # Key columns were read to find the rows: their values are at hand.
         others = [name for name in columns or () if name not in self._key_names]
         self._values = reader.projection(self._source, file, others, (SEQUENCE_COLUMN, KIND_COLUMN), self._path)
-        self._schema = reader.schema
+        # The same for all files: what an old one does not have is null, whatever the table says of the column today.
+        table = reader.schema.arrow_schema
+        system = [pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field(KIND_COLUMN, pa.int8(), nullable=False)]
+        self._rows_schema = pa.schema([*system, *(table.field(name) for name in columns or ())])
 
     def __enter__(self) -> "_Lookup":
         return self
@@ -170,10 +173,8 @@ class _Lookup:
                 parts.append(self._values.apply(_take(batch, places[low:high] - row)))
             row += batch.num_rows
         values = pa.Table.from_batches(parts)
-        assert self._columns is not None
-        names = (SEQUENCE_COLUMN, KIND_COLUMN, *self._columns)
-        arrays = [(key_columns if name in self._key_names else values).column(name) for name in names]
-        return _one_batch(pa.Table.from_arrays(arrays, names=list(names)))
+        arrays = [(key_columns if name in self._key_names else values).column(name) for name in self._rows_schema.names]
+        return _one_batch(pa.Table.from_arrays(arrays, schema=self._rows_schema))
 
     def _keys_in_group(self, keys: SortedKeys, group: RowGroup) -> tuple[int, int]:
         """Which of the keys the row group's statistics allow; all of them where these say nothing."""

@@ -62,7 +62,7 @@ class SplitReader:
         """The split's rows. Raises FormatError for damaged files, NotFoundError for files that expired meanwhile."""
         target = self.arrow_schema
         for batch in self._rows(split):
-            batch = self._with_partition(batch, split.partition)
+            batch = self.with_partition(batch, split.partition)
             if self.predicate is not None:
                 mask = evaluate(self.predicate, batch)
                 if mask.true_count < batch.num_rows:
@@ -79,8 +79,8 @@ class SplitReader:
         """The positions, ascending, of the rows of one file of the split for which the predicate is TRUE. Deleted ones count."""
         assert self.predicate is not None, "only a predicate can match"
         start, found = 0, [np.empty(0, np.int64)]
-        for batch in self._file_rows(self.directory(split.partition, split.bucket), file, self._needed(), ()):
-            mask = evaluate(self.predicate, self._with_partition(batch, split.partition))
+        for batch in self.file_rows(self.directory(split.partition, split.bucket), file, self._needed(), ()):
+            mask = evaluate(self.predicate, self.with_partition(batch, split.partition))
             found.append(start + np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False)))
             start += batch.num_rows
         return np.concatenate(found)
@@ -127,7 +127,8 @@ class SplitReader:
         return SortedSource(
             min_sequence=file.min_sequence_number,
             max_sequence=file.max_sequence_number,
-            read=lambda: self._file_rows(directory, file, names, system),
+            read=lambda: self.file_rows(directory, file, names, system),
+            ours=file.footer_digest is not None,
         )
 
     def _live_rows(
@@ -141,12 +142,12 @@ class SplitReader:
         """The file's rows without the positions that its deletion vector names."""
         vector = deletions.get(file.file_name)
         if vector is None:
-            yield from self._file_rows(directory, file, names, system)
+            yield from self.file_rows(directory, file, names, system)
             return
         alive = np.ones(file.row_count, dtype=np.bool_)
         alive[self._deleted_positions(vector, file)] = False
         start = 0
-        for batch in self._file_rows(directory, file, names, system):
+        for batch in self.file_rows(directory, file, names, system):
             yield batch.filter(pa.array(alive[start : start + batch.num_rows]))
             start += batch.num_rows
 
@@ -160,9 +161,10 @@ class SplitReader:
         name = f"{self.files.root_uri}/{path}"
         return decode_deletion_vector(data[start : start + size], name, row_count=file.row_count)
 
-    def _file_rows(
+    def file_rows(
         self, directory: str, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...]
     ) -> Iterator[pa.RecordBatch]:
+        """All rows of one file, the system columns and then ``names``, deleted and retracting ones too."""
         path = f"{directory}/{file.file_name}"
         reader = self.open_file(path, file)
         try:
@@ -200,7 +202,8 @@ class SplitReader:
             ) from error
         return open_data_file(source, file_name=file.file_name, footer_digest=file.footer_digest, size=file.file_size)
 
-    def _with_partition(self, batch: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
+    def with_partition(self, batch: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
+        """The batch with the partition's values as columns, in place of those that it has."""
         keys = self.schema.partition_keys
         if not keys:
             return batch

@@ -16,6 +16,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.alter import alter_schema
 from tablestore.store.context import TableContext, open_context
+from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
 from tablestore.table.delete import delete_where
 from tablestore.table.listing import files_table, partitions_table, schema_history_table
 from tablestore.table.overwrite import overwrite
@@ -192,6 +193,35 @@ class Table:
         with self.new_writer() as writer:
             writer.write(rows, changes=changes)
             return writer.commit()
+
+    def changes(
+        self,
+        from_snapshot: int,
+        to_snapshot: int | None = None,
+        columns: Sequence[str] | None = None,
+        filter: Filter = None,
+        *,
+        pairs: bool = True,
+        snapshot_ids: bool = False,
+        on_discontinuity: OnDiscontinuity = "raise",
+    ) -> Changes:
+        """What changed after ``from_snapshot`` up to ``to_snapshot`` (default: the latest), oldest first, with ``_row_kind``.
+
+        An update comes as ``-U`` and ``+U``; ``pairs=False`` leaves out ``-U`` and looks nothing up. ``snapshot_ids`` adds the
+        column ``_snapshot_id``. With a ``filter`` a row that leaves it by an update becomes ``-D``, one that enters it ``+I``.
+        Raises NotFoundError for snapshots that have expired, and when reading for one that does not tell its changes (an
+        overwrite, an untracked write) unless ``on_discontinuity`` is ``"skip"``.
+        """
+        return read_changes(
+            self._context,
+            from_snapshot,
+            to_snapshot,
+            columns,
+            parse_filter(filter, self._context.schema.fields),
+            pairs=pairs,
+            snapshot_ids=snapshot_ids,
+            on_discontinuity=on_discontinuity,
+        )
 
     # -- looking around
 

@@ -1,0 +1,225 @@
+"""The rows of a snapshot's changes, as batches with their kinds.
+
+    step of changeplan -> rows at the snapshot's schema -> columns of the reader's schema, by field id -> filter -> batches
+
+Filter: a row that leaves it by an update becomes ``-D``, one that enters it becomes ``+I``. Where only the row after a change is
+known (``input``, and stored rows without pairs), a row that does not match may take the place of one that did: it becomes ``-D``
+too, and every ``-D`` passes.
+
+Memory: one row group of a file, or one window of keys with the versions of their rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.projection import Projection
+from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.rowdiff import equal_values
+from tablestore.store.changeplan import (
+    ChangeRule,
+    Discontinuity,
+    FoundChanges,
+    Source,
+    StoredChanges,
+    change_rule,
+    plan_changes,
+    source_of,
+)
+from tablestore.store.context import TableContext
+from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.producer import INPUT, NONE
+from tablestore.store.statediff import BucketState, StateDiff
+from tablestore.types.predicate import Predicate, evaluate
+from tablestore.types.predicate import columns as columns_of
+from tablestore.types.rowkind import RowKind
+from tablestore.types.schema import TableSchema
+
+Kinds = npt.NDArray[np.int8]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFeed:
+    """Reads changes of one table as ``context``'s schema sees it.
+
+    Batches hold ``_VALUE_KIND`` and then ``columns``. ``pairs``: an update comes as ``-U`` and ``+U``, also where the table
+    stores only the row after it; without, no ``-U`` comes and nothing is looked up.
+    """
+
+    context: TableContext
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+    pairs: bool = True
+
+    def plan(self, snapshot: Snapshot) -> "SnapshotChanges | Discontinuity":
+        """What to read for one snapshot; a Discontinuity if it does not tell its changes."""
+        then, rule = self._then(snapshot)
+        steps = plan_changes(snapshot, rule, then.manifests, pairs=self.pairs)
+        if isinstance(steps, Discontinuity):
+            return steps
+        complete = rule.changelog.producer != INPUT and (self.pairs or rule.changelog.producer != NONE)
+        return SnapshotChanges(feed=self, context=then, steps=steps, complete=complete)
+
+    def looks_up(self, snapshot: Snapshot) -> bool:
+        """Whether the changes of a snapshot are found by looking up rows that were there before it."""
+        source = source_of(snapshot, self._then(snapshot)[1])
+        return source in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or (self.pairs and source is Source.LEVEL_ZERO)
+
+    def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
+        """The table at the snapshot's schema, and the rule of that."""
+        then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
+        return then, change_rule(then.schema, then.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotChanges:
+    """The changes of one snapshot. ``context`` is the table at its schema; ``complete``: every update is a pair of rows."""
+
+    feed: ChangeFeed
+    context: TableContext
+    steps: Sequence[StoredChanges | FoundChanges]
+    complete: bool
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The changes in order. Raises NotFoundError if their files expired, FormatError for damaged ones."""
+        projection = self._projection()
+        for step in self.steps:
+            rows = self._stored(step) if isinstance(step, StoredChanges) else self._found(step)
+            for batch in _whole_pairs(rows) if self.feed.predicate is not None else rows:
+                changes = self._selected(batch if projection is None else projection.apply(batch))
+                if changes.num_rows:
+                    yield changes
+
+    def count(self) -> int:
+        """The number of changes, from metadata alone where that knows it."""
+        stored = [step.entry.file for step in self.steps if isinstance(step, StoredChanges)]
+        if self.feed.predicate is None and self.feed.pairs and len(stored) == len(self.steps):
+            return sum(file.row_count for file in stored)
+        return sum(batch.num_rows for batch in self.batches())
+
+    @property
+    def _needed(self) -> tuple[str, ...]:
+        """Columns of the reader's schema that are read: asked for, filtered by, and the key that tells pairs."""
+        schema, predicate = self.feed.context.schema, self.feed.predicate
+        wanted = set(self.feed.columns)
+        if predicate is not None:
+            wanted |= columns_of(predicate) | set(schema.primary_keys)
+        return tuple(name for name in schema.field_names if name in wanted)
+
+    @property
+    def _names_then(self) -> tuple[str, ...]:
+        """The same columns under the names that they had, as far as they were there."""
+        ids = {self.feed.context.schema.field(name).id for name in self._needed}
+        return tuple(field.name for field in self.context.schema.fields if field.id in ids)
+
+    def _projection(self) -> Projection | None:
+        now: TableSchema = self.feed.context.schema
+        if self.context.schema.fields == now.fields:
+            return None
+        return Projection(
+            self.context.schema.fields,
+            [now.field(name) for name in self._needed],
+            keep=(KIND_COLUMN,),
+            file_names=self._names_then,
+            where=f"the changes of table {self.context.files.root_uri}",
+        )
+
+    def _stored(self, step: StoredChanges) -> Iterator[pa.RecordBatch]:
+        reader = self.context.reader((), None)
+        entry = step.entry
+        names = [name for name in self._names_then if name not in self.context.schema.partition_keys]
+        directory = reader.directory(entry.partition, entry.bucket)
+        for batch in reader.file_rows(directory, entry.file, names, (KIND_COLUMN,) if step.kind is None else ()):
+            if step.kind is not None:
+                batch = _with_kinds(batch, np.full(batch.num_rows, step.kind, dtype=np.int8))
+            yield reader.with_partition(batch, entry.partition).select([KIND_COLUMN, *self._names_then])
+
+    def _found(self, step: FoundChanges) -> Iterator[pa.RecordBatch]:
+        diff = StateDiff(
+            reader=self.context.reader((), None), partition=step.partition, bucket=step.bucket, columns=self._names_then
+        )
+        before = BucketState(files=step.before, vectors=self._vectors(step.vectors_before))
+        after = BucketState(files=step.after, vectors=self._vectors(step.vectors_after))
+        for changes in diff.changes(before, after, step.touched):
+            yield from changes.select([KIND_COLUMN, *self._names_then]).to_batches()
+
+    def _vectors(self, snapshot_id: int | None) -> DeletionVectors | None:
+        if not snapshot_id:
+            return None
+        return self.context.deletion_vectors(self.context.snapshots.read(snapshot_id))
+
+    def _selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What the reader asked for of a batch that no pair reaches across."""
+        feed = self.feed
+        if feed.predicate is not None:
+            kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
+            matches = evaluate(feed.predicate, batch).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
+            fixed = columns_of(feed.predicate) <= set(feed.context.schema.primary_keys)
+            pairs = _pairs(batch, kinds, feed.context.schema.primary_keys)
+            new_kinds, kept = filtered_kinds(kinds, matches, pairs, known_before=self.complete or fixed)
+            batch = _with_kinds(batch, new_kinds)
+            batch = batch if kept.all() else batch.filter(pa.array(kept))
+        if not feed.pairs:
+            kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False))
+            before = kinds == RowKind.UPDATE_BEFORE
+            batch = batch.filter(pa.array(~before)) if before.any() else batch
+        return batch.select([KIND_COLUMN, *feed.columns])
+
+
+def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bool) -> tuple[Kinds, Mask]:
+    """What a filter makes of changes: their kinds, and which are left. Pure.
+
+    ``pairs[i]``: row i is the ``-U`` of row i + 1. ``known_before``: a row that comes alone takes the place of none that matched.
+    """
+    first = np.flatnonzero(pairs)
+    out, kept = kinds.copy(), matches.copy()
+    left, entered = first[matches[first] & ~matches[first + 1]], first[~matches[first] & matches[first + 1]]
+    out[left] = RowKind.DELETE
+    out[entered + 1] = RowKind.INSERT
+    if not known_before:
+        alone = np.ones(len(kinds), dtype=np.bool_)
+        alone[first] = alone[first + 1] = False
+        # The row before may have matched, and a retraction may hold nothing but the key.
+        gone = alone & ~matches & (kinds != RowKind.UPDATE_BEFORE)
+        out[gone] = RowKind.DELETE
+        kept |= gone
+    return out, kept
+
+
+def _pairs(batch: pa.RecordBatch, kinds: Kinds, key: Sequence[str]) -> Mask:
+    """Where a ``-U`` is followed by the ``+U`` of its key."""
+    pairs = np.zeros(len(kinds), dtype=np.bool_)
+    places = np.flatnonzero((kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER))
+    pairs[places] = True
+    for name in key:
+        column = batch.column(name)
+        pairs[places] &= equal_values(column.take(pa.array(places)), column.take(pa.array(places + 1)))
+    return pairs
+
+
+def _whole_pairs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, cut so that no batch but the last ends with a ``-U``."""
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        if held is not None:
+            batch = pa.concat_batches([held, batch])
+            held = None
+        if batch.num_rows and batch.column(KIND_COLUMN)[batch.num_rows - 1].as_py() == RowKind.UPDATE_BEFORE:
+            held = batch.slice(batch.num_rows - 1)
+            batch = batch.slice(0, batch.num_rows - 1)
+        yield batch
+    if held is not None:
+        yield held
+
+
+def _with_kinds(batch: pa.RecordBatch, kinds: Kinds) -> pa.RecordBatch:
+    names = [name for name in batch.schema.names if name != KIND_COLUMN]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(kinds), *(batch.column(name) for name in names)],
+        schema=pa.schema([pa.field(KIND_COLUMN, pa.int8(), nullable=False), *(batch.schema.field(name) for name in names)]),
+    )

@@ -1,0 +1,86 @@
+"""Changelog files: what a compaction changes for those who follow the table, written down beside the files that it makes.
+
+    frame before:  files whose changes were written down already
+    frame after:   the same and the files that the compaction brings into it, rewritten or moved
+    changelog:     the difference, for the keys of those files, in (key, sequence) order
+
+See producer for who writes when, and statediff for how differences are found. A changelog file has the columns of a data file and
+one row per change.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.store.context import TableContext
+from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.producer import changelog_settings, check_frame_change
+from tablestore.store.runwriter import RunTarget, RunWriter
+from tablestore.store.statediff import BucketState, StateDiff
+
+__all__ = ["check_frame_change", "compaction_changelog", "write_changes"]
+
+
+def compaction_changelog(
+    context: TableContext,
+    partition: bytes,
+    bucket: int,
+    *,
+    total_buckets: int,
+    live: Sequence[DataFileMeta],
+    consumed: Sequence[DataFileMeta],
+    output_level: int,
+    vectors: DeletionVectors | None = None,
+) -> tuple[ManifestEntry, ...]:
+    """Write what a compaction changes for readers of the changelog; returns the ADD entries of the files, names durable.
+
+    ``live``: the bucket's files before the compaction, ``consumed`` those of them that it takes, rewritten or moved, to
+    ``output_level``; ``vectors`` the snapshot's deletion vectors. Nothing is written where the producer is another, or the
+    compaction moves nothing into the frame. What is written and not committed is the caller's to remove.
+    """
+    settings = changelog_settings(context.schema.options)
+    if not settings.on_compaction or not context.settings.tracked or not settings.in_frame(output_level):
+        return ()
+    arriving = tuple(file for file in consumed if not settings.in_frame(file.level))
+    if not arriving:
+        return ()
+    frame = tuple(file for file in live if settings.in_frame(file.level))
+    diff = StateDiff(
+        reader=context.reader((), None),
+        partition=partition,
+        bucket=bucket,
+        columns=context.schema.field_names,
+        deduplicate=settings.deduplicate,
+        ignored=settings.ignored,
+    )
+    before = BucketState(files=frame, vectors=vectors)
+    after = BucketState(files=(*frame, *arriving), vectors=vectors)
+    with RunWriter(
+        RunTarget.of(context.files, context.schema, context.settings, context.clock, context.ids),
+        partition=decode_row(partition, [f.type for f in context.schema.partition_fields]),
+        bucket=bucket,
+        total_buckets=total_buckets,
+        level=0,
+        source=FileSource.COMPACT,
+        prefix=settings.prefix,
+    ) as run:
+        for changes in diff.changes(before, after, arriving):
+            write_changes(run, changes, context.schema.field_names)
+        entries = run.close()
+    if entries:
+        context.files.sync(run.directory)
+    return entries
+
+
+def write_changes(run: RunWriter, changes: pa.Table, names: Sequence[str]) -> None:
+    """Write rows that carry their sequence numbers and kinds as columns."""
+    run.write(
+        changes.select(list(names)),
+        np.asarray(changes.column(KIND_COLUMN).to_numpy(), dtype=np.int8),
+        np.asarray(changes.column(SEQUENCE_COLUMN).to_numpy(), dtype=np.int64),
+    )

@@ -1,0 +1,138 @@
+"""Who writes down what a commit changed, and where?
+
+    changelog-producer    written by            holds                                   in the snapshot of the
+    none                  nobody
+    input                 every flush           the rows as they were given             write
+    lookup                every compaction      the frame before against after          compaction
+    full-compaction       every full one        the same                                compaction
+
+The *frame* is what a reader that follows the changelog starts from: the files whose changes were written down already. It is
+everything for ``none`` and ``input``, levels above 0 for ``lookup``, and the top level for ``full-compaction``. A compaction that
+moves files into the frame writes the difference that they make, also where it only moves them (an upgrade). So the changes up to a
+snapshot, folded, are the frame of that snapshot, whatever the merge engine.
+
+Pure. Left to others: writing the changelog (changelog), finding the differences (statediff), reading them back (changefeed).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tablestore import options as opt
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.manifest import ManifestEntry
+from tablestore.options import TableOptions
+from tablestore.types.schema import TableSchema
+
+NONE, INPUT, LOOKUP, FULL_COMPACTION = "none", "input", "lookup", "full-compaction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangelogSettings:
+    """What a table's options say about its changelog. ``top_level``: of its merge tree."""
+
+    producer: str
+    deduplicate: bool
+    ignored: tuple[str, ...]
+    prefix: str
+    top_level: int
+
+    @property
+    def on_compaction(self) -> bool:
+        """Whether compactions write the changelog."""
+        return self.producer in (LOOKUP, FULL_COMPACTION)
+
+    def in_frame(self, level: int) -> bool:
+        """Whether the changes that files of this level brought are written down."""
+        if self.producer == LOOKUP:
+            return level > 0
+        return self.producer != FULL_COMPACTION or level == self.top_level
+
+
+def changelog_settings(options: Mapping[str, str]) -> ChangelogSettings:
+    """The settings in a schema's options. Raises InvalidInputError for values that do not parse."""
+    typed = TableOptions(options)
+    levels = typed.value(opt.NUM_LEVELS)
+    ignored = typed.value(opt.CHANGELOG_ROW_DEDUPLICATE_IGNORE)
+    return ChangelogSettings(
+        producer=typed.text(opt.CHANGELOG_PRODUCER).lower(),
+        deduplicate=typed.flag(opt.CHANGELOG_ROW_DEDUPLICATE),
+        ignored=ignored if isinstance(ignored, tuple) else (),
+        prefix=typed.text(opt.CHANGELOG_FILE_PREFIX),
+        top_level=(levels if isinstance(levels, int) else typed.integer(opt.COMPACTION_TRIGGER) + 1) - 1,
+    )
+
+
+def check_producer(schema: TableSchema, table: str) -> None:
+    """Refuse a changelog producer that the table cannot have. Raises InvalidInputError that says what to choose."""
+    settings = changelog_settings(schema.options)
+    if settings.producer == NONE:
+        return
+    if not schema.is_keyed:
+        raise InvalidInputError(
+            f"table {table} has changelog-producer = {settings.producer} and no primary key: the changes of an append table are "
+            "its rows; leave the option out",
+            kind="changelog-producer",
+        )
+    engine = TableOptions(schema.options).text(opt.MERGE_ENGINE).lower()
+    if engine == "first-row" and settings.producer != LOOKUP:
+        raise InvalidInputError(
+            f"table {table} has merge-engine = first-row with changelog-producer = {settings.producer}: most of what is written "
+            "to it changes nothing, and only changelog-producer = lookup tells the rest; choose lookup or none",
+            kind="changelog-producer",
+        )
+    unknown = [name for name in settings.ignored if name not in schema.field_names]
+    if unknown:
+        raise InvalidInputError(
+            f"table {table}: {opt.CHANGELOG_ROW_DEDUPLICATE_IGNORE.key} names {', '.join(unknown)}, which the table does not have; "
+            f"its columns are {', '.join(schema.field_names)}",
+            kind="changelog-producer",
+        )
+
+
+def check_frame_change(
+    old_options: Mapping[str, str], new_options: Mapping[str, str], live: Iterable[ManifestEntry], *, table: str
+) -> None:
+    """Refuse to change what the files outside of the frame mean: their changes would be lost, or told twice.
+
+    ``live``: the table's live files. Raises UnsupportedError that says what to do first.
+    """
+    old, new = changelog_settings(old_options), changelog_settings(new_options)
+    merges = not _merge_alike(old_options, new_options)
+    producers = (old.producer, old.top_level) != (new.producer, new.top_level)
+    if not merges and not producers:
+        return
+    files = list(live)
+    if merges:
+        # Another engine folds the versions of a key differently: there must be one version only.
+        outside = _several_runs(files)
+    else:
+        outside = [entry for entry in files if not (old.in_frame(entry.file.level) and new.in_frame(entry.file.level))]
+    if not outside:
+        return
+    what = "merge-engine or sequence.field" if merges else "changelog-producer"
+    raise UnsupportedError(
+        f"table {table}: {what} cannot change while {len(outside)} of its {len(files)} files wait for a full compaction, because "
+        "their changes would be lost or told twice; run table.compact(full=True) while nobody writes, then change it",
+        kind="outside-frame",
+    )
+
+
+# What decides which version of a key counts.
+_MERGING = (opt.SEQUENCE_FIELD.key, opt.SEQUENCE_FIELD_SORT_ORDER.key, opt.IGNORE_DELETE.key)
+
+
+def _merge_alike(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether versions of a key combine as before. A function that is named for the first time is that of a new column."""
+    if TableOptions(old).text(opt.MERGE_ENGINE).lower() != TableOptions(new).text(opt.MERGE_ENGINE).lower():
+        return False
+    if any(old.get(key) != new.get(key) for key in _MERGING):
+        return False
+    return all(new.get(key) == value for key, value in old.items() if key.startswith("fields."))
+
+
+def _several_runs(files: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+    """The files of buckets that hold more than one sorted run."""
+    levels: dict[tuple[bytes, int], set[int]] = {}
+    for entry in files:
+        levels.setdefault((entry.partition, entry.bucket), set()).add(entry.file.level)
+    return [entry for entry in files if levels[entry.partition, entry.bucket] != {entry.file.level} or entry.file.level == 0]

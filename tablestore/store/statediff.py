@@ -1,0 +1,145 @@
+"""How did the rows of a bucket change between two sets of its files?
+
+    keys of the touched files, window by window
+        -> the rows of these keys, looked up in the files of both states
+        -> fold of the rows before  |  fold of the rows after
+        -> the differences, in key order
+
+Each state is folded by the table's own merge engine, so this is right for every engine. Only rows whose key occurs in a touched
+file are read (and what lies beside them in a row group). Memory: one window of keys, and all versions of their rows.
+
+Pure of policy: which files make a state, and which of them are touched, is decided by the caller (see changelog).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format.datafile import DataFileMeta
+from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.lsm.keys import plain_columns
+from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
+from tablestore.lsm.mergefn import MergeFunction
+from tablestore.lsm.rowdiff import RowState, diff_rows
+from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.keywindows import WINDOW_KEYS, key_windows
+from tablestore.store.lookup import Found, Positions, SortedKeys, find_rows, match_sorted
+from tablestore.store.read import SplitReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketState:
+    """Files of one bucket that together say what its rows are, without the rows that ``vectors`` deletes."""
+
+    files: tuple[DataFileMeta, ...]
+    vectors: DeletionVectors | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateDiff:
+    """Finds changes in one bucket of one table, as ``reader`` sees it (its columns and predicate do not matter).
+
+    ``columns``: what comes out besides ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``, which come first. ``deduplicate``: rows of
+    equal values are no change, ``ignored`` columns left aside.
+    """
+
+    reader: SplitReader
+    partition: bytes
+    bucket: int
+    columns: tuple[str, ...]
+    deduplicate: bool = False
+    ignored: tuple[str, ...] = ()
+    window_keys: int = WINDOW_KEYS
+
+    def changes(self, before: BucketState, after: BucketState, touched: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
+        """The changes of the keys in ``touched``, in key order. Keys in no touched file must be the same in both states.
+
+        Raises FormatError for files that are damaged or not sorted, NotFoundError for files that expired meanwhile.
+        """
+        files = {file.file_name: file for state in (before, after) for file in state.files}
+        oldest_first = sorted(files.values(), key=_age)
+        for keys in key_windows(self.reader, self.partition, self.bucket, touched, window_keys=self.window_keys):
+            found: dict[str, list[Found]] = {}
+            for hit in find_rows(self.reader, self.partition, self.bucket, oldest_first, keys, self._read_columns):
+                found.setdefault(hit.file.file_name, []).append(hit)
+            old, new = self._fold(before, found, keys), self._fold(after, found, keys)
+            changes = diff_rows(old, new, len(keys), deduplicate=self.deduplicate, ignored=self.ignored)
+            if changes.num_rows:
+                yield self._with_partition(changes)
+
+    @property
+    def _merge(self) -> MergeFunction:
+        merge = self.reader.settings.merge
+        assert merge is not None, "only keyed tables have changes to look up"
+        return merge
+
+    @property
+    def _stored_columns(self) -> tuple[str, ...]:
+        """Keys and wanted columns, as they are folded."""
+        schema = self.reader.schema
+        wanted = {*self.columns, *schema.trimmed_primary_keys} - set(schema.partition_keys)
+        return tuple(name for name in schema.field_names if name in wanted)
+
+    @property
+    def _read_columns(self) -> tuple[str, ...]:
+        needed = self._merge.required_columns(self._stored_columns)
+        return tuple(name for name in self.reader.schema.field_names if name in needed)
+
+    def _fold(self, state: BucketState, found: dict[str, list[Found]], keys: SortedKeys) -> RowState:
+        """The state's row of each key that has one."""
+        runs = []
+        for file in sorted(state.files, key=_age):
+            if batches := [rows for hit in found.get(file.file_name, ()) if (rows := _alive(hit, state.vectors)) is not None]:
+                runs.append([_source(file, batches)])
+        spec = MergeSpec(
+            key_fields=self.reader.schema.key_fields,
+            output_columns=self._stored_columns,
+            function=self._merge,
+            ordered=True,
+            emit_system_columns=True,
+        )
+        schema = self._folded_schema
+        folded = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in merge_section(runs, spec)]
+        rows = pa.Table.from_batches(folded, schema=schema)
+        fields = self.reader.schema.key_fields
+        at_key, at_row = match_sorted(
+            keys.plain, plain_columns([rows.column(f.name) for f in fields], [f.type.nullable for f in fields])
+        )
+        assert len(at_row) == rows.num_rows, "a fold gives one row per key, in key order"
+        return RowState(rows, at_key)
+
+    @property
+    def _folded_schema(self) -> pa.Schema:
+        arrow = self.reader.schema.arrow_schema
+        system = [pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field(KIND_COLUMN, pa.int8(), nullable=False)]
+        return pa.schema([*system, *(arrow.field(name) for name in self._stored_columns)])
+
+    def _with_partition(self, changes: pa.Table) -> pa.Table:
+        batch = self.reader.with_partition(changes.combine_chunks().to_batches()[0], self.partition)
+        return pa.Table.from_batches([batch]).select([SEQUENCE_COLUMN, KIND_COLUMN, *self.columns])
+
+
+def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
+    """Older files first: a higher level never holds a newer version."""
+    return -file.level, file.max_sequence_number, file.min_sequence_number, file.file_name
+
+
+def _alive(hit: Found, vectors: DeletionVectors | None) -> pa.RecordBatch | None:
+    """The rows that are not deleted; None for none."""
+    if vectors is None or hit.file.file_name not in vectors:
+        return hit.rows
+    deleted = np.asarray(vectors.positions(hit.file.file_name, hit.file.row_count), dtype=np.int64)
+    kept = ~_contained(hit.positions, deleted)
+    return hit.rows.filter(pa.array(kept)) if hit.rows is not None and kept.any() else None
+
+
+def _contained(values: Positions, among: Positions) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    places = np.searchsorted(among, values)
+    places[places == len(among)] = 0
+    return among[places] == values if len(among) else np.zeros(len(values), dtype=np.bool_)
+
+
+def _source(file: DataFileMeta, batches: list[pa.RecordBatch]) -> SortedSource:
+    return SortedSource(min_sequence=file.min_sequence_number, max_sequence=file.max_sequence_number, read=lambda: iter(batches), ours=file.footer_digest is not None)

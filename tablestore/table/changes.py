@@ -1,0 +1,196 @@
+"""What changed between two snapshots.
+
+    table.changes(from_snapshot=3, to_snapshot=9)        the changes of snapshots 4 to 9, oldest first
+        _row_kind   id   price
+        +I          7    1.50                            a new row
+        -U          2    9.00                            an update: the row before …
+        +U          2    8.50                            … and after
+        -D          5    4.00                            a row that went
+
+:class:`Changes` is a recipe like a :class:`Scan`: nothing is read before one of its conversions is called. Applied in order to the
+rows at ``from_snapshot`` the changes give the rows at ``to_snapshot`` (of tables whose compactions write the changelog: the rows
+that were compacted by then).
+
+A snapshot that changed the table without telling how (an overwrite, a rollback, an untracked write) is a *discontinuity*: reading
+across it is refused with its id, or leaves its changes out where that is asked for.
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.snapshot import Snapshot
+from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
+from tablestore.store.changelogs import Changelogs
+from tablestore.store.changeplan import Discontinuity
+from tablestore.store.context import TableContext
+from tablestore.table.scan import ArrowSource, check_columns
+from tablestore.types.arrow import to_arrow_schema
+from tablestore.types.predicate import Predicate
+from tablestore.types.predicatetext import to_sql
+from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
+
+SNAPSHOT_ID_COLUMN = "_snapshot_id"
+
+OnDiscontinuity = Literal["raise", "skip"]
+
+
+class Changes(ArrowSource):
+    """The changes of some snapshots of a table. Made by ``table.changes(...)``."""
+
+    def __init__(
+        self,
+        context: TableContext,
+        *,
+        from_snapshot: int,
+        to_snapshot: int,
+        columns: tuple[str, ...],
+        predicate: Predicate | None,
+        pairs: bool = True,
+        snapshot_ids: bool = False,
+        on_discontinuity: OnDiscontinuity = "raise",
+    ) -> None:
+        self._context, self._predicate = context, predicate
+        self._from, self._to = from_snapshot, to_snapshot
+        self._columns, self._snapshot_ids = columns, snapshot_ids
+        self._on_discontinuity = on_discontinuity
+        self._feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=pairs)
+
+    @property
+    def from_snapshot(self) -> int:
+        """The snapshot whose rows the changes start from; its own changes are not among them."""
+        return self._from
+
+    @property
+    def to_snapshot(self) -> int:
+        """The last snapshot whose changes are read."""
+        return self._to
+
+    @property
+    def schema(self) -> pa.Schema:
+        """``_row_kind``, then ``_snapshot_id`` if it was asked for, then the columns."""
+        system = [pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)]
+        if self._snapshot_ids:
+            system.append(pa.field(SNAPSHOT_ID_COLUMN, pa.int64(), nullable=False))
+        return pa.schema([*system, *to_arrow_schema([self._context.schema.field(name) for name in self._columns])])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The changes as record batches, streamed: by snapshot, then partition, bucket, file and row.
+
+        Raises NotFoundError of kind ``discontinuity`` for a snapshot that does not tell its changes, and of kind
+        ``snapshot-expired`` for one that is gone.
+        """
+        target = self.schema
+        for snapshot, changes in self._each():
+            for batch in changes.batches():
+                yield self._labelled(batch, snapshot.id, target)
+
+    def count(self) -> int:
+        """The number of changes."""
+        return sum(changes.count() for _, changes in self._each())
+
+    def discontinuities(self) -> tuple[Discontinuity, ...]:
+        """The snapshots whose changes nobody knows, with the reason, oldest first."""
+        found = (self._plan(snapshot_id)[1] for snapshot_id in self._ids)
+        return tuple(plan for plan in found if isinstance(plan, Discontinuity))
+
+    def __repr__(self) -> str:
+        text = None if self._predicate is None else to_sql(self._predicate)
+        return f"Changes(from_snapshot={self._from}, to_snapshot={self._to}, columns={list(self._columns)}, filter={text!r})"
+
+    @property
+    def _ids(self) -> range:
+        return range(self._from + 1, self._to + 1)
+
+    def _each(self) -> Iterator[tuple[Snapshot, SnapshotChanges]]:
+        for snapshot_id in self._ids:
+            snapshot, plan = self._plan(snapshot_id)
+            if isinstance(plan, SnapshotChanges):
+                yield snapshot, plan
+            elif self._on_discontinuity == "raise":
+                raise NotFoundError(
+                    f"table {self._context.files.root_uri}: {plan.reason}, so the changes from {self._from} to {self._to} are not "
+                    f"known; read the table at snapshot {snapshot_id} and go on with changes(from_snapshot={snapshot_id}), or "
+                    'leave that snapshot out with on_discontinuity="skip"',
+                    kind="discontinuity",
+                )
+
+    def _plan(self, snapshot_id: int) -> tuple[Snapshot, SnapshotChanges | Discontinuity]:
+        context, feed = self._context, self._feed
+        if (snapshot := context.snapshots.find(snapshot_id)) is not None:
+            return snapshot, feed.plan(snapshot)
+        kept = Changelogs(context.files).find(snapshot_id)
+        if kept is None:
+            raise _expired(context, snapshot_id)
+        if feed.looks_up(kept):
+            raise NotFoundError(
+                f"table {context.files.root_uri}: of snapshot {snapshot_id}, which has expired, only the rows after its changes "
+                "are kept, not those before; read them with pairs=False, or set changelog-producer to keep both",
+                kind="snapshot-expired",
+            )
+        return kept, feed.plan(kept)
+
+    def _labelled(self, batch: pa.RecordBatch, snapshot_id: int, target: pa.Schema) -> pa.RecordBatch:
+        system = [symbols_from_kinds(batch.column(KIND_COLUMN))]
+        if self._snapshot_ids:
+            system.append(pa.repeat(pa.scalar(snapshot_id, pa.int64()), batch.num_rows))
+        return pa.RecordBatch.from_arrays([*system, *(batch.column(name) for name in self._columns)], schema=target)
+
+
+def read_changes(
+    context: TableContext,
+    from_snapshot: int,
+    to_snapshot: int | None,
+    columns: object,
+    predicate: Predicate | None,
+    *,
+    pairs: bool,
+    snapshot_ids: bool,
+    on_discontinuity: OnDiscontinuity,
+) -> Changes:
+    """The checked recipe of ``table.changes``. Raises InvalidInputError, NotFoundError for snapshots that are not there."""
+    for name, value in (("from_snapshot", from_snapshot), ("to_snapshot", to_snapshot)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise InvalidInputError(f"expected {name} to be a snapshot id, 0 or more, found {value!r:.80}")
+    if on_discontinuity not in ("raise", "skip"):
+        raise InvalidInputError(f'expected on_discontinuity to be "raise" or "skip", found {on_discontinuity!r:.80}')
+    latest = context.snapshots.latest()
+    newest = latest.id if latest else 0
+    last = newest if to_snapshot is None else to_snapshot
+    if max(last, from_snapshot) > newest:
+        raise NotFoundError(
+            f"table {context.files.root_uri} has no snapshot {max(last, from_snapshot)}: the latest is {newest}",
+            kind="no-such-snapshot",
+        )
+    if last < from_snapshot:
+        raise InvalidInputError(f"expected to_snapshot to be at least from_snapshot, found {from_snapshot} to {last}")
+    changes = Changes(
+        context,
+        from_snapshot=from_snapshot,
+        to_snapshot=last,
+        columns=check_columns(columns, context.schema.field_names),
+        predicate=predicate,
+        pairs=pairs,
+        snapshot_ids=snapshot_ids,
+        on_discontinuity=on_discontinuity,
+    )
+    if from_snapshot < last and context.snapshots.find(from_snapshot + 1) is None:
+        kept = Changelogs(context.files).find(from_snapshot + 1)
+        if kept is None:
+            raise _expired(context, from_snapshot + 1)
+    return changes
+
+
+def _expired(context: TableContext, snapshot_id: int) -> NotFoundError:
+    ids = context.snapshots.live_ids()
+    kept = Changelogs(context.files).ids()
+    first = min([*ids[:1], *(i for i in kept if i > snapshot_id)], default=0)
+    return NotFoundError(
+        f"table {context.files.root_uri}: the changes of snapshot {snapshot_id} have expired; retained are those of {first} to "
+        f"{ids[-1] if ids else 0}: read the table at a retained snapshot and go on from there, and register a consumer, or raise "
+        "snapshot.time-retained or changelog.time-retained, to keep changes for longer",
+        kind="snapshot-expired",
+    )
