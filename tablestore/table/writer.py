@@ -109,7 +109,7 @@ class TableWriter:
                 kind="missing-column",
             )
         for table in tables:
-            self.retract(retractions_of(conform(table.select(names), key_fields, where=where), context))
+            self.retract(retractions_of(conform(table.select(names), key_fields, where=where, fill=False), context))
 
     def retract(self, rows: pa.Table) -> None:
         """Delete these rows of a keyed table; they have the table's columns, of which only the key counts."""

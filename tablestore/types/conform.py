@@ -1,7 +1,7 @@
 """Can these rows be written to this table, and what do they look like in canonical Arrow?
 
 The check at the door of every write. Columns are matched by name, put in table order and cast where no value
-changes; missing nullable columns become null. Everything else is refused with the column, what it takes and
+changes; missing nullable columns become null, and nulls of a column with a default value that value. Everything else is refused with the column, what it takes and
 what came: extra or duplicate columns, overflow, lost digits, nulls in NOT NULL, text that is too long. A column
 that is already canonical is passed on as it is, without a copy.
 
@@ -10,7 +10,7 @@ that is already canonical is passed on as it is, without a copy.
     decimal  <- decimals, integers                         text, bytes, bool  <- their own kind in any layout
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from tablestore.types.datatypes import (
     RowType,
     TypeRoot,
 )
+from tablestore.types.defaults import default_scalar
 from tablestore.types.typestring import type_to_sql
 
 _LENGTHY = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
@@ -37,14 +38,15 @@ _UNIT_DIGITS = {"ms": 3, "us": 6, "ns": 9}
 _COUNT = AtomicType(root=TypeRoot.INT, nullable=False)
 
 
-def conform(rows: pa.RecordBatch | pa.Table, fields: Sequence[Field], *, where: str) -> pa.Table:
+def conform(rows: pa.RecordBatch | pa.Table, fields: Sequence[Field], *, where: str, fill: bool = True) -> pa.Table:
     """The rows as a table of the canonical schema of ``fields``, in that column order.
 
-    ``where`` names the table in messages. Raises InvalidInputError if a row does not fit; nothing is changed then.
+    ``where`` names the table in messages. ``fill`` False: default values of columns do not count. Raises InvalidInputError if a row does not fit; nothing is changed then.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    _check_columns(table.schema.names, fields, where)
-    columns = [_conform_column(table, field, where) for field in fields]
+    defaults = {field.name: default for field in fields if fill and (default := default_scalar(field)) is not None}
+    _check_columns(table.schema.names, fields, where, filled=defaults)
+    columns = [_conform_column(table, field, where, defaults.get(field.name)) for field in fields]
     return pa.Table.from_arrays(columns, schema=to_arrow_schema(fields))
 
 
@@ -66,7 +68,7 @@ class _Place:
         )
 
 
-def _check_columns(names: Sequence[str], fields: Sequence[Field], where: str) -> None:
+def _check_columns(names: Sequence[str], fields: Sequence[Field], where: str, filled: Container[str] = ()) -> None:
     known = [field.name for field in fields]
     if len(set(names)) != len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -81,15 +83,20 @@ def _check_columns(names: Sequence[str], fields: Sequence[Field], where: str) ->
             kind="unknown-column",
         )
     given = set(names)
-    if missing := [field.name for field in fields if field.name not in given and not field.type.nullable]:
+    needed = (field.name for field in fields if not field.type.nullable and field.name not in filled)
+    if missing := [name for name in needed if name not in given]:
         raise InvalidInputError(f"the rows for {where} lack the NOT NULL columns {', '.join(missing)}", kind="missing-column")
 
 
-def _conform_column(table: pa.Table, field: Field, where: str) -> pa.ChunkedArray:
+def _conform_column(table: pa.Table, field: Field, where: str, default: pa.Scalar | None) -> pa.ChunkedArray:
     index = table.schema.get_field_index(field.name)
     if index < 0:
-        return pa.chunked_array([pa.nulls(table.num_rows, to_arrow_type(field.type))])
+        rows, target = table.num_rows, to_arrow_type(field.type)
+        return pa.chunked_array([pa.nulls(rows, target) if default is None else pa.repeat(default, rows)])
     column, place = table.column(index), _Place(field.name, field.type, where)
+    if default is not None and column.null_count:
+        chunks = [pc.fill_null(_convert(chunk, field.type, place), default) for chunk in column.chunks]
+        return pa.chunked_array(chunks, to_arrow_type(field.type))
     if not field.type.nullable and (nulls := column.null_count):
         raise InvalidInputError(
             f"column {field.name!r} of {where} is NOT NULL, found nulls in {nulls} of {len(column)} rows; fill or drop them",

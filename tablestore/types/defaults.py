@@ -4,6 +4,7 @@ A default is text in the schema, and belongs to writers: where a row to be writt
 value that the text casts to. Rows that are stored already keep their nulls, and readers know nothing of it.
 """
 
+from datetime import time
 from functools import lru_cache
 
 import pyarrow as pa
@@ -53,6 +54,8 @@ def _cast(text: str, data_type: AtomicType) -> pa.Scalar:
         value = pa.scalar(text.encode(), target)
     elif data_type.root in (TypeRoot.CHAR, TypeRoot.VARCHAR):
         value = pa.scalar(text, target)
+    elif data_type.root is TypeRoot.TIME:
+        value = pc.cast(pa.scalar(time.fromisoformat(text.strip()), pa.time64("us")), target)
     elif data_type.root is TypeRoot.TIMESTAMP_LTZ:
         value = pc.cast(pc.cast(pa.scalar(text.strip()), pa.timestamp(target.unit)), target)
     else:
