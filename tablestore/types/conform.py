@@ -1,9 +1,9 @@
 """Can these rows be written to this table, and what do they look like in canonical Arrow?
 
 The check at the door of every write. Columns are matched by name, put in table order and cast where no value
-changes; missing nullable columns become null, and nulls of a column with a default value that value. Everything else is refused with the column, what it takes and
-what came: extra or duplicate columns, overflow, lost digits, nulls in NOT NULL, text that is too long. A column
-that is already canonical is passed on as it is, without a copy.
+changes; missing nullable columns become null, and nulls of a column with a default value that value. Everything
+else is refused with the column, what it takes and what came: extra or duplicate columns, overflow, lost digits,
+nulls in NOT NULL, text that is too long. A column that is already canonical is passed on as it is, without a copy.
 
     integers <- integers, whole floats and decimals        TIMESTAMP          <- timestamps without zone, dates
     floats   <- floats, integers that stay exact           … LOCAL TIME ZONE  <- timestamps with any zone
@@ -41,7 +41,8 @@ _COUNT = AtomicType(root=TypeRoot.INT, nullable=False)
 def conform(rows: pa.RecordBatch | pa.Table, fields: Sequence[Field], *, where: str, fill: bool = True) -> pa.Table:
     """The rows as a table of the canonical schema of ``fields``, in that column order.
 
-    ``where`` names the table in messages. ``fill`` False: default values of columns do not count. Raises InvalidInputError if a row does not fit; nothing is changed then.
+    ``where`` names the table in messages. ``fill`` False: default values of columns do not count. Raises
+    InvalidInputError if a row does not fit; nothing is changed then.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     defaults = {field.name: default for field in fields if fill and (default := default_scalar(field)) is not None}
