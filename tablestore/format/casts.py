@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import UnsupportedError
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import AtomicType, DataType
+from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
 from tablestore.types.typestring import type_to_sql
 from tablestore.types.widening import FLOATS, TIMESTAMPS, WHOLE_DIGITS, can_read_as
 
@@ -25,11 +25,24 @@ def convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
             kind="type-change",
         )
     target = to_arrow_type(new)
-    if old.root in TIMESTAMPS or pa.types.is_timestamp(array.type):
+    if new.root in TIMESTAMPS:
         return _timestamps(array, target, new)
     if old.root in WHOLE_DIGITS and new.root in FLOATS:
         return array.cast(target, safe=False)
+    if old.root is TypeRoot.DECIMAL and new.root is TypeRoot.VARCHAR:
+        return _plain_text(array)
     return array.cast(target)
+
+
+def _plain_text(decimals: pa.Array) -> pa.Array:
+    """All digits, as Java writes them; Arrow takes an exponent where a scale above 6 meets a small value."""
+    text = decimals.cast(pa.string())
+    short = pc.match_substring(text, "E")
+    if not pc.any(short).as_py():
+        return text
+    # Row by row: these values are few, and Arrow has no other spelling.
+    plain = [f"{value:f}" for value in decimals.filter(short).to_pylist()]
+    return pc.replace_with_mask(text, pc.fill_null(short, False), pa.array(plain, pa.string()))
 
 
 def _timestamps(array: pa.Array, target: pa.DataType, new: AtomicType) -> pa.Array:
@@ -42,7 +55,15 @@ def _timestamps(array: pa.Array, target: pa.DataType, new: AtomicType) -> pa.Arr
     if _UNITS.index(array.type.unit) * 3 > precision:
         # Downwards, before 1970 too. A file may also hold more digits than its own type declares.
         array = _floored(array, precision)
-    return array.cast(target)
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid as error:
+        # Nothing is wrong with the file: 64 bits of nanoseconds hold the years 1677 to 2262, and Java's timestamps more.
+        raise UnsupportedError(
+            f"a column was changed to {type_to_sql(new)}, and this file holds times that Arrow cannot hold as {target} ({error}); "
+            "leave the column out, or change its precision to 6",
+            kind="type-change",
+        ) from error
 
 
 def _floored(array: pa.Array, precision: int) -> pa.Array:
