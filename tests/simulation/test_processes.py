@@ -73,7 +73,7 @@ def test_a_killed_writer_loses_and_doubles_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize(("keyed", "user"), [(False, None), (True, None), (False, "etl"), (True, "etl")])
 def test_many_killed_writers(processes: ForkServerContext, tmp_path: Path, keyed: bool, user: str | None) -> None:
-    kill_often(processes, tmp_path, keyed=keyed, user=user, seeds=range(1_000, 1_250))
+    kill_often(processes, tmp_path, keyed=keyed, user=user, seeds=range(1_000, 1_100))
 
 
 def kill_often(processes: ForkServerContext, tmp_path: Path, *, keyed: bool, user: str | None, seeds: range) -> None:
