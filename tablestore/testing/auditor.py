@@ -151,6 +151,26 @@ class Auditor:
                     high, low = files[earlier].record["_MAX_SEQUENCE_NUMBER"], file.record["_MIN_SEQUENCE_NUMBER"]
                     assert high < low, f"{file.path} has number {low}, {files[earlier].path} before it has {high}"
 
+    def check_dynamic_buckets(self, key: tuple[str, ...]) -> None:
+        """Every key lies in one bucket, and every bucket has one hash index file whose hashes no other has."""
+        bucket_of: dict[Key, tuple[bytes, int]] = {}
+        for file in self.live_files():
+            for row in self._rows(file):
+                identity = tuple(row[name] for name in key)
+                assert bucket_of.setdefault(identity, file.bucket) == file.bucket, f"key {identity} lies in two buckets"
+        indexes = [entry for entry in self.index_entries() if entry["_INDEX_TYPE"] == "HASH"]
+        places = [(entry["_PARTITION"], entry["_BUCKET"]) for entry in indexes]
+        assert len(set(places)) == len(places), "a bucket has two hash index files"
+        assert set(bucket_of.values()) <= set(places), "a bucket has no hash index file"
+        seen: dict[bytes, set[bytes]] = {}
+        for entry in indexes:
+            data = self._files.read(f"index/{entry['_FILE_NAME']}")
+            hashes = {data[start : start + 4] for start in range(0, len(data), 4)}
+            assert len(hashes) * 4 == len(data) == entry["_ROW_COUNT"] * 4
+            known = seen.setdefault(entry["_PARTITION"], set())
+            assert not hashes & known, "a hash lies in two buckets"
+            known |= hashes
+
     def metadata(self, ids: Iterable[int]) -> set[str]:
         """The paths of the manifest lists, manifests, index manifests and index files that these snapshots need."""
         snapshots = [self.snapshot(i) for i in ids]
