@@ -287,6 +287,13 @@ LOG_KAFKA_BOOTSTRAP_SERVERS = _option("log.kafka.bootstrap.servers", "text", Non
     "Kafka brokers, such as localhost:9092.")
 LOG_KAFKA_TOPIC = _option("log.kafka.topic", "text", None,
     "Topic of the table; named after the table if unset.")
+LOG_SCAN = _option("log.scan", "choice", "full",
+    "Where readers of changes begin: with all rows, behind the newest snapshot, or at a time.",
+    choices=("full", "latest", "from-timestamp"))
+LOG_SCAN_TIMESTAMP = _option("log.scan.timestamp-mills", "int", None,
+    "Where log.scan = from-timestamp begins, in milliseconds since the epoch.", minimum=0)
+DISCOVERY_INTERVAL = _option("continuous.discovery-interval", "duration", 1_000,
+    "How often a reader that follows a table looks for new snapshots.", minimum=1)
 LOG_RETENTION = _option("log.retention", "duration", None,
     "How long changes stay in the log; the broker decides if unset.", minimum=1)
 LOG_CONSISTENCY = _option("log.consistency", "choice", "transactional",

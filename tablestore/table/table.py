@@ -4,7 +4,7 @@ A handle holds no rows and no open files, only the schema that it read when it w
 it commits; :meth:`Table.refresh` gives a handle at the newest one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
@@ -16,10 +16,14 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.alter import alter_schema
 from tablestore.store.context import TableContext, open_context
+from tablestore.table import consume
 from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
+from tablestore.table.compact import CompactReport, compact_table
+from tablestore.table.consume import ChangeBatch, ScanMode
 from tablestore.table.delete import delete_where
 from tablestore.table.listing import files_table, partitions_table, schema_history_table
 from tablestore.table.overwrite import overwrite
+from tablestore.table.position import Position
 from tablestore.table.scan import Scan, check_columns
 from tablestore.table.writer import TableWriter
 from tablestore.types.changes import SchemaChange
@@ -185,6 +189,14 @@ class Table:
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
         return overwrite(self._context, rows, partition)
 
+    def compact(self, full: bool = False, partitions: Iterable[Mapping[str, Any]] | None = None) -> CompactReport:
+        """Merge files as far as it is due, or (``full``) everything into one sorted run per bucket.
+
+        ``partitions``: only these, each given by some or all of its column values. No query sees a difference. Returns what was
+        done; print it.
+        """
+        return compact_table(self.refresh().context, full=full, partitions=partitions)
+
     def new_writer(self, commit_user: str | None = None) -> TableWriter:
         """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
         return TableWriter(self._context, commit_user=commit_user)
@@ -222,6 +234,43 @@ class Table:
             snapshot_ids=snapshot_ids,
             on_discontinuity=on_discontinuity,
         )
+
+    def consume(
+        self,
+        scan: ScanMode | None = None,
+        *,
+        consumer_id: str | None = None,
+        position: Position | str | None = None,
+        timestamp: datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        filter: Filter = None,
+        pairs: bool = False,
+        follow: bool = True,
+        on_discontinuity: "consume.OnDiscontinuity" = "raise",
+        stop: Callable[[], bool] | None = None,
+    ) -> Iterator[ChangeBatch]:
+        """The rows of the table and then every change, as batches with ``_row_kind``: each change once, in order, without a gap.
+
+        ``scan`` says where to begin (default: the table's ``log.scan``): ``"full"`` with all rows, ``"latest"`` behind the newest
+        snapshot, ``"from-timestamp"`` with the changes of the first snapshot at or after ``timestamp``. A ``consumer_id`` that is
+        known goes on where its last ``batch.commit()`` was; a ``position`` where that batch ended. ``pairs`` adds ``-U`` rows.
+        ``follow=False`` ends at the newest snapshot, ``stop`` is asked between snapshots. Raises NotFoundError of kind
+        ``discontinuity`` (unless told to ``"skip"`` or ``"restart"``) and ``snapshot-expired``.
+        """
+        request = consume.check_consumption(
+            self._context,
+            columns=check_columns(columns, self._context.schema.field_names),
+            predicate=parse_filter(filter, self._context.schema.fields),
+            pairs=pairs,
+            scan=scan,
+            time_millis=None if timestamp is None else _millis(timestamp),
+            consumer_id=consumer_id,
+            position=position,
+            follow=follow,
+            on_discontinuity=on_discontinuity,
+            stop=stop,
+        )
+        return consume.FileStoreConsumption(self._context, request).batches()
 
     # -- looking around
 

@@ -1,0 +1,330 @@
+"""The table now, and every change after it.
+
+    scan="full"             |-- rows at snapshot N --|-- changes of N+1 --|-- changes of N+2 --| …
+    scan="latest"                                    |-- changes of N+1 --| …
+    scan="from-timestamp"          |-- changes of the first snapshot at or after the time --| …
+
+No gap and no duplicate: the rows at N are exactly what the changes up to N add up to (of tables whose compactions write the
+changelog: the compacted rows), and every batch says at which :class:`Position` it ends. A named consumer keeps its position in
+the table, and expiry keeps what it still has to read.
+
+    for batch in table.consume(consumer_id="billing"):
+        handle(batch.rows)
+        batch.commit()          # from here on a restart begins behind this batch: at least once
+                                # exactly once: store batch.position with the results, pass it as position=
+
+Memory: one batch. Left to others: what a snapshot's changes are (store.changefeed).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from tablestore import options as opt
+from tablestore.catalog.identifier import check_reference
+from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.snapshot import Snapshot
+from tablestore.options import TableOptions
+from tablestore.store.changefeed import ChangeFeed
+from tablestore.store.changelogs import Changelogs
+from tablestore.store.changeplan import Discontinuity, change_rule
+from tablestore.store.consumers import Consumers
+from tablestore.store.context import TableContext
+from tablestore.store.scan import plan_splits
+from tablestore.table.position import POSITION_KEY, Position, fingerprint, parse_position
+from tablestore.types.predicate import Predicate
+from tablestore.types.predicatetext import to_sql
+from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
+
+ScanMode = Literal["full", "latest", "from-timestamp"]
+OnDiscontinuity = Literal["raise", "skip", "restart"]
+_MODES = ("full", "latest", "from-timestamp")
+_WAYS = ("raise", "skip", "restart")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumption:
+    """What ``table.consume`` was asked for, checked."""
+
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    pairs: bool
+    scan: ScanMode
+    time_millis: int | None
+    consumer_id: str | None
+    position: Position | None
+    follow: bool
+    on_discontinuity: OnDiscontinuity
+    stop: Callable[[], bool] | None
+
+    @property
+    def reading(self) -> str:
+        """Fingerprint of what is read."""
+        return fingerprint(self.columns, None if self.predicate is None else to_sql(self.predicate), self.pairs)
+
+
+class ChangeBatch:
+    """Some rows in order: ``_row_kind``, then the columns. Rows of the table as it was at the start are ``+I``."""
+
+    def __init__(
+        self, rows: pa.RecordBatch, snapshot_id: int, position: Position, *, in_frame: bool, progress: "_Progress"
+    ) -> None:
+        self.rows, self.snapshot_id, self.position, self.in_frame = rows, snapshot_id, position, in_frame
+        self._progress = progress
+
+    def commit(self) -> None:
+        """Record in the table that the named consumer is done with this batch and all before it."""
+        self._progress.commit(self.position)
+
+    def __repr__(self) -> str:
+        return f"ChangeBatch(snapshot_id={self.snapshot_id}, rows={self.rows.num_rows}, position={self.position})"
+
+
+class _Progress:
+    """Where a named consumer stands, in the table; without a name nothing is kept."""
+
+    def __init__(self, consumers: Consumers, consumer_id: str | None) -> None:
+        self._consumers, self._id = consumers, consumer_id
+        self._committed: Position | None = None
+
+    def begin(self, position: Position) -> None:
+        self._committed = position
+        self._write(position)
+
+    def commit(self, position: Position) -> None:
+        if self._id is None:
+            raise InvalidInputError(
+                "this consumer has no name to keep its progress under: pass consumer_id=..., or store batch.position yourself and "
+                "go on with consume(position=...)",
+                kind="no-consumer",
+            )
+        self._committed = position
+        self._write(position)
+
+    def passed(self, before: Position, after: Position) -> None:
+        """Nothing lies between the two: a consumer that was done with the first is done with the second."""
+        if self._id is not None and self._committed == before:
+            self.commit(after)
+
+    def _write(self, position: Position) -> None:
+        if self._id is not None:
+            self._consumers.write(self._id, position.snapshot_id, {POSITION_KEY: position.to_json()})
+
+
+def check_consumption(
+    context: TableContext,
+    *,
+    columns: tuple[str, ...],
+    predicate: Predicate | None,
+    pairs: bool,
+    scan: str | None,
+    time_millis: int | None,
+    consumer_id: str | None,
+    position: object,
+    follow: bool,
+    on_discontinuity: str,
+    stop: Callable[[], bool] | None,
+) -> Consumption:
+    """The checked request; ``scan`` None is the table's ``log.scan``. Raises InvalidInputError with the seed's messages."""
+    options = TableOptions(context.schema.options)
+    mode = options.text(opt.LOG_SCAN) if scan is None else scan
+    if mode not in _MODES:
+        raise InvalidInputError(f"expected scan to be one of {', '.join(_MODES)}, found {mode!r:.80}", kind="scan-mode")
+    if on_discontinuity not in _WAYS:
+        raise InvalidInputError(f"expected on_discontinuity to be one of {', '.join(_WAYS)}, found {on_discontinuity!r:.80}")
+    if time_millis is None and mode == "from-timestamp":
+        stored = options.value(opt.LOG_SCAN_TIMESTAMP)
+        if not isinstance(stored, int):
+            raise InvalidInputError(
+                "Must specify a timestamp if you choose timestamp startup mode: pass timestamp=..., or set "
+                "log.scan.timestamp-mills",
+                kind="scan-mode",
+            )
+        time_millis = stored
+    if time_millis is not None and mode != "from-timestamp":
+        raise InvalidInputError(f'a timestamp goes with scan="from-timestamp", found scan={mode!r}', kind="scan-mode")
+    if position is not None and consumer_id is not None:
+        raise InvalidInputError("a named consumer goes on where it stood: give a position or a consumer_id, not both")
+    return Consumption(
+        columns=columns,
+        predicate=predicate,
+        pairs=pairs,
+        scan="full" if mode == "full" else "latest" if mode == "latest" else "from-timestamp",
+        time_millis=time_millis,
+        consumer_id=None if consumer_id is None else check_reference(consumer_id, "consumer"),
+        position=None if position is None else parse_position(position),
+        follow=follow,
+        on_discontinuity="raise" if on_discontinuity == "raise" else "skip" if on_discontinuity == "skip" else "restart",
+        stop=stop,
+    )
+
+
+class FileStoreConsumption:
+    """Reads a table's snapshots and their changes from the file store."""
+
+    def __init__(self, context: TableContext, request: Consumption) -> None:
+        self._context, self._request = context, request
+        self._progress = _Progress(Consumers(context.files), request.consumer_id)
+        self._feed = ChangeFeed(context=context, columns=request.columns, predicate=request.predicate, pairs=request.pairs)
+        schema = context.reader(request.columns, None).arrow_schema
+        self._schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
+        self._last: Position | None = None
+        self._interval_s = TableOptions(context.schema.options).integer(opt.DISCOVERY_INTERVAL) / 1000
+
+    def batches(self) -> Iterator[ChangeBatch]:
+        """The batches, for ever if the request follows. Where to begin is decided now, not with the first batch.
+
+        Raises NotFoundError (expired, discontinuity).
+        """
+        return self._batches(self._start())
+
+    def _batches(self, position: Position) -> Iterator[ChangeBatch]:
+        while not self._stopped():
+            if position.phase == "frame":
+                yield from self._frame(position)
+                position = self._pass(position)
+                continue
+            snapshot = self._find(position.snapshot_id)
+            if snapshot is None:
+                if not self._request.follow:
+                    return
+                self._context.clock.sleep(self._interval_s)
+                continue
+            plan = self._feed.plan(snapshot)
+            if isinstance(plan, Discontinuity):
+                position = self._behind(plan, position)
+                continue
+            yield from self._changes(position, snapshot)
+            position = self._pass(position)
+
+    # -- where to begin
+
+    def _start(self) -> Position:
+        request, consumers = self._request, Consumers(self._context.files)
+        known = consumers.find(request.consumer_id) if request.consumer_id is not None else None
+        if known is not None:
+            stored = known.extra.get(POSITION_KEY)
+            # Another engine moves nextSnapshot and does not know of places inside of a snapshot.
+            position = parse_position(stored) if stored is not None else None
+            if position is None or position.snapshot_id != known.next_snapshot:
+                position = Position(phase="changes", snapshot_id=known.next_snapshot, reading=request.reading)
+            self._progress.begin(self._checked(position))
+            return position
+        if request.position is not None:
+            return self._checked(request.position)
+        while True:
+            position = self._first()
+            # Registered first, then looked at: expiry that did not see the registration has removed it by now.
+            self._progress.begin(position)
+            if position.phase == "changes" or self._context.snapshots.find(position.snapshot_id) is not None:
+                return position
+
+    def _first(self) -> Position:
+        request, snapshots = self._request, self._context.snapshots
+        latest = snapshots.latest()
+        newest = latest.id if latest else 0
+        if request.scan == "full" and latest is not None:
+            return Position(phase="frame", snapshot_id=newest, reading=request.reading)
+        first = newest + 1
+        if request.scan == "from-timestamp":
+            assert request.time_millis is not None
+            for snapshot_id in reversed(snapshots.live_ids()):
+                if snapshots.read(snapshot_id).time_millis < request.time_millis:
+                    break
+                first = snapshot_id
+        return Position(phase="changes", snapshot_id=first, reading=request.reading)
+
+    def _checked(self, position: Position) -> Position:
+        if position.rows and position.reading != self._request.reading:
+            raise InvalidInputError(
+                f"the position {position} lies inside of a snapshot and was made with other columns, another filter or pairs: go "
+                "on as before, or begin anew under another consumer_id",
+                kind="position",
+            )
+        return position
+
+    # -- reading on
+
+    def _frame(self, position: Position) -> Iterator[ChangeBatch]:
+        context, request = self._context, self._request
+        snapshot = context.snapshots.read(position.snapshot_id)
+        rule = change_rule(context.schema, context.settings)
+        live = [entry for entry in context.manifests.live(snapshot) if rule.in_frame(entry.file.level)]
+        splits = plan_splits(
+            live,
+            context.manifests.read_index(snapshot),
+            context.schema,
+            context.settings,
+            request.predicate,
+            file_fields=context.fields_by_schema(),
+        )
+        reader = context.reader(request.columns, request.predicate)
+        rows = (batch for split in splits for batch in reader.read(split))
+        yield from self._handed_out(rows, position, frame=True)
+
+    def _changes(self, position: Position, snapshot: Snapshot) -> Iterator[ChangeBatch]:
+        plan = self._feed.plan(snapshot)
+        assert not isinstance(plan, Discontinuity), "looked at before"
+        yield from self._handed_out(plan.batches(), position, frame=False)
+
+    def _handed_out(self, batches: Iterator[pa.RecordBatch], position: Position, *, frame: bool) -> Iterator[ChangeBatch]:
+        done, seen = position.rows, 0
+        for batch in batches:
+            skipped = min(max(done - seen, 0), batch.num_rows)
+            seen += batch.num_rows
+            batch = batch.slice(skipped)
+            if not batch.num_rows:
+                continue
+            kinds = pa.repeat(pa.scalar("+I"), batch.num_rows) if frame else symbols_from_kinds(batch.column(KIND_COLUMN))
+            rows = pa.RecordBatch.from_arrays([kinds, *(batch.column(name) for name in self._request.columns)], schema=self._schema)
+            place = Position(phase=position.phase, snapshot_id=position.snapshot_id, rows=seen, reading=self._request.reading)
+            self._last = place
+            yield ChangeBatch(rows, position.snapshot_id, place, in_frame=frame, progress=self._progress)
+
+    def _pass(self, position: Position) -> Position:
+        """Behind the snapshot of ``position``, all of which was handed out."""
+        last = self._last
+        is_here = last is not None and (last.phase, last.snapshot_id) == (position.phase, position.snapshot_id)
+        self._progress.passed(last if is_here and last is not None else position, position.behind())
+        return position.behind()
+
+    def _behind(self, found: Discontinuity, position: Position) -> Position:
+        """Where to go on at a snapshot that does not tell its changes."""
+        way = self._request.on_discontinuity
+        if way == "raise":
+            raise NotFoundError(
+                f"table {self._context.files.root_uri}: {found.reason}, so the changes behind snapshot {found.snapshot_id - 1} are "
+                'not known; go on with on_discontinuity="restart" (the whole table as of that snapshot comes next) or "skip"',
+                kind="discontinuity",
+            )
+        if way == "skip":
+            return self._pass(position)
+        restart = Position(phase="frame", snapshot_id=found.snapshot_id, reading=self._request.reading)
+        self._progress.passed(position, restart)
+        return restart
+
+    def _find(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot, None if it is still to come. Raises NotFoundError if it has expired."""
+        context = self._context
+        if (snapshot := context.snapshots.find(snapshot_id)) is not None:
+            return snapshot
+        latest = context.snapshots.latest()
+        if latest is None or latest.id < snapshot_id:
+            return None
+        # It may have landed between the two looks.
+        if (snapshot := context.snapshots.find(snapshot_id)) is not None:
+            return snapshot
+        if (kept := Changelogs(context.files).find(snapshot_id)) is not None and not self._feed.looks_up(kept):
+            return kept
+        raise NotFoundError(
+            f"table {context.files.root_uri}: snapshot {snapshot_id}, which this consumer needs next, has expired (retained are "
+            f'{context.snapshots.live_ids()[0]} to {latest.id}); begin anew with scan="full" under another consumer_id, and read '
+            "under a consumer_id so that expiry keeps what is still to be read",
+            kind="snapshot-expired",
+        )
+
+    def _stopped(self) -> bool:
+        return self._request.stop is not None and self._request.stop()

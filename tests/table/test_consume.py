@@ -1,0 +1,207 @@
+"""The hybrid read on the file store: the table now and every change after it, each once, from wherever a reader stood."""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tablestore as ts
+from tablestore.store.consumers import Consumers
+from tablestore.table.consume import ChangeBatch
+from tablestore.table.position import Position, parse_position
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+KEYED = {"primary_key": ["id"], "options": {"bucket": "2", "write-only": "true"}}
+
+
+def make(path: Path | str, **how: Any) -> ts.Table:
+    catalog = ts.open_catalog(str(path))
+    catalog.create_database("shop", ignore_if_exists=True)
+    return catalog.create_table("shop.t", schema=SCHEMA, **how)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ts.Table:
+    return make(tmp_path, **KEYED)
+
+
+def rows(ids: list[int], text: str) -> pa.Table:
+    return pa.table({"id": ids, "v": [f"{text}{i}" for i in ids]}, schema=SCHEMA)
+
+
+def listed(batches: Iterator[ChangeBatch] | list[ChangeBatch]) -> list[tuple[int, str, int, str | None]]:
+    return [(batch.snapshot_id, row["_row_kind"], row["id"], row["v"]) for batch in batches for row in batch.rows.to_pylist()]
+
+
+def folded(changes: list[tuple[int, str, int, str | None]]) -> dict[int, str | None]:
+    state: dict[int, str | None] = {}
+    for _, kind, key, value in changes:
+        if kind in ("+I", "+U"):
+            state[key] = value
+        else:
+            state.pop(key, None)
+    return state
+
+
+def content(table: ts.Table) -> dict[int, str | None]:
+    return {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
+
+
+def test_full_gives_the_rows_and_then_every_change(table: ts.Table) -> None:
+    table.upsert(rows([1, 2, 3], "a"))
+    reading = table.consume(follow=False, pairs=True)
+    first = next(reading)
+    assert first.in_frame and first.snapshot_id == 1
+    table.upsert(rows([2, 4], "b"))
+    table.delete(pa.table({"id": [3]}))
+    got = listed([first, *reading])
+    assert sorted(change for change in got if change[0] == 1) == [(1, "+I", 1, "a1"), (1, "+I", 2, "a2"), (1, "+I", 3, "a3")]
+    assert sorted(change for change in got if change[0] == 2) == [(2, "+I", 4, "b4"), (2, "+U", 2, "b2"), (2, "-U", 2, "a2")]
+    assert [change for change in got if change[0] == 3] == [(3, "-D", 3, "a3")]
+    assert folded(got) == content(table)
+
+
+def test_an_empty_table_is_followed_from_its_first_snapshot(table: ts.Table) -> None:
+    reading = table.consume(follow=False)
+    table.upsert(rows([1], "a"))
+    assert listed(reading) == [(1, "+I", 1, "a1")]
+
+
+def test_latest_begins_behind_the_newest_snapshot(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    reading = table.consume("latest", consumer_id="c", follow=False)
+    assert list(reading) == []
+    table.upsert(rows([1, 2], "b"))
+    assert folded(listed(table.consume(consumer_id="c", follow=False))) == {1: "b1", 2: "b2"}
+
+
+def test_from_timestamp_begins_with_the_first_snapshot_at_or_after_it(table: ts.Table) -> None:
+    for text in "abc":
+        table.upsert(rows([1], text))
+    second = table.snapshots()[1].time_millis
+    got = listed(table.consume("from-timestamp", timestamp=second, follow=False))
+    assert [(change[0], change[3]) for change in got] == [(2, "b1"), (3, "c1")]
+    assert list(table.consume("from-timestamp", timestamp=second + 10**9, follow=False)) == []
+
+
+def test_a_named_consumer_goes_on_behind_its_last_commit(table: ts.Table) -> None:
+    table.upsert(rows([1, 2], "a"))
+    first = next(table.consume(consumer_id="billing", follow=False))
+    assert folded(listed(table.consume(consumer_id="billing", follow=False))) == {1: "a1", 2: "a2"}, "nothing was committed"
+    reading = table.consume(consumer_id="billing", follow=False)
+    for batch in reading:
+        batch.commit()
+    assert first.snapshot_id == 1
+    assert list(table.consume(consumer_id="billing", follow=False)) == []
+    table.upsert(rows([2], "b"))
+    assert listed(table.consume(consumer_id="billing", follow=False)) == [(2, "+I", 2, "b2")]
+
+
+def test_a_named_consumer_that_is_done_needs_only_what_is_to_come(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    for batch in table.consume(consumer_id="c", follow=False):
+        batch.commit()
+    for _ in range(3):
+        table.upsert(rows([1], "b"))
+        for batch in table.consume(consumer_id="c", follow=False):
+            batch.commit()
+    assert Consumers(table.context.files).get("c").next_snapshot == 5
+
+
+@settings(max_examples=20)
+@given(cuts=st.lists(st.integers(1, 4), max_size=12), seed=st.integers(0, 10**6))
+def test_reading_in_pieces_from_position_to_position_is_reading_at_once(cuts: list[int], seed: int) -> None:
+    table = make(f"memory://consume-{seed}-{len(cuts)}-{sum(cuts)}-{hash(tuple(cuts))}", **KEYED)
+    for step in range(4):
+        table.upsert(rows([step, step + 1, (seed + step) % 5], f"s{step}-"))
+    at_once = listed(table.consume("from-timestamp", timestamp=0, follow=False, pairs=True))
+    pieces: list[ChangeBatch] = []
+    position: Position | str | None = None
+    for cut in [*cuts, None]:
+        how: dict[str, Any] = {"position": position} if position else {"scan": "from-timestamp", "timestamp": 0}
+        part = list(islice(table.consume(follow=False, pairs=True, **how), cut))
+        pieces += part
+        position = str(part[-1].position) if part else position
+    assert listed(pieces) == at_once
+
+
+def test_a_position_inside_of_a_snapshot_holds_for_the_same_columns_only(table: ts.Table) -> None:
+    table.upsert(rows([1, 2], "a"))
+    batch = next(table.consume(follow=False))
+    with pytest.raises(ts.errors.InvalidInputError, match="other columns"):
+        list(table.consume(position=batch.position, columns=["id"], follow=False))
+
+
+def test_a_filter_lets_rows_enter_and_leave(table: ts.Table) -> None:
+    table.upsert(pa.table({"id": [1, 2], "v": ["in", "out"]}, schema=SCHEMA))
+    reading = table.consume(filter="v = 'in'", pairs=True, follow=False)
+    got = listed([next(reading)])
+    table.upsert(pa.table({"id": [1, 2], "v": ["out", "in"]}, schema=SCHEMA))
+    assert got == [(1, "+I", 1, "in")]
+    assert sorted(listed(reading)) == [(2, "+I", 2, "in"), (2, "-D", 1, "in")]
+
+
+def test_a_discontinuity_is_named_skipped_or_begun_anew(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    table.overwrite(rows([7], "o"))
+    table.upsert(rows([8], "b"))
+
+    def from_the_start(**how: Any) -> list[tuple[int, str, int, str | None]]:
+        return listed(table.consume("from-timestamp", timestamp=0, follow=False, **how))
+
+    with pytest.raises(ts.errors.NotFoundError, match="snapshot 2") as caught:
+        from_the_start()
+    assert caught.value.kind == "discontinuity"
+    assert from_the_start(on_discontinuity="skip") == [(1, "+I", 1, "a1"), (3, "+I", 8, "b8")]
+    assert from_the_start(on_discontinuity="restart") == [(1, "+I", 1, "a1"), (2, "+I", 7, "o7"), (3, "+I", 8, "b8")]
+
+
+def test_append_tables_are_followed_too(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.append(rows([1, 1], "a"))
+    reading = table.consume(follow=False)
+    got = [next(reading)]
+    table.append(rows([1], "b"))
+    assert listed([*got, *reading]) == [(1, "+I", 1, "a1"), (1, "+I", 1, "a1"), (2, "+I", 1, "b1")]
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"scan": "fully"}, "expected scan to be one of"),
+        ({"scan": "from-timestamp"}, "Must specify a timestamp if you choose timestamp startup mode"),
+        ({"scan": "latest", "timestamp": 5}, "goes with"),
+        ({"position": "nonsense"}, "expected a position"),
+        ({"position": '{"phase":"frame","snapshot":0,"rows":0}'}, "expected a position"),
+        ({"consumer_id": "../x"}, "consumer name"),
+        ({"consumer_id": "a", "position": '{"phase":"frame","snapshot":1,"rows":0}'}, "not both"),
+        ({"on_discontinuity": "ignore"}, "on_discontinuity"),
+    ],
+)
+def test_bad_requests_are_refused_before_anything_is_read(table: ts.Table, how: dict[str, Any], message: str) -> None:
+    with pytest.raises(ts.errors.InvalidInputError, match=message):
+        table.consume(**how)
+
+
+def test_a_nameless_consumer_has_nothing_to_commit(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    with pytest.raises(ts.errors.InvalidInputError, match="consumer_id"):
+        next(table.consume(follow=False)).commit()
+
+
+def test_following_ends_when_it_is_told_to(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    seen: list[ChangeBatch] = []
+    for batch in table.consume(stop=lambda: bool(seen)):
+        seen.append(batch)
+    assert folded(listed(seen)) == {1: "a1"}
+
+
+def test_a_position_travels_as_text() -> None:
+    position = Position(phase="changes", snapshot_id=7, rows=3, reading="ab")
+    assert parse_position(str(position)) == position == parse_position(position.to_json())
