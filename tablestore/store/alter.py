@@ -7,15 +7,15 @@ The outcome is landed, lost (the next round decides) or unknown. Schemas are nev
 file holds our bytes, or those of somebody else. An error that comes before the publish means that nothing has changed.
 
 Two things are looked at after the publish. The schema that ours builds on must still be there, or the table was dropped meanwhile
-and ours is taken away. And a change that is only right while the table is empty is fenced: an empty snapshot on top of the newest
-one, so that a writer who still holds the old schema loses its race and hears of the new one. Where rows have landed before the
-fence, the alteration is taken back by one more schema.
+and ours is taken away. And a change that is only right while the table is empty, or its files are compacted, is fenced: an empty
+snapshot on top of the newest one, so that a writer who still holds the old schema loses its race and hears of the new one. Where
+rows have landed before the fence, the alteration is taken back by one more schema.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError, TablestoreError
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.paths import schema_path
 from tablestore.format.schemafile import decode_schema, encode_schema
@@ -24,9 +24,10 @@ from tablestore.store.commit import CommitRequest
 from tablestore.store.conflict import table_uuid_of
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
+from tablestore.store.producer import check_frame_change
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.types.changes import SchemaChange
-from tablestore.types.evolution import evolve, same_content
+from tablestore.types.evolution import Evolution, evolve, same_content
 from tablestore.types.schema import TableSchema
 
 FIRST_WAIT_S = 0.02
@@ -79,10 +80,11 @@ class _Alteration:
             made = evolution.schema
             if same_content(base, made):
                 return base
+            rests_on_files = self._check_frame(evolution, self.context.snapshots.latest())
             self._check_settings(base, made)
             if self._publish(made, base, deadline_s):
-                if evolution.rests_on_emptiness:
-                    self._fence(made, base, deadline_s)
+                if evolution.rests_on_emptiness or rests_on_files:
+                    self._fence(evolution, base, deadline_s)
                 return made
             lost += 1
             if clock.steady_s() >= deadline_s:
@@ -113,6 +115,18 @@ class _Alteration:
         except TablestoreError:
             return  # It is another engine's table, which we only read.
         check_writable(made, settings, self._name)
+
+    def _check_frame(self, evolution: Evolution, latest: Snapshot | None) -> bool:
+        """Refuse to change what files mean that wait for a compaction; whether that was a question at all."""
+        asked = False
+
+        def live() -> Iterator[ManifestEntry]:
+            nonlocal asked
+            asked = True
+            yield from self.context.manifests.live(latest)
+
+        check_frame_change(evolution.options_before, evolution.schema.options, live(), table=self._name)
+        return asked
 
     # -- publishing
 
@@ -170,13 +184,14 @@ class _Alteration:
 
     # -- fencing
 
-    def _fence(self, made: TableSchema, base: TableSchema, deadline_s: float) -> None:
-        """Publish an empty snapshot under the new schema, while there still are no rows. Raises ConflictError if there are."""
+    def _fence(self, evolution: Evolution, base: TableSchema, deadline_s: float) -> None:
+        """Publish an empty snapshot under the new schema, while the files still allow it. Raises ConflictError if they do not."""
+        made = evolution.schema
         context, schema_id = self.context.at_schema(made), made.id
         try:
             while True:
                 try:
-                    context.committer().commit(self._fence_request(context, schema_id))
+                    context.committer().commit(self._fence_request(context, evolution, schema_id))
                     return
                 except ConflictError as error:
                     if error.kind != "schema-changed":
@@ -190,7 +205,7 @@ class _Alteration:
                 f"under the old one: {error}. Look whether table.scan() has rows; if it has none, all is well"
             ) from error
 
-    def _fence_request(self, context: TableContext, schema_id: int) -> CommitRequest:
+    def _fence_request(self, context: TableContext, evolution: Evolution, schema_id: int) -> CommitRequest:
         latest = context.snapshots.latest()
         message = CommitMessage(
             table_uuid=context.table_uuid,
@@ -201,16 +216,24 @@ class _Alteration:
         )
 
         def refuse_rows(newest: Snapshot | None) -> Sequence[ManifestEntry]:
-            if newest is not None and _has_files(context, newest):
-                raise ConflictError(
-                    f"rows landed in table {self._name} (snapshot {newest.id} by {newest.commit_user}) while it was altered, and "
-                    "this change needs an empty table; it was taken back: repeat it to hear what to do with data",
-                    kind="not-empty",
-                )
+            if newest is not None and evolution.rests_on_emptiness and _has_files(context, newest):
+                raise self._too_late(newest)
+            try:
+                self._check_frame(evolution, newest)
+            except UnsupportedError as error:
+                raise self._too_late(newest) from error
             return ()
 
         user = context.ids.uuid()
         return CommitRequest(user=user, operation="ALTER", message=message, plan_deletes=refuse_rows, allow_empty=True)
+
+    def _too_late(self, newest: Snapshot | None) -> ConflictError:
+        other = f" (snapshot {newest.id} by {newest.commit_user})" if newest else ""
+        return ConflictError(
+            f"rows landed in table {self._name}{other} while it was altered, and this change is not possible with them; it was "
+            "taken back: repeat it to hear what to do",
+            kind="not-empty",
+        )
 
     def _take_back(self, made: TableSchema, base: TableSchema, deadline_s: float) -> None:
         """The old content as one more schema. Ids that the alteration gave away stay given."""

@@ -51,10 +51,14 @@ from tablestore.types.widening import is_same, keeps_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """``schema`` is the next one. ``rests_on_emptiness``: it would have been refused if the table held data."""
+    """``schema`` is the next one. ``rests_on_emptiness``: it would have been refused if the table held data.
+
+    ``options_before``: the old options under the new names of columns, for whoever compares them with the new ones.
+    """
 
     schema: TableSchema
     rests_on_emptiness: bool
+    options_before: Mapping[str, str]
 
 
 def evolve(
@@ -98,7 +102,7 @@ def evolve(
         time_millis=time_millis,
     )
     _check_result(schema, made)
-    return Evolution(schema=made, rests_on_emptiness=state.rests_on_emptiness)
+    return Evolution(schema=made, rests_on_emptiness=state.rests_on_emptiness, options_before=state.options_before)
 
 
 def same_content(one: TableSchema, other: TableSchema) -> bool:

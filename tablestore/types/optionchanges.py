@@ -1,7 +1,8 @@
 """Which options may an alteration change, and which of them name columns?
 
     never           what identifies the table: its uuid, path, kind, keys and partitioning
-    while empty     what the files that are there were laid out by: buckets, directories, row kinds
+    while empty     what the files that are there were laid out by: buckets, directories, row kinds, deletion vectors
+    while folded    how versions of a key combine and who tells their changes: judged by the store, which knows the files
     always          everything else
 
 Options that name columns follow a rename, and keep a column from being dropped while they name it.
@@ -11,10 +12,13 @@ from collections.abc import Iterator, Mapping
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.options import (
+    AGGREGATION_REMOVE_RECORD,
     BUCKET,
     BUCKET_FUNCTION,
     BUCKET_KEY,
     DATA_FILE_PATH_DIRECTORY,
+    DELETION_VECTORS_ENABLED,
+    PARTIAL_UPDATE_REMOVE_RECORD,
     PARTIAL_UPDATE_REMOVE_RECORD_GROUP,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
@@ -35,6 +39,10 @@ _WHILE_EMPTY = (
     PARTITION_DEFAULT_NAME.key,
     PARTITION_LEGACY_NAME.key,
     ROWKIND_FIELD.key,
+    DELETION_VECTORS_ENABLED.key,
+    AGGREGATION_REMOVE_RECORD.key,
+    PARTIAL_UPDATE_REMOVE_RECORD.key,
+    PARTIAL_UPDATE_REMOVE_RECORD_GROUP.key,
 )
 # Options whose value is one column or several, separated by commas. Two are other engines' and only kept here.
 _COLUMN_LISTS = (

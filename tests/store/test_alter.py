@@ -298,3 +298,26 @@ def test_a_refused_change_asks_for_no_write(lab: Lab) -> None:
     with pytest.raises(InvalidInputError):
         alter_schema(table.context, ChangeNullability("v", nullable=False))
     assert {call.op for call in faults.calls} <= {"list", "read", "exists"}
+
+
+def test_what_decides_between_versions_of_a_key_changes_only_when_there_is_one_version(lab: Lab) -> None:
+    lab.write_new((1, "a"))
+    for change in (SetOption("sequence.field", "v"), SetOption("merge-engine", "first-row"), SetOption("ignore-delete", "true")):
+        with pytest.raises(UnsupportedError, match="full compaction") as refused:
+            lab.open().alter(change)
+        assert refused.value.kind == "outside-frame"
+    assert ids(lab) == (0,)
+    lab.open().overwrite(lab.rows(), {})
+    lab.open().alter(SetOption("ignore-delete", "true"))
+    lab.write_new((2, "b"))
+    lab.check([(2, "b")])
+
+
+def test_a_rename_is_no_change_of_what_decides_between_versions() -> None:
+    ordered = Lab(MemoryFileStore(f"alter-{next(NAMES)}"), options={"sequence.field": "v"})
+    ordered.write_new((1, "b"))
+    ordered.write_new((1, "a"))
+    altered = ordered.open().alter(RenameColumn("v", to="at"))
+    assert altered.options()["sequence.field"] == "at"
+    altered.upsert(pa.table({"id": [1], "at": ["aa"]}))
+    assert altered.scan().to_arrow().to_pylist() == [{"id": 1, "at": "b"}]
