@@ -34,23 +34,17 @@ def parse_columns(text: str) -> pa.Schema:
     )
 
 
-def parse_column(text: str) -> pa.Field:
+def parse_column(text: str) -> Field:
     """One column."""
-    columns = parse_columns(text)
-    if len(columns) != 1:
-        raise InvalidInputError(f"expected one column, found {len(columns)} in {text!r:.200}; {_EXAMPLE}")
-    return columns.field(0)
+    fields = _columns(text, 0)
+    if len(fields) != 1:
+        raise InvalidInputError(f"expected one column, found {len(fields)} in {text!r:.200}; {_EXAMPLE}")
+    return fields[0]
 
 
 def parse_type_text(text: str) -> DataType:
     """A type, nested ones as in SQL."""
     return _type(text, 0)
-
-
-def comment_of(field: pa.Field) -> str | None:
-    """The comment of a column of :func:`parse_columns`."""
-    raw = (field.metadata or {}).get(COMMENT_KEY)
-    return None if raw is None else str(raw, "utf-8")
 
 
 def _with_comment(column: pa.Field, comment: str | None) -> pa.Field:

@@ -1,0 +1,163 @@
+"""``tablestore table alter``: columns, options and comments of a table that holds data."""
+
+from typing import Annotated
+
+import typer
+
+import tablestore as ts
+from tablestore.cli.apps import table as table_app
+from tablestore.cli.schematext import parse_column, parse_type_text
+from tablestore.cli.session import Session, TableName, Yes, command, parse_pairs
+from tablestore.types.changes import SchemaChange
+
+app = typer.Typer(no_args_is_help=True, help="Alter columns, options and comments. Rows are not rewritten.")
+table_app.add_typer(app, name="alter")
+
+ColumnName = Annotated[
+    str, typer.Argument(metavar="COLUMN", help="Name of the column; a dot leads inside: address.city, items.element.")
+]
+First = Annotated[bool, typer.Option("--first", help="Before all others.")]
+Last = Annotated[bool, typer.Option("--last", help="Behind all others.")]
+After = Annotated[str | None, typer.Option("--after", metavar="COLUMN", help="Behind this column.")]
+Before = Annotated[str | None, typer.Option("--before", metavar="COLUMN", help="In front of this column.")]
+
+
+@command(app, "add-column", 'tablestore table alter add-column shop.orders "note STRING" --after price')
+def add_column(
+    session: Session,
+    name: TableName,
+    column: Annotated[
+        str, typer.Argument(metavar="COLUMN", help='Name and type, such as "note STRING". In a row: "address.zip INT".')
+    ],
+    comment: Annotated[str | None, typer.Option("--comment", help="What the column is for.")] = None,
+    default: Annotated[str | None, typer.Option("--default", help="What writers put in place of NULL from now on.")] = None,
+    first: First = False,
+    after: After = None,
+    before: Before = None,
+) -> None:
+    """Add a column. Rows that are there have NULL in it."""
+    path, _, kind = column.strip().partition(" ")
+    field = None if "." in path and "`" not in path else parse_column(column)
+    added = ts.AddColumn(
+        # As a path of one name: a dot between backticks belongs to the name.
+        path if field is None else (field.name,),
+        parse_type_text(kind) if field is None else field.type,
+        comment=comment if comment is not None or field is None else field.description,
+        default=default,
+        first=first,
+        after=after,
+        before=before,
+    )
+    _alter(session, name, [added], f"Added {path}")
+
+
+@command(app, "drop-column", "tablestore table alter drop-column shop.orders note --yes")
+def drop_column(session: Session, name: TableName, column: ColumnName, yes: Yes = False) -> None:
+    """Drop a column. Time travel still shows it."""
+    session.confirm(yes, f"Drops the column {column} of {name}; its values are gone with the next rewrite.", {"column": column})
+    _alter(session, name, [ts.DropColumn(column)], f"Dropped {column}")
+
+
+@command(app, "rename-column", "tablestore table alter rename-column shop.orders price net_price")
+def rename_column(
+    session: Session,
+    name: TableName,
+    column: ColumnName,
+    new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its new name.")],
+) -> None:
+    """Rename a column. Keys and options that name it follow."""
+    _alter(session, name, [ts.RenameColumn(column, to=new_name)], f"Renamed {column} to {new_name}")
+
+
+@command(app, "move-column", "tablestore table alter move-column shop.orders note --after id")
+def move_column(
+    session: Session,
+    name: TableName,
+    column: ColumnName,
+    first: First = False,
+    last: Last = False,
+    after: After = None,
+    before: Before = None,
+) -> None:
+    """Move a column to another place."""
+    _alter(session, name, [ts.MoveColumn(column, first=first, last=last, after=after, before=before)], f"Moved {column}")
+
+
+@command(app, "change-type", "tablestore table alter change-type shop.orders quantity BIGINT")
+def change_type(
+    session: Session,
+    name: TableName,
+    column: ColumnName,
+    kind: Annotated[str, typer.Argument(metavar="TYPE", help="A wider type, such as BIGINT or DECIMAL(12, 2).")],
+) -> None:
+    """Widen the type of a column."""
+    _alter(session, name, [ts.ChangeType(column, parse_type_text(kind))], f"{column} is {kind} now")
+
+
+@command(
+    app, "set-null", "tablestore table alter set-null shop.orders price", "tablestore table alter set-null shop.orders price --not"
+)
+def set_null(
+    session: Session,
+    name: TableName,
+    column: ColumnName,
+    no: Annotated[bool, typer.Option("--not", help="Make it NOT NULL: only while the table is empty.")] = False,
+) -> None:
+    """Let a column take NULL."""
+    done = f"{column} is NOT NULL now" if no else f"{column} takes NULL now"
+    _alter(session, name, [ts.ChangeNullability(column, nullable=not no)], done)
+
+
+@command(app, "set-default", "tablestore table alter set-default shop.orders price 0.0")
+def set_default(
+    session: Session,
+    name: TableName,
+    column: ColumnName,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What they put there; left out: nothing.")] = None,
+) -> None:
+    """Say what writers put in place of NULL from now on."""
+    _alter(session, name, [ts.ChangeDefault(column, value)], f"The default of {column} is {'none' if value is None else value} now")
+
+
+@command(
+    app,
+    "comment",
+    'tablestore table alter comment shop.orders "orders since 2020"',
+    'tablestore table alter comment shop.orders "without tax" --column price',
+)
+def comment(
+    session: Session,
+    name: TableName,
+    text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The comment; left out: none.")] = None,
+    column: Annotated[str | None, typer.Option("--column", help="The comment of this column.")] = None,
+) -> None:
+    """Say what a table or a column is for."""
+    change = ts.SetTableComment(text) if column is None else ts.ChangeComment(column, text)
+    _alter(session, name, [change], "Changed the comment")
+
+
+@command(app, "set", "tablestore table alter set shop.orders snapshot.num-retained.max=100 write-only=true")
+def set_options(
+    session: Session,
+    name: TableName,
+    options: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Options of the table.")],
+) -> None:
+    """Set options."""
+    pairs = parse_pairs(options, "KEY=VALUE")
+    changed = ", ".join(f"{key}={value}" for key, value in pairs.items())
+    _alter(session, name, [ts.SetOption(key, value) for key, value in pairs.items()], f"Set {changed}")
+
+
+@command(app, "unset", "tablestore table alter unset shop.orders write-only")
+def unset_options(
+    session: Session,
+    name: TableName,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Options of the table.")],
+) -> None:
+    """Set options back to their defaults."""
+    _alter(session, name, [ts.RemoveOption(key) for key in keys], f"Unset {', '.join(keys)}")
+
+
+def _alter(session: Session, name: str, changes: list[SchemaChange], done: str) -> None:
+    table = session.table(name).alter(changes)
+    session.out.done({"table": table.name, "schema_id": table.table_schema.id}, f"{done} (schema {table.table_schema.id}).")

@@ -1,0 +1,171 @@
+"""``tablestore table describe``: what a table is, and what its buckets look like inside."""
+
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+import tablestore as ts
+from tablestore.cli.apps import table as app
+from tablestore.cli.picture import draw_buckets
+from tablestore.cli.render import Column
+from tablestore.cli.safetext import safe
+from tablestore.cli.session import Session, TableName, command
+from tablestore.cli.units import human_bytes, iso_time
+from tablestore.table.describe import BucketPicture, picture_buckets
+from tablestore.types.typestring import type_to_sql
+
+_COLUMNS = (Column("name", "column"), Column("type", "type"), Column("role", "role"), Column("comment", "comment"))
+DRAWN_BUCKETS = 8
+SVG_WIDTH = 120
+
+
+@command(
+    app,
+    "describe",
+    "tablestore table describe shop.orders",
+    "tablestore table describe shop.orders --all --svg orders.svg",
+    "tablestore table describe shop.orders --json | jq .totals.debt_bytes",
+)
+def describe(
+    session: Session,
+    name: TableName,
+    every: Annotated[bool, typer.Option("--all", help="Draw every bucket, not only those with the most work left.")] = False,
+    svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write the picture as SVG too.")] = None,
+) -> None:
+    """Columns, keys, options, and the LSM tree of every bucket: levels, runs, sizes, overlap, and what compaction has to do."""
+    table = session.table(name)
+    context = table.context
+    latest = context.snapshots.latest()
+    pictures = picture_buckets(context.manifests.live(latest), context.schema, context.settings)
+    drawn = _chosen(pictures, every)
+    if svg is not None:
+        _write_svg(svg, f"{table.name}, snapshot {latest.id if latest else 'none'}", drawn, keyed=bool(table.primary_key))
+    if session.out.as_json:
+        session.out.document(_document(table, latest, pictures))
+        return
+    _facts(session, table, latest, pictures)
+    session.out.show(Text(""))
+    _columns(session, table)
+    if drawn:
+        session.out.show(Text(""))
+        session.out.show(draw_buckets(drawn, session.out.console, keyed=bool(table.primary_key)))
+        if len(drawn) < len(pictures):
+            session.out.note(f"the {len(drawn)} buckets of {len(pictures)} with the most work left; --all draws every one")
+
+
+def _chosen(pictures: Sequence[BucketPicture], every: bool) -> Sequence[BucketPicture]:
+    if every or len(pictures) <= DRAWN_BUCKETS:
+        return pictures
+    worst = sorted(pictures, key=lambda picture: (-picture.debt_bytes, -picture.size_bytes))[:DRAWN_BUCKETS]
+    return [picture for picture in pictures if picture in worst]
+
+
+def _document(table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture]) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "location": table.location,
+        "comment": table.comment,
+        "schema_id": table.table_schema.id,
+        "columns": [
+            {"id": field.id, "name": field.name, "type": type_to_sql(field.type), "comment": field.description}
+            for field in table.table_schema.fields
+        ],
+        "primary_key": list(table.primary_key),
+        "partition_by": list(table.partition_by),
+        "options": dict(sorted(table.options().items())),
+        "snapshot": None
+        if latest is None
+        else {
+            "id": latest.id,
+            "time": iso_time(latest.time_millis),
+            "kind": str(latest.commit_kind),
+            "records": latest.total_record_count,
+        },
+        "totals": _totals(pictures),
+        "buckets": [
+            {
+                "partition": picture.partition,
+                "bucket": picture.bucket,
+                "files": picture.files,
+                "rows": picture.rows,
+                "bytes": picture.size_bytes,
+                "read_merges": picture.most_merged,
+                "merged_bytes": picture.merged_bytes,
+                "debt_bytes": picture.debt_bytes,
+                "runs": [
+                    {"level": run.level, "files": len(run.files), "rows": run.rows, "bytes": run.size_bytes} for run in picture.runs
+                ],
+            }
+            for picture in pictures
+        ],
+    }
+
+
+def _totals(pictures: Sequence[BucketPicture]) -> dict[str, int]:
+    return {
+        "buckets": len(pictures),
+        "files": sum(picture.files for picture in pictures),
+        "runs": sum(len(picture.runs) for picture in pictures),
+        "rows": sum(picture.rows for picture in pictures),
+        "bytes": sum(picture.size_bytes for picture in pictures),
+        "read_merges": max((picture.most_merged for picture in pictures), default=0),
+        "debt_bytes": sum(picture.debt_bytes for picture in pictures),
+    }
+
+
+def _facts(session: Session, table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture]) -> None:
+    totals = _totals(pictures)
+    debt = totals["debt_bytes"]
+    facts = {
+        "name": table.name,
+        "location": table.location,
+        "comment": table.comment,
+        "kind": f"keyed by {', '.join(table.primary_key)}" if table.primary_key else "append-only",
+        "partition_by": ", ".join(table.partition_by) or None,
+        "snapshot": None if latest is None else f"{latest.id}, {latest.commit_kind} {session.out.age(latest.time_millis)}",
+        "size": f"{human_bytes(totals['bytes'])} in {totals['files']} file(s) of {totals['buckets']} bucket(s), "
+        f"{totals['rows']:,} rows stored",
+        "merging": None if not table.primary_key or latest is None else f"a read merges up to {totals['read_merges']} run(s)",
+        "debt": f"{human_bytes(debt)} for compaction to rewrite: {_way_out(table)}" if debt else None,
+        "options": ", ".join(f"{key}={value}" for key, value in sorted(table.options().items())) or None,
+    }
+    columns = [Column(key, key.replace("_", " ")) for key in facts]
+    session.out.facts(facts, columns)
+
+
+def _way_out(table: ts.Table) -> str:
+    return f"tablestore compact {safe(table.name)}"
+
+
+def _columns(session: Session, table: ts.Table) -> None:
+    records = []
+    for field in table.table_schema.fields:
+        roles = [
+            word
+            for word, names in (("key", table.primary_key), ("partition", table.partition_by), ("bucket", _bucket_key(table)))
+            if field.name in names
+        ]
+        record = {"name": field.name, "type": type_to_sql(field.type), "role": ", ".join(roles), "comment": field.description or ""}
+        records.append(record)
+    if session.out.is_terminal:
+        session.out.show(session.out.table(_COLUMNS, records))
+        return
+    for record in records:
+        session.out.say("  ".join(text for text in record.values() if text))
+
+
+def _bucket_key(table: ts.Table) -> Sequence[str]:
+    """Only where it is not the key anyway."""
+    return table.table_schema.bucket_keys if "bucket-key" in table.options() else ()
+
+
+def _write_svg(path: Path, title: str, pictures: Sequence[BucketPicture], *, keyed: bool) -> None:
+    console = Console(record=True, width=SVG_WIDTH, file=StringIO(), force_terminal=True, color_system="truecolor")
+    picture: RenderableType = draw_buckets(pictures, console, keyed=keyed) if pictures else Text("The table is empty.")
+    console.print(Group(picture))
+    path.write_text(console.export_svg(title=safe(title)), encoding="utf-8")

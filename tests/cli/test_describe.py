@@ -1,0 +1,114 @@
+"""``table describe``: the facts, the picture, and both in files and JSON."""
+
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+import tablestore as ts
+from tablestore.cli.picture import draw_buckets
+from tablestore.table.describe import picture_buckets
+from tablestore.testing.commandline import Ran
+
+Run = Callable[..., Ran]
+
+
+def drawn(table: ts.Table, encoding: str = "utf-8", width: int = 60) -> str:
+    context = table.context
+    pictures = picture_buckets(context.manifests.live(context.snapshots.latest()), context.schema, context.settings)
+
+    class Plain(Console):
+        @property
+        def encoding(self) -> str:
+            return encoding
+
+    console = Plain(width=width, no_color=True, force_terminal=False)
+    with console.capture() as captured:
+        console.print(draw_buckets(pictures, console, keyed=bool(table.primary_key)))
+    return captured.get()
+
+
+@pytest.fixture
+def overlapping(catalog: ts.Catalog) -> ts.Table:
+    table = catalog.create_table(
+        "shop.overlapping", schema=pa.schema([("k", pa.int64())]), primary_key=["k"], options={"write-only": "true"}
+    )
+    for keys in ([0, 50], [25, 75], [100]):
+        table.upsert(pa.table({"k": keys}))
+    return table
+
+
+def test_the_picture_shows_runs_newest_first_and_their_depth(overlapping: ts.Table) -> None:
+    lines = drawn(overlapping).splitlines()
+    assert "bucket 0" in lines[0]
+    assert "3 run(s)" in lines[0]
+    bars = [line for line in lines if line.startswith("  L0")]
+    assert [bar.index("▒") for bar in bars] == sorted((bar.index("▒") for bar in bars), reverse=True)
+    assert any(line.strip().endswith("runs here") and "2" in line for line in lines)
+
+
+def test_a_terminal_without_unicode_gets_ascii(overlapping: ts.Table) -> None:
+    assert drawn(overlapping, encoding="ascii").isascii()
+
+
+@pytest.mark.parametrize("width", [20, 40, 200])
+def test_the_picture_fits_the_terminal(overlapping: ts.Table, width: int) -> None:
+    bars = [line for line in drawn(overlapping, width=width).splitlines() if line.startswith("  L0")]
+    assert bars
+    assert all(len(bar) <= max(width, 38) for bar in bars)
+
+
+def test_many_runs_are_folded(catalog: ts.Catalog) -> None:
+    table = catalog.create_table(
+        "shop.many", schema=pa.schema([("k", pa.int64())]), primary_key=["k"], options={"write-only": "true"}
+    )
+    for key in range(20):
+        table.upsert(pa.table({"k": [key]}))
+    text = drawn(table)
+    assert "8 more runs" in text
+    assert sum(line.startswith("  L0") for line in text.splitlines()) == 12
+
+
+def test_json_says_what_the_picture_shows(run: Run, overlapping: ts.Table) -> None:
+    described = run("table", "describe", "shop.overlapping", "--json").json
+    (bucket,) = described["buckets"]
+    assert bucket["read_merges"] == described["totals"]["read_merges"] == 2
+    assert [one["level"] for one in bucket["runs"]] == [0, 0, 0]
+    assert bucket["debt_bytes"] == described["totals"]["debt_bytes"] > 0
+    assert described["columns"] == [{"id": 0, "name": "k", "type": "BIGINT NOT NULL", "comment": None}]
+    assert described["primary_key"] == ["k"]
+    assert described["snapshot"]["id"] == 3
+
+
+def test_text_says_it_too(run: Run, overlapping: ts.Table) -> None:
+    text = run("table", "describe", "shop.overlapping").out
+    assert "keyed by k" in text
+    assert "tablestore compact shop.overlapping" in text
+    assert "k  BIGINT NOT NULL  key" in text
+
+
+def test_an_empty_table_is_described(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
+    catalog.create_table("shop.t", schema=pa.schema([("a", pa.int64())]), comment="[bold]not markup[/bold]")
+    assert "[bold]not markup[/bold]" in run("table", "describe", "shop.t", "--svg", tmp_path / "t.svg").out
+    assert run("table", "describe", "shop.t", "--json").json["buckets"] == []
+    assert ElementTree.parse(tmp_path / "t.svg").getroot().tag.endswith("svg")
+
+
+def test_the_picture_is_written_as_svg(run: Run, overlapping: ts.Table, tmp_path: Path) -> None:
+    run("table", "describe", "shop.overlapping", "--svg", tmp_path / "t.svg")
+    text = (tmp_path / "t.svg").read_text()
+    assert "▒" in text
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+
+
+def test_only_the_buckets_with_most_work_are_drawn(run: Run, catalog: ts.Catalog) -> None:
+    table = catalog.create_table(
+        "shop.wide", schema=pa.schema([("k", pa.int64())]), primary_key=["k"], options={"bucket": "12", "write-only": "true"}
+    )
+    table.upsert(pa.table({"k": list(range(200))}))
+    few, every = run("table", "describe", "shop.wide"), run("table", "describe", "shop.wide", "--all")
+    assert few.out.count("bucket ") + 4 == every.out.count("bucket ")
+    assert "--all" in few.err
