@@ -27,7 +27,7 @@ Matches = Callable[[bytes], bool]
 def overwrite(context: TableContext, rows: Any, partition: Mapping[str, Any] | None) -> Snapshot | None:
     """Write ``rows`` in place of what the chosen partitions hold. Raises InvalidInputError for rows outside of them."""
     wanted = _partition_spec(context.schema, partition)
-    with TableWriter(context) as writer:
+    with TableWriter(context, replaces=True) as writer:
         schema, tables = schema_and_tables(rows)
         if wanted:
             schema, tables = _with_partition_columns(schema, tables, wanted, context.schema)
@@ -65,6 +65,7 @@ def commit_overwrite(
         kind=CommitKind.OVERWRITE,
         operation="OVERWRITE",
         plan_deletes=plan_deletes,
+        replaces=matches,
         replaces_everything_it_meets=True,
     )
     return commit_message(context, message, effect, user=user, identifier=identifier)

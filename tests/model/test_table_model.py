@@ -72,9 +72,7 @@ CONDITIONS: st.SearchStrategy[tuple[str, Condition]] = st.one_of(
     SIMPLE,
     SIMPLE.map(lambda c: (f"NOT ({c[0]})", not_(c[1]))),
     st.tuples(SIMPLE, SIMPLE).map(lambda cs: (f"({cs[0][0]}) AND ({cs[1][0]})", and_(cs[0][1], cs[1][1]))),
-    st.tuples(SIMPLE, SIMPLE).map(
-        lambda cs: (f"({cs[0][0]}) OR ({cs[1][0]})", not_(and_(not_(cs[0][1]), not_(cs[1][1]))))
-    ),
+    st.tuples(SIMPLE, SIMPLE).map(lambda cs: (f"({cs[0][0]}) OR ({cs[1][0]})", not_(and_(not_(cs[0][1]), not_(cs[1][1]))))),
 )
 
 
@@ -103,7 +101,7 @@ class TableMachine(RuleBasedStateMachine):
         if tiny_files:
             options["target-file-size"] = "1 b"
         if self.keyed:
-            options |= {"bucket": str(buckets), "data-file.thin-mode": str(thin).lower()}
+            options |= {"bucket": self.options.get("bucket", str(buckets)), "data-file.thin-mode": str(thin).lower()}
         elif buckets > 1:
             options |= {"bucket": str(buckets), "bucket-key": "id"}
         partition_by = ["day"] if partitioned else []
@@ -198,9 +196,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @invariant()
     def agrees(self) -> None:
-        assert as_bag(self.table.scan().to_arrow().to_pylist(), tuple(SCHEMA.names)) == as_bag(
-            self.model.rows, tuple(SCHEMA.names)
-        )
+        assert as_bag(self.table.scan().to_arrow().to_pylist(), tuple(SCHEMA.names)) == as_bag(self.model.rows, tuple(SCHEMA.names))
 
     def teardown(self) -> None:
         if hasattr(self, "lab"):
@@ -222,7 +218,19 @@ class VectorAppendMachine(TableMachine):
     options = MappingProxyType({"deletion-vectors.enabled": "true"})
 
 
-MACHINES = [KeyedMachine, AppendMachine, VectorAppendMachine]
+class DynamicMachine(TableMachine):
+    """Buckets are made as keys arrive, three keys each."""
+
+    keyed = True
+    options = MappingProxyType({"bucket": "-1", "dynamic-bucket.target-row-num": "3"})
+
+    def teardown(self) -> None:
+        super().teardown()
+        if hasattr(self, "lab"):
+            self.lab.auditor.check_dynamic_buckets(self.model.key)
+
+
+MACHINES = [KeyedMachine, AppendMachine, VectorAppendMachine, DynamicMachine]
 
 
 def run(machine: type[TableMachine], examples: int, steps: int) -> None:
