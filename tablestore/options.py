@@ -301,6 +301,8 @@ LOG_CONSISTENCY = _option("log.consistency", "choice", "transactional",
 LOG_CHANGELOG_MODE = _option("log.changelog-mode", "choice", "auto",
     "Whether the log holds -U records; auto means upsert with a primary key and all without.",
     choices=("auto", "upsert", "all"))
+LOG_PUBLISHER_SLOTS = _option("tablestore.log.publisher-slots", "int", 1,
+    "How many publishers share the work; bucket b belongs to publisher b modulo this.", minimum=1)
 LOG_KEY_FORMAT = _option("log.key.format", "choice", "json", "Format of message keys.", choices=("json",))
 LOG_FORMAT = _option("log.format", "choice", "debezium-json", "Format of messages.", choices=("debezium-json",))
 ORPHAN_AGE = _option("tablestore.orphan-age", "duration", DAY_MS,

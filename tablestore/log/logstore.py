@@ -35,8 +35,8 @@ class LogTruncated(NotFoundError):
 class LogSlot(Protocol):
     """The right to write to the buckets of one slot. Not thread-safe."""
 
-    def publish(self, records: Iterable[LogRecords], *, table: str) -> None:
-        """Send records of the table with this uuid, visible together.
+    def publish(self, records: Iterable[LogRecords], *, table: str) -> Offsets:
+        """Send records of the table with this uuid, visible together; the position behind them in each bucket.
 
         Raises SlotFenced, StorageError; after an error the slot must be opened again.
         """

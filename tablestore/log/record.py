@@ -95,11 +95,15 @@ class RawRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tail:
-    """The last record that readers see in one bucket of the log."""
+    """The last record that readers see in one bucket of the log; ``empty`` if they see none.
 
-    table: bytes | None
-    mark: Mark | None
+    ``table`` and ``mark`` are None for a record that no tablestore has written.
+    """
+
+    table: bytes | None = None
+    mark: Mark | None = None
     next_offset: int
+    empty: bool = False
 
 
 Offsets = Mapping[int, int]

@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tablestore.clock import Clock
-from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords
+from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords, Offsets
 from tablestore.types.rowkind import RowKind
 from tablestore_kafka.client import BOOTSTRAP, LOG, translated
 
@@ -29,20 +29,23 @@ class KafkaSlot:
     def __init__(self, topic: str, transactional_id: str, settings: Mapping[str, Any], *, clock: Clock, timeout_s: float) -> None:
         self._topic, self._id, self._clock, self._timeout_s = topic, transactional_id, clock, timeout_s
         self._servers = str(settings[BOOTSTRAP])
+        self._behind: dict[int, int] = {}
         try:
             self._producer = Producer(dict(settings), logger=LOG)
             self._producer.init_transactions(timeout_s)
         except KafkaException as error:
             raise translated(error, f"taking over publisher slot {transactional_id}", self._servers) from error
 
-    def publish(self, records: Iterable[LogRecords], *, table: str) -> None:
+    def publish(self, records: Iterable[LogRecords], *, table: str) -> Offsets:
         """Send records in one transaction. ``table`` is the uuid that every record carries."""
         doing = f"publishing to topic {self._topic} as {self._id}"
+        self._behind.clear()
         try:
             self._producer.begin_transaction()
             for batch in records:
                 self._send(batch, table.encode())
             self._commit()
+            return dict(self._behind)
         # A delivery report that meets a fatal error surfaces as SystemError.
         except (KafkaException, SystemError) as error:
             self._abort()
@@ -59,14 +62,23 @@ class KafkaSlot:
         ordinals = pa.array(batch.ordinals).cast(pa.string()).cast(pa.binary()).to_pylist()
         produce, topic, bucket, millis = self._producer.produce, self._topic, batch.bucket, batch.time_millis
         # The client takes one record at a time; everything that can be done for all of them at once is done before.
-        for key, value, ordinal, kind in zip(batch.keys, batch.values, ordinals, batch.kinds.tolist(), strict=True):
+        last = len(batch) - 1
+        for position, (key, value, ordinal, kind) in enumerate(
+            zip(batch.keys, batch.values, ordinals, batch.kinds.tolist(), strict=True)
+        ):
+            # A report per record would cost as much as sending it: the last one says where the batch ends.
+            reports = {"on_delivery": self._note_position} if position == last else {}
             headers = [(TABLE_HEADER, table), (SNAPSHOT_HEADER, snapshot), (ORDINAL_HEADER, ordinal), (KIND_HEADER, _KINDS[kind])]
             while True:
                 try:
-                    produce(topic, value, key, bucket, timestamp=millis, headers=headers)
+                    produce(topic, value, key, bucket, timestamp=millis, headers=headers, **reports)
                     break
                 except BufferError:
                     self._producer.poll(_QUEUE_FULL_WAIT_S)
+
+    def _note_position(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._behind[message.partition() or 0] = (message.offset() or 0) + 1
 
     def _commit(self) -> None:
         deadline_s = self._clock.steady_s() + self._timeout_s

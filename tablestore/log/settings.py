@@ -1,0 +1,101 @@
+"""Which log does a table have, and what is in it? Pure: a table's options become a value, or a typed error.
+
+    log.system                filestore without brokers, kafka with them, unless it is named
+    log.changelog-mode auto   upsert with a primary key, all without
+
+The messages of combinations that cannot be are those of the seed (FLIP-188).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tablestore import options as opt
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.log.debezium import ChangelogMode
+from tablestore.options import TableOptions
+from tablestore.types.schema import TableSchema
+
+LogSystem = Literal["filestore", "kafka"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """The log of one table. ``partitions``: one per bucket. ``properties``: of the client, without their prefix."""
+
+    system: LogSystem
+    mode: ChangelogMode
+    transactional: bool
+    topic: str
+    partitions: int
+    slots: int
+    retention_ms: int | None
+    properties: Mapping[str, str]
+
+
+def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
+    """The log that the options of a schema ask for; ``name`` names the topic where they do not.
+
+    Raises InvalidInputError, UnsupportedError for what cannot be together.
+    """
+    options = TableOptions(schema.options)
+    keyed = schema.is_keyed
+    asked = options.text(opt.LOG_CHANGELOG_MODE)
+    transactional = options.text(opt.LOG_CONSISTENCY) == "transactional"
+    brokers = options.value(opt.LOG_KAFKA_BOOTSTRAP_SERVERS)
+    system = options.value(opt.LOG_SYSTEM) or ("kafka" if brokers else "filestore")
+    if asked == "upsert" and not keyed:
+        raise _invalid(
+            "Can not use upsert changelog mode for non-pk table.", "leave log.changelog-mode out, or give it a primary key"
+        )
+    if not transactional and not keyed:
+        raise _invalid("Can not use EVENTUAL consistency mode for non-pk table.", "leave log.consistency out")
+    if not transactional and asked == "all":
+        raise _invalid(
+            "log.changelog-mode = all needs log.consistency = transactional",
+            "leave one of the two out: only upserts can be repaired",
+        )
+    if system == "filestore":
+        _check_filestore(options)
+    bucket = options.value(opt.BUCKET)
+    partitions = bucket if isinstance(bucket, int) and bucket > 0 else 1
+    if system == "kafka":
+        if not brokers:
+            raise _invalid("log.system = kafka needs brokers", "set log.kafka.bootstrap.servers, such as localhost:9092")
+        if keyed and (not isinstance(bucket, int) or bucket < 1):
+            raise UnsupportedError(
+                f"log.system = kafka with bucket = {bucket}: a topic has a fixed partition per bucket; give the table a fixed "
+                "number of buckets, or log.system = filestore",
+                kind="log-buckets",
+            )
+    prefix = "log.kafka."
+    properties = {
+        key.removeprefix(prefix): value
+        for key, value in schema.options.items()
+        if key.startswith(prefix) and key != opt.LOG_KAFKA_TOPIC.key
+    }
+    retention = options.value(opt.LOG_RETENTION)
+    topic = options.value(opt.LOG_KAFKA_TOPIC)
+    return LogSettings(
+        system="kafka" if system == "kafka" else "filestore",
+        mode="all" if asked == "all" or (asked == "auto" and not keyed) else "upsert",
+        transactional=transactional,
+        topic=topic if isinstance(topic, str) else name,
+        partitions=partitions,
+        slots=min(options.integer(opt.LOG_PUBLISHER_SLOTS), partitions),
+        retention_ms=retention if isinstance(retention, int) else None,
+        properties=properties,
+    )
+
+
+def _check_filestore(options: TableOptions) -> None:
+    """What needs a log of its own is refused where somebody asks for it by name."""
+    if options.text(opt.LOG_CONSISTENCY) == "eventual":
+        raise _invalid(
+            "File store continuous reading does not support eventual consistency mode.",
+            "set log.kafka.bootstrap.servers, or leave log.consistency out",
+        )
+
+
+def _invalid(message: str, way_out: str) -> InvalidInputError:
+    return InvalidInputError(f"{message} ({way_out})", kind="log-option")

@@ -1,0 +1,113 @@
+"""How far has a table's log been published? Small files in the table, one per (slot layout, slot, snapshot):
+
+    tablestore-log/<slots>-<slot>/<snapshot>      {"snapshot": 7, "uuid": …, "log": …, "offsets": {"0": 120, …}}
+
+Each is created if absent and never changes; the greatest snapshot of a slot counts, so progress cannot go back. ``log`` is the
+incarnation of the log that the offsets are of, ``offsets`` the position behind the snapshot's records in each bucket of the slot.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore.errors import FormatError, NotFoundError
+from tablestore.format.limits import parse_json_bounded
+from tablestore.io.filestore import FileStore
+
+PROGRESS_DIR = "tablestore-log"
+# Stored in snapshots, never renamed.
+LOG_OFFSETS_PROPERTY = "tablestore.log-offsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotProgress:
+    """Everything up to and including ``snapshot_id`` is published in the slot's buckets."""
+
+    snapshot_id: int
+    snapshot_uuid: str | None
+    incarnation: str
+    offsets: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogProgress:
+    """The progress files of one table."""
+
+    files: FileStore
+
+    def read(self, slot: int, slots: int) -> SlotProgress | None:
+        """Where a slot stands, None if nothing was recorded."""
+        found = self._recorded(slot, slots)
+        # A newer file may take the place of the one that was listed.
+        for snapshot_id in reversed(found):
+            path = f"{_directory(slot, slots)}/{snapshot_id:020d}"
+            try:
+                return _decode(self.files.read(path), f"{self.files.root_uri}/{path}")
+            except NotFoundError:
+                continue
+        return self.read(slot, slots) if found and self._recorded(slot, slots) != found else None
+
+    def record(self, slot: int, slots: int, progress: SlotProgress) -> None:
+        """Record that a slot has come further; older records of it are removed."""
+        directory = _directory(slot, slots)
+        self.files.publish_if_absent(f"{directory}/{progress.snapshot_id:020d}", _encode(progress))
+        for snapshot_id in self._recorded(slot, slots):
+            if snapshot_id < progress.snapshot_id:
+                self.files.delete(f"{directory}/{snapshot_id:020d}")
+
+    def layouts(self) -> tuple[int, ...]:
+        """The slot counts that were ever used."""
+        names = (info.name.partition("-")[0] for info in self.files.list(PROGRESS_DIR) if info.is_dir)
+        return tuple(sorted({int(name) for name in names if name.isdigit()}))
+
+    def forget(self) -> None:
+        """Remove all progress: the log is made anew."""
+        self.files.delete_directory(PROGRESS_DIR)
+
+    def _recorded(self, slot: int, slots: int) -> list[int]:
+        return sorted(int(info.name) for info in self.files.list(_directory(slot, slots)) if info.name.isdigit())
+
+
+def encode_log_offsets(incarnation: str, offsets: Mapping[int, int]) -> str:
+    """The snapshot property: per bucket a position at or before which no record of a later snapshot begins."""
+    return json.dumps({"log": incarnation, "offsets": {str(b): o for b, o in sorted(offsets.items())}}, separators=(",", ":"))
+
+
+def decode_log_offsets(text: str) -> tuple[str, dict[int, int]]:
+    """The incarnation and the offsets of a snapshot property. Raises FormatError."""
+    try:
+        content = json.loads(text)
+        return str(content["log"]), {int(bucket): int(offset) for bucket, offset in content["offsets"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"snapshot property {LOG_OFFSETS_PROPERTY} holds no offsets: {text[:80]!r}") from error
+
+
+def _directory(slot: int, slots: int) -> str:
+    return f"{PROGRESS_DIR}/{slots}-{slot}"
+
+
+def _encode(progress: SlotProgress) -> bytes:
+    return json.dumps(
+        {
+            "snapshot": progress.snapshot_id,
+            "uuid": progress.snapshot_uuid,
+            "log": progress.incarnation,
+            "offsets": {str(bucket): offset for bucket, offset in sorted(progress.offsets.items())},
+        },
+        separators=(",", ":"),
+    ).encode()
+
+
+def _decode(data: bytes, where: str) -> SlotProgress:
+    try:
+        content = parse_json_bounded(data, where)
+        assert isinstance(content, dict)
+        uuid = content["uuid"]
+        return SlotProgress(
+            snapshot_id=int(content["snapshot"]),
+            snapshot_uuid=None if uuid is None else str(uuid),
+            incarnation=str(content["log"]),
+            offsets={int(bucket): int(offset) for bucket, offset in content["offsets"].items()},
+        )
+    except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(f"{where} holds no progress of a log: {data[:80]!r}; `tablestore log rebuild` makes it anew") from error

@@ -1,0 +1,81 @@
+"""The changes of one snapshot as records of the log: pure in the snapshot's manifests, so every publisher makes the same ones.
+
+A change's ordinal counts the changes of its snapshot in its bucket, before ``-U`` rows are dropped for an ``upsert`` log. The rules
+(which rows, which mode) are those of the snapshot's own schema.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.debezium import ChangelogMode, encode_changes
+from tablestore.log.record import LogRecords, Mark
+from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
+from tablestore.store.changeplan import Discontinuity, FoundChanges, StoredChanges
+from tablestore.store.context import TableContext
+from tablestore.store.settings import TableSettings
+
+
+def snapshot_records(
+    context: TableContext, snapshot: Snapshot, buckets: Sequence[int], mode: ChangelogMode, marks: Mapping[int, Mark | None]
+) -> Iterator[LogRecords] | Discontinuity:
+    """The records of ``snapshot`` in these buckets that lie behind ``marks``; a Discontinuity if it does not tell its changes."""
+    then = context.at_schema(context.schemas.read(snapshot.schema_id))
+    pairs = mode == "all" or not tells_rows(then.settings)
+    feed = ChangeFeed(context=then, columns=then.schema.field_names, pairs=pairs)
+    plan = feed.plan(snapshot)
+    if isinstance(plan, Discontinuity):
+        return plan
+    return _records(then, snapshot, plan, buckets, mode, marks)
+
+
+def tells_rows(settings: TableSettings) -> bool:
+    """Whether a new file of the table holds the rows that readers will see: nothing is folded into them later."""
+    merge = settings.merge
+    if merge is None:
+        return True
+    is_plain = merge.engine == "deduplicate" and not merge.sequence_fields and not merge.ignore_delete
+    return is_plain and not settings.skips_level_zero
+
+
+def _records(
+    context: TableContext,
+    snapshot: Snapshot,
+    plan: SnapshotChanges,
+    buckets: Sequence[int],
+    mode: ChangelogMode,
+    marks: Mapping[int, Mark | None],
+) -> Iterator[LogRecords]:
+    key = context.schema.primary_keys
+    for bucket in buckets:
+        mark = marks.get(bucket)
+        if mark is not None and mark.snapshot_id > snapshot.id:
+            continue
+        done = mark.ordinal + 1 if mark is not None and mark.snapshot_id == snapshot.id else 0
+        ordinal = 0
+        for batch in replace(plan, steps=[step for step in plan.steps if _bucket(step) == bucket]).batches():
+            start, ordinal = ordinal, ordinal + batch.num_rows
+            if ordinal <= done:
+                continue
+            batch = batch.slice(max(done - start, 0))
+            kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
+            rows = pa.Table.from_batches([batch]).drop_columns([KIND_COLUMN])
+            messages = encode_changes(rows, kinds, key=key, mode=mode)
+            if messages.values:
+                yield LogRecords(
+                    bucket=bucket,
+                    snapshot_id=snapshot.id,
+                    time_millis=snapshot.time_millis,
+                    ordinals=messages.places + (ordinal - batch.num_rows),
+                    kinds=messages.kinds,
+                    keys=messages.keys,
+                    values=messages.values,
+                )
+
+
+def _bucket(step: StoredChanges | FoundChanges) -> int:
+    return step.entry.bucket if isinstance(step, StoredChanges) else step.bucket

@@ -1,0 +1,305 @@
+"""The outbox: what snapshots have and the log lacks is sent, in order, once.
+
+    commit (never talks to the log) ... publisher:  open the slot (fences a predecessor)
+                                                     where is the log?  greater of its tail and the recorded progress
+                                                     send what follows, snapshot by snapshot, in transactions
+                                                     record progress, move the consumer that expiry honours
+
+The log says itself how far it is: every record carries the snapshot and ordinal of its change, so a publisher that takes over after
+any crash resumes behind the last visible record. A crash leaves the log behind, never ahead and never doubled.
+
+While a slot stays open and is not fenced nobody else has written to its buckets, so what this publisher remembers is true. A lock
+per slot keeps the publishers of one host from fencing each other; across hosts a fenced one steps back and looks again.
+"""
+
+import hashlib
+import logging
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from tablestore.errors import ConflictError, NotFoundError
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
+from tablestore.log.record import LogRecords, Mark, Tail
+from tablestore.log.settings import LogSettings
+from tablestore.store.changelogs import Changelogs
+from tablestore.store.changeplan import Discontinuity
+from tablestore.store.consumers import Consumers
+from tablestore.store.context import TableContext
+from tablestore.store.logprogress import LogProgress, SlotProgress
+from tablestore.table.logrecords import snapshot_records
+
+LOG = logging.getLogger(__name__)
+
+PUBLISHER_CONSUMER = "tablestore-log-publisher"
+OPEN_TIMEOUT_S = 60.0
+MAX_RECORDS = 50_000
+MAX_BYTES = 64 * 1024 * 1024
+# A holder of the slot's lock that gets nowhere for so long is taken for hung.
+HOLDER_PATIENCE_S = 5.0
+_POLL_S = 0.05
+_FENCED_TRIES = 8
+_FENCED_WAIT_S = 0.5
+_WHOLE = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishReport:
+    """What one call did. ``snapshot_id``: everything up to it is in the log. ``busy``: another process is at work on the slot."""
+
+    slot: int
+    snapshot_id: int
+    records: int
+    transactions: int
+    busy: bool = False
+
+    def __str__(self) -> str:
+        if self.busy:
+            return f"slot {self.slot}: another process is publishing"
+        return (
+            f"slot {self.slot}: {self.records:,} record(s) in {self.transactions} transaction(s), up to snapshot {self.snapshot_id}"
+        )
+
+
+class LogPublisher:
+    """Publishes the buckets of one slot of one table. Keeps its slot open between calls; not thread-safe."""
+
+    def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, *, slot: int = 0) -> None:
+        self._context, self._log, self._settings, self._number = context, log, settings, slot
+        self._buckets = [b for b in range(settings.partitions) if b % settings.slots == slot]
+        self._progress = LogProgress(context.files)
+        self._lock = slot_lock(log.name, slot)
+        self._slot: LogSlot | None = None
+        self._incarnation = ""
+        self._marks: dict[int, Mark | None] = {}
+        self._offsets: dict[int, int] = {}
+        self._done = 0
+        self._records = self._transactions = 0
+
+    def publish(self) -> PublishReport:
+        """Send everything that snapshots have and the log lacks.
+
+        Raises StorageError (the log does not answer; what was sent is kept), SlotFenced (others keep taking the slot),
+        ConflictError (the log is not this table's), NotFoundError (snapshots that were to be sent have expired).
+        """
+        self._records = self._transactions = 0
+        while self._is_behind():
+            if not self._acquire():
+                return self._report(busy=True)
+            try:
+                self._catch_up()
+            finally:
+                self._lock.release()
+        return self._report(busy=False)
+
+    def close(self) -> None:
+        """Give up the slot."""
+        if self._slot is not None:
+            self._slot.close()
+            self._slot = None
+
+    def _report(self, *, busy: bool) -> PublishReport:
+        return PublishReport(
+            slot=self._number, snapshot_id=self._done, records=self._records, transactions=self._transactions, busy=busy
+        )
+
+    def _is_behind(self) -> bool:
+        latest = self._context.snapshots.latest()
+        if latest is None:
+            return False
+        if self._slot is None:
+            recorded = self._progress.read(self._number, self._settings.slots)
+            self._done = recorded.snapshot_id if recorded else 0
+        return latest.id > self._done
+
+    def _acquire(self) -> bool:
+        """Take the slot's lock; False if another process of this host holds it and gets on with the work."""
+        clock = self._context.clock
+        seen = self._recorded_snapshot()
+        deadline_s = clock.steady_s() + HOLDER_PATIENCE_S
+        while True:
+            try:
+                self._lock.acquire(timeout=0)
+                return True
+            except Timeout:
+                now = self._recorded_snapshot()
+                if now != seen or not self._is_behind():
+                    return False
+                if clock.steady_s() >= deadline_s:
+                    LOG.warning("the publisher of slot %d of %s gets nowhere; going on without it", self._number, self._log.name)
+                    return True
+                clock.sleep(_POLL_S)
+
+    def _recorded_snapshot(self) -> int:
+        recorded = self._progress.read(self._number, self._settings.slots)
+        return recorded.snapshot_id if recorded else 0
+
+    def _catch_up(self) -> None:
+        for attempt in range(_FENCED_TRIES):
+            try:
+                if self._slot is None:
+                    self._open()
+                self._send()
+                return
+            except SlotFenced:
+                self.close()
+                if attempt == _FENCED_TRIES - 1:
+                    raise
+                before = self._recorded_snapshot()
+                self._context.clock.sleep(_FENCED_WAIT_S * (0.5 + self._context.ids.fraction()) * (attempt + 1))
+                if self._recorded_snapshot() > before and not self._is_behind():
+                    return
+            except BaseException:
+                # What is visible is known again only after the slot was opened anew.
+                self.close()
+                raise
+
+    def _open(self) -> None:
+        log, settings = self._log, self._settings
+        self._incarnation = log.incarnation(partitions=settings.partitions)
+        self._slot = log.open_slot(self._number, timeout_s=OPEN_TIMEOUT_S)
+        recorded = self._progress.read(self._number, settings.slots) or self._progress_of_other_layouts()
+        if recorded is not None and recorded.incarnation != self._incarnation:
+            raise ConflictError(
+                f"{log.name} is not the log that table {self._context.files.root_uri} was published to: it was deleted and made "
+                f"again since snapshot {recorded.snapshot_id}; `tablestore log rebuild` starts it anew from the table",
+                kind="log-replaced",
+            )
+        self._done = recorded.snapshot_id if recorded else self._first() - 1
+        whole = Mark(self._done, _WHOLE)
+        latest = self._context.snapshots.latest()
+        for bucket, tail in log.tails(self._buckets).items():
+            mark = self._checked(bucket, tail, latest)
+            self._marks[bucket] = whole if mark is None or mark < whole else mark
+            self._offsets[bucket] = max(tail.next_offset, (recorded.offsets if recorded else {}).get(bucket, 0))
+
+    def _progress_of_other_layouts(self) -> SlotProgress | None:
+        """After a change of the number of slots: what all slots of an older layout had completed."""
+        best: SlotProgress | None = None
+        for slots in self._progress.layouts():
+            found = [self._progress.read(slot, slots) for slot in range(slots)]
+            complete = [progress for progress in found if progress is not None]
+            if len(complete) < slots:
+                continue
+            least = min(complete, key=lambda progress: progress.snapshot_id)
+            if best is None or least.snapshot_id > best.snapshot_id:
+                offsets = {b: o for progress in complete for b, o in progress.offsets.items()}
+                best = SlotProgress(
+                    snapshot_id=least.snapshot_id, snapshot_uuid=least.snapshot_uuid, incarnation=least.incarnation, offsets=offsets
+                )
+        return best
+
+    def _first(self) -> int:
+        """The first snapshot to send to a new log: what the publisher was registered for, else the earliest there is."""
+        registered = Consumers(self._context.files).find(PUBLISHER_CONSUMER)
+        ids = self._context.snapshots.live_ids()
+        return registered.next_snapshot if registered is not None else (ids[0] if ids else 1)
+
+    def _checked(self, bucket: int, tail: Tail, latest: Snapshot | None) -> Mark | None:
+        """The mark of a tail that is this table's. Raises ConflictError for another one's."""
+        if tail.empty:
+            return None
+        where, root = f"partition {bucket} of {self._log.name}", self._context.files.root_uri
+        way_out = "give the table a topic of its own (log.kafka.topic), or `tablestore log rebuild`"
+        if tail.table is None or tail.mark is None:
+            raise ConflictError(
+                f"{where} ends with a record that no tablestore has written: somebody else writes to it, and how far the log of "
+                f"{root} is cannot be told; {way_out}",
+                kind="foreign-log",
+            )
+        if tail.table != (self._context.table_uuid or "").encode():
+            raise ConflictError(
+                f"{where} belongs to the table with uuid {tail.table.decode(errors='replace')}, not to {self._context.table_uuid} "
+                f"({root}): two tables name the same topic, or the table was dropped and created again; {way_out}",
+                kind="foreign-log",
+            )
+        if latest is None or tail.mark.snapshot_id > latest.id:
+            raise ConflictError(
+                f"{where} holds changes of snapshot {tail.mark.snapshot_id}, the newest of {root} is "
+                f"{latest.id if latest else 'none'}: the table was restored from an older copy; {way_out}",
+                kind="log-ahead",
+            )
+        return tail.mark
+
+    def _send(self) -> None:
+        latest = self._context.snapshots.latest()
+        assert self._slot is not None
+        if latest is None:
+            return
+        uuid = self._context.table_uuid or ""
+        for group in cut_into_transactions(self._pending(latest.id), max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
+            self._offsets.update(self._slot.publish(group, table=uuid))
+            for records in group:
+                self._marks[records.bucket] = Mark(records.snapshot_id, int(records.ordinals[-1]))
+            self._records += sum(map(len, group))
+            self._transactions += 1
+            # The last one may go on in the next transaction.
+            self._record(group[-1].snapshot_id - 1, None)
+        self._record(latest.id, latest.uuid)
+        self._advance_consumer()
+
+    def _pending(self, upto: int) -> Iterator[LogRecords]:
+        for snapshot_id in range(self._done + 1, upto + 1):
+            snapshot = self._find(snapshot_id)
+            found = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
+            if isinstance(found, Discontinuity):
+                LOG.info("%s: %s; its changes are not published", self._context.files.root_uri, found.reason)
+                continue
+            yield from found
+
+    def _find(self, snapshot_id: int) -> Snapshot:
+        context = self._context
+        found = context.snapshots.find(snapshot_id) or Changelogs(context.files).find(snapshot_id)
+        if found is None:
+            raise NotFoundError(
+                f"table {context.files.root_uri}: snapshot {snapshot_id} has expired before its changes were published to "
+                f"{self._log.name}; `tablestore log rebuild` starts the log anew from what is there",
+                kind="snapshot-expired",
+            )
+        return found
+
+    def _record(self, snapshot_id: int, uuid: str | None) -> None:
+        if snapshot_id <= self._done:
+            return
+        self._progress.record(
+            self._number,
+            self._settings.slots,
+            SlotProgress(snapshot_id=snapshot_id, snapshot_uuid=uuid, incarnation=self._incarnation, offsets=dict(self._offsets)),
+        )
+        self._done = snapshot_id
+
+    def _advance_consumer(self) -> None:
+        """Let expiry have what every slot has sent."""
+        slots = self._settings.slots
+        found = [self._progress.read(slot, slots) for slot in range(slots)]
+        if all(found):
+            least = min(progress.snapshot_id for progress in found if progress is not None)
+            consumers = Consumers(self._context.files)
+            known = consumers.find(PUBLISHER_CONSUMER)
+            if known is None or known.next_snapshot <= least:
+                consumers.write(PUBLISHER_CONSUMER, least + 1)
+
+
+def slot_lock(name: str, slot: int) -> FileLock:
+    """The lock of a slot among the processes of this host."""
+    digest = hashlib.sha256(f"{name}\0{slot}".encode()).hexdigest()[:32]
+    directory = Path(tempfile.gettempdir()) / "tablestore-locks"
+    directory.mkdir(parents=True, exist_ok=True)
+    return FileLock(str(directory / f"log-{digest}"))
+
+
+def current_offsets(context: TableContext, settings: LogSettings) -> tuple[str, dict[int, int]] | None:
+    """Per bucket a lower bound of where records of snapshots that land from now on will begin; None if nothing is known."""
+    progress = LogProgress(context.files)
+    found: Sequence[SlotProgress | None] = [progress.read(slot, settings.slots) for slot in range(settings.slots)]
+    known = [one for one in found if one is not None]
+    if not known or len({one.incarnation for one in known}) > 1:
+        return None
+    offsets = dict.fromkeys(range(settings.partitions), 0)
+    for one in known:
+        offsets.update(one.offsets)
+    return known[0].incarnation, offsets

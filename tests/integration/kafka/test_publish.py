@@ -1,0 +1,225 @@
+"""The outbox on a real broker: the topic holds each snapshot's changes once, in order, whatever happens to publishers."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from tablestore_kafka import KafkaLogStore
+
+import tablestore as ts
+from tablestore.log.logstore import cut_into_transactions
+from tablestore.log.settings import log_settings
+from tablestore.store.consumers import Consumers
+from tablestore.table.publish import PUBLISHER_CONSUMER, LogPublisher
+from tablestore.testing.kafka import KafkaBroker
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+MakeLog = Callable[..., KafkaLogStore]
+
+
+def make(path: Path, **options: str) -> ts.Table:
+    catalog = ts.open_catalog(str(path))
+    catalog.create_database("shop", ignore_if_exists=True)
+    options = {"bucket": "2", "write-only": "true", **options}
+    return catalog.create_table("shop.t", schema=SCHEMA, primary_key=["id"], options=options)
+
+
+def rows(ids: list[int], text: str) -> pa.Table:
+    return pa.table({"id": ids, "v": [f"{text}{i}" for i in ids]}, schema=SCHEMA)
+
+
+def publisher(table: ts.Table, log: KafkaLogStore, *, slot: int = 0, **options: str) -> LogPublisher:
+    schema = table.table_schema
+    settings = log_settings(
+        replace(schema, options={**schema.options, **options, "log.kafka.bootstrap.servers": "set"}), name=log.name
+    )
+    return LogPublisher(table.context, log, settings, slot=slot)
+
+
+def messages(log: KafkaLogStore, servers: str, bucket: int) -> list[tuple[int, int, bytes | None, bytes | None]]:
+    """(snapshot, ordinal, key, value) as a plain read_committed consumer sees them."""
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": "read_committed", "enable.partition.eof": True}
+    )
+    consumer.assign([TopicPartition(log.name, bucket, 0)])
+    found = []
+    while True:
+        message = consumer.poll(10)
+        assert message is not None
+        if message.error():
+            break
+        headers: Any = dict(message.headers() or ())
+        found.append((int(headers["snapshot"]), int(headers["ordinal"]), message.key(), message.value()))
+    consumer.close()
+    return found
+
+
+def folded(log: KafkaLogStore, servers: str, buckets: int) -> dict[int, str]:
+    state: dict[int, str] = {}
+    for bucket in range(buckets):
+        for _, _, key, value in messages(log, servers, bucket):
+            number = json.loads(key or b"")["id"]
+            if value is None:
+                state.pop(number, None)
+            else:
+                state[number] = json.loads(value)["after"]["v"]
+    return state
+
+
+def content(table: ts.Table) -> dict[int, str]:
+    return {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
+
+
+def exactly_once(log: KafkaLogStore, servers: str, buckets: int) -> bool:
+    for bucket in range(buckets):
+        places = [(snapshot, ordinal) for snapshot, ordinal, _, _ in messages(log, servers, bucket)]
+        if places != sorted(set(places)):
+            return False
+    return True
+
+
+def test_the_topic_holds_what_the_snapshots_changed(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
+    table, log = make(tmp_path), log_of(2)
+    outbox = publisher(table, log)
+    assert outbox.publish().records == 0
+    table.upsert(rows([1, 2, 3], "a"))
+    assert outbox.publish().records == 3
+    table.upsert(rows([2, 4], "b"))
+    table.delete(pa.table({"id": [3]}))
+    report = outbox.publish()
+    assert (report.records, report.snapshot_id, report.transactions) == (3, 3, 1)
+    assert outbox.publish().transactions == 0
+    outbox.close()
+    assert folded(log, broker.servers, 2) == content(table) == {1: "a1", 2: "b2", 4: "b4"}
+    assert exactly_once(log, broker.servers, 2)
+
+
+def test_another_publisher_goes_on_where_the_topic_ends(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
+    table, log = make(tmp_path), log_of(2)
+    for step in range(6):
+        table.upsert(rows([step, step + 1], f"s{step}-"))
+        outbox = publisher(table, log)
+        outbox.publish()
+        outbox.close()
+    assert exactly_once(log, broker.servers, 2) and folded(log, broker.servers, 2) == content(table)
+
+
+def test_a_crash_between_sending_and_recording_repeats_nothing(
+    tmp_path: Path, log_of: MakeLog, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, log = make(tmp_path), log_of(2)
+    table.upsert(rows(list(range(50)), "a"))
+    outbox = publisher(table, log)
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LogPublisher, "_record", crash)
+    with pytest.raises(KeyboardInterrupt):
+        outbox.publish()
+    monkeypatch.undo()
+    table.upsert(rows([1], "b"))
+    again = publisher(table, log)
+    assert again.publish().records == 1
+    again.close()
+    assert exactly_once(log, broker.servers, 2) and folded(log, broker.servers, 2) == content(table)
+
+
+def test_a_large_snapshot_is_cut_and_resumed_in_the_middle(
+    tmp_path: Path, log_of: MakeLog, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tablestore.table.publish.MAX_RECORDS", 100)
+    table, log = make(tmp_path), log_of(2)
+    table.upsert(rows(list(range(1000)), "a"))
+    outbox = publisher(table, log)
+    outbox._open()
+    sent = outbox._slot
+    assert sent is not None
+    first, second, *_ = cut_into_transactions(outbox._pending(1), max_records=100, max_bytes=10**9)
+    sent.publish(first, table=table.context.table_uuid or "")
+    sent.publish(second, table=table.context.table_uuid or "")
+    outbox.close()
+    again = publisher(table, log)
+    assert again.publish().records == 800
+    again.close()
+    assert exactly_once(log, broker.servers, 2) and folded(log, broker.servers, 2) == content(table)
+
+
+def test_slots_share_the_buckets_and_their_number_may_change(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
+    table, log = make(tmp_path, bucket="3"), log_of(3)
+    layouts = [1, 3, 1, 2]
+    for step, slots in enumerate(layouts):
+        table.upsert(rows(list(range(step, step + 20)), f"s{step}-"))
+        for slot in range(slots):
+            outbox = publisher(table, log, slot=slot, **{"tablestore.log.publisher-slots": str(slots)})
+            outbox.publish()
+            outbox.close()
+    assert exactly_once(log, broker.servers, 3) and folded(log, broker.servers, 3) == content(table)
+    assert Consumers(table.context.files).get(PUBLISHER_CONSUMER).next_snapshot == 5
+
+
+def test_overwrites_are_not_published_and_what_follows_is(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
+    table, log = make(tmp_path), log_of(2)
+    table.upsert(rows([1], "a"))
+    table.overwrite(rows([2], "o"))
+    table.upsert(rows([3], "b"))
+    outbox = publisher(table, log)
+    assert (outbox.publish().records, outbox.publish().snapshot_id) == (2, 3)
+    outbox.close()
+
+
+def test_all_mode_has_both_rows_of_an_update(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
+    table, log = make(tmp_path, bucket="1"), log_of(1)
+    table.upsert(rows([1], "a"))
+    table.upsert(rows([1, 2], "b"))
+    outbox = publisher(table, log, **{"log.changelog-mode": "all"})
+    outbox.publish()
+    outbox.close()
+    found = [json.loads(value or b"") for _, _, _, value in messages(log, broker.servers, 0)]
+    assert [(m["op"], (m["before"] or m["after"])["v"]) for m in found] == [("c", "a1"), ("d", "a1"), ("c", "b1"), ("c", "b2")]
+
+
+def test_the_log_of_another_table_is_refused(tmp_path: Path, log_of: MakeLog) -> None:
+    one, other, log = make(tmp_path / "a"), make(tmp_path / "b"), log_of(2)
+    for table in (one, other):
+        table.upsert(rows(list(range(10)), "a"))
+    first = publisher(one, log)
+    first.publish()
+    first.close()
+    second = publisher(other, log)
+    with pytest.raises(ts.errors.ConflictError, match="two tables name the same topic"):
+        second.publish()
+    second.close()
+
+
+def test_records_of_strangers_at_the_end_are_refused(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
+    table, log = make(tmp_path, bucket="1"), log_of(1)
+    table.upsert(rows([1], "a"))
+    stranger = Producer({"bootstrap.servers": broker.servers})
+    stranger.produce(log.name, b"poison", None, 0)
+    stranger.flush(10)
+    stranger.close()
+    outbox = publisher(table, log)
+    with pytest.raises(ts.errors.ConflictError, match="no tablestore has written"):
+        outbox.publish()
+    outbox.close()
+
+
+def test_a_topic_that_was_made_again_is_refused(tmp_path: Path, log_of: MakeLog) -> None:
+    table, log = make(tmp_path), log_of(2)
+    table.upsert(rows([1], "a"))
+    outbox = publisher(table, log)
+    outbox.publish()
+    outbox.close()
+    log.drop(ignore_if_not_exists=False)
+    log.create(partitions=2, retention_ms=None, ignore_if_exists=False)
+    table.upsert(rows([2], "b"))
+    again = publisher(table, log)
+    with pytest.raises(ts.errors.ConflictError, match="log rebuild"):
+        again.publish()
+    again.close()
