@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli import altering, consume, database, describe, loading, table, tableread
+from tablestore.cli import altering, consume, database, describe, doctor, loading, table, tableread
 from tablestore.cli.apps import root as app
 
 # Each registers its verbs where it is imported; these nouns are programs of their own.
-VERBS = (table, describe, tableread, altering, loading, consume)
+VERBS = (table, describe, tableread, altering, loading, consume, doctor)
 app.add_typer(database.app, name="db")
 
 

@@ -71,6 +71,11 @@ class Output:
         if not self.as_json:
             self.console.print(Text(safe_lines(text)), soft_wrap=True)
 
+    def show_line(self, text: Text) -> None:
+        """A styled sentence for people, never broken by the width; what came from elsewhere is made safe."""
+        text.plain = safe(text.plain)
+        self.console.print(text, soft_wrap=True)
+
     def note(self, text: str) -> None:
         """A remark beside the result, on standard error."""
         self.errors.print(Text(safe_lines(text), style="dim"), soft_wrap=True)

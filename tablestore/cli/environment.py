@@ -1,0 +1,156 @@
+"""What is there to run on: Python, libraries, Java, and a warehouse that can be written to safely.
+
+Each look gives one :class:`Look`. Only what stops something that the user has is a problem: an extra that is not installed is
+*absent*, and says how to get it.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tablestore as ts
+from tablestore.ids import SystemIds
+from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore
+
+Status = Literal["ok", "absent", "warning", "problem"]
+REQUIRED = ("pyarrow", "numpy", "fastavro", "sqlglot", "fsspec", "filelock", "tenacity", "pyroaring", "typer", "rich")
+OLDEST_PYTHON, OLDEST_JAVA, OLDEST_SPARK = (3, 11), 17, (4, 3)
+LITTLE_SPACE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One thing that was looked at."""
+
+    name: str
+    status: Status
+    detail: str
+    fix: str | None = None
+
+
+def look_around() -> Iterator[Look]:
+    """The machine, apart from any warehouse."""
+    version = platform.python_version()
+    if sys.version_info < OLDEST_PYTHON:
+        yield Look(name="python", status="problem", detail=version, fix="install Python 3.11 or later")
+    else:
+        yield Look(name="python", status="ok", detail=f"{version} on {platform.system()} {platform.machine()}")
+    yield Look(name="tablestore", status="ok", detail=ts.__version__)
+    for name in REQUIRED:
+        found = installed(name)
+        fix = None if found else "pip install --upgrade tablestore"
+        yield Look(name=name, status="ok" if found else "problem", detail=found or "not installed", fix=fix)
+    yield from _spark()
+    yield _optional("confluent-kafka", "kafka", "for the change log on Kafka")
+    yield _optional("s3fs", "s3", "for tables on S3")
+
+
+def installed(name: str) -> str | None:
+    """The version of an installed distribution."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _optional(name: str, extra: str, purpose: str) -> Look:
+    if found := installed(name):
+        return Look(name=name, status="ok", detail=found)
+    return Look(name=name, status="absent", detail=f"not installed, {purpose}", fix=f"pip install 'tablestore[{extra}]'")
+
+
+def _spark() -> Iterator[Look]:
+    spark, java = installed("pyspark"), java_version()
+    if spark is None:
+        yield _optional("pyspark", "spark", "for Spark")
+    elif _numbers(spark) < OLDEST_SPARK:
+        yield Look(name="pyspark", status="problem", detail=spark, fix="pip install 'tablestore[spark]' (4.3 or later)")
+    else:
+        yield Look(name="pyspark", status="ok", detail=spark)
+    if java is None:
+        status: Status = "problem" if spark else "absent"
+        yield Look(name="java", status=status, detail="not found, for Spark", fix="install a JDK 17 or later, or set JAVA_HOME")
+    elif _numbers(java)[:1] < (OLDEST_JAVA,):
+        fix = "install a JDK 17 or later, and point JAVA_HOME at it"
+        yield Look(name="java", status="problem" if spark else "warning", detail=java, fix=fix)
+    else:
+        yield Look(name="java", status="ok", detail=java)
+    worker = os.environ.get("PYSPARK_PYTHON")
+    if spark and worker and shutil.which(worker) is None:
+        yield Look(
+            name="PYSPARK_PYTHON", status="problem", detail=f"{worker} cannot be run", fix="set it to a Python with tablestore"
+        )
+
+
+def java_version() -> str | None:
+    """The version of the Java that Spark would start."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        return None
+    try:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "([^"]+)"', done.stderr + done.stdout)
+    return match[1] if match else None
+
+
+def look_at_warehouse(files: FileStore) -> Iterator[Look]:
+    """Whether a warehouse can be reached, written and published to. What is written for that is removed again."""
+    where = files.root_uri
+    try:
+        entries = files.list("")
+    except ts.TablestoreError as error:
+        yield Look(name="warehouse", status="problem", detail=error.message, fix="check the address, and the rights to list it")
+        return
+    local = "://" not in where
+    if local and not os.path.isdir(where):
+        yield Look(name="warehouse", status="warning", detail=f"{where} is not there yet", fix="tablestore db create NAME makes it")
+        return
+    databases = sum(info.is_dir and info.name.endswith(".db") for info in entries)
+    yield Look(name="warehouse", status="ok", detail=f"{where}, {databases} database(s)")
+    yield _publishing(files)
+    if local and (free := shutil.disk_usage(where).free) < LITTLE_SPACE_BYTES:
+        yield Look(name="space", status="warning", detail=f"{free >> 20} MB free", fix="make room: writes fail on a full disk")
+
+
+def _publishing(files: FileStore) -> Look:
+    """A commit is one file that is created if nobody else has: the store has to keep that promise."""
+    name = "conditional publish"
+    if not files.can_publish:
+        fix = "use a store that can (local files, S3), or commit under a catalog lock"
+        return Look(name=name, status="problem", detail="the store cannot create a file only if it is absent", fix=fix)
+    path = f"{TEMPORARY_PREFIX}doctor-{SystemIds().uuid()}"
+    try:
+        first, second = files.publish_if_absent(path, b"first"), files.publish_if_absent(path, b"second")
+        kept = files.read(path)
+    except ts.TablestoreError as error:
+        return Look(name=name, status="problem", detail=error.message, fix="check the rights to write")
+    finally:
+        _remove(files, path)
+    if (first, second, kept) != (True, False, b"first"):
+        fix = "do not write here from two processes: acknowledged rows would be lost; use another store"
+        return Look(name=name, status="problem", detail="the store replaced a file that was there", fix=fix)
+    return Look(name=name, status="ok", detail="a second writer of one name is refused")
+
+
+def _remove(files: FileStore, path: str) -> None:
+    try:
+        files.delete(path)
+    except ts.TablestoreError:
+        # It is a temporary name: clean-up takes it.
+        return
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])

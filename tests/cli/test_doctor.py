@@ -1,0 +1,85 @@
+"""``doctor``: what it looks at, what it returns, and that every problem comes with a way out."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+from tablestore.cli import environment
+from tablestore.cli.environment import look_around, look_at_warehouse
+from tablestore.io.memory import MemoryFileStore
+from tablestore.testing.commandline import Ran
+
+Run = Callable[..., Ran]
+
+
+def test_the_machine_and_the_warehouse_are_looked_at(run: Run, orders: ts.Table) -> None:
+    found = json.loads(run("doctor", "--json").out)
+    assert found["healthy"] is True
+    status = {check["name"]: check["status"] for check in found["checks"]}
+    assert {"python", "pyarrow", "pyspark", "java", "confluent-kafka", "warehouse", "conditional publish"} <= set(status)
+    assert status["conditional publish"] == "ok"
+    assert sorted(path.name for path in Path(orders.location).parent.parent.iterdir()) == ["shop.db"]
+
+
+def test_nothing_is_made_where_there_is_no_warehouse_yet(run: Run, warehouse: str) -> None:
+    found = {check["name"]: check for check in run("doctor", "--json").json["checks"]}
+    assert found["warehouse"]["status"] == "warning"
+    assert "db create" in found["warehouse"]["fix"]
+    assert not Path(warehouse).exists()
+
+
+def test_without_a_warehouse_the_machine_is_checked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TABLESTORE_WAREHOUSE")
+    assert "--warehouse" in run("doctor").out
+
+
+def test_everything_that_is_not_in_order_names_its_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "installed", lambda name: None)
+    monkeypatch.setattr(environment, "java_version", lambda: None)
+    looks = list(look_around())
+    status = {look.name: look.status for look in looks}
+    assert (status["pyarrow"], status["pyspark"], status["java"]) == ("problem", "absent", "absent")
+    assert all(look.fix for look in looks if look.status != "ok")
+
+
+@pytest.mark.parametrize(
+    ("spark", "java", "broken"), [("4.3.0", None, "java"), ("4.3.0", "11.0.2", "java"), ("3.5.1", "17", "pyspark")]
+)
+def test_spark_needs_its_java(monkeypatch: pytest.MonkeyPatch, spark: str, java: str | None, broken: str) -> None:
+    monkeypatch.setattr(environment, "installed", lambda name: spark if name == "pyspark" else "1.0")
+    monkeypatch.setattr(environment, "java_version", lambda: java)
+    assert [look.name for look in look_around() if look.status == "problem"] == [broken]
+
+
+def test_a_problem_returns_3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "installed", lambda name: None)
+    assert run("doctor", "--json", code=3).json["healthy"] is False
+
+
+class Replacing(MemoryFileStore):
+    """A store that says it can publish, and replaces what is there."""
+
+    def publish_if_absent(self, path: str, data: bytes) -> bool:
+        self.overwrite(path, data)
+        return True
+
+
+def test_a_store_that_breaks_its_promise_is_found() -> None:
+    looks = {look.name: look for look in look_at_warehouse(Replacing("doctor-replacing"))}
+    assert looks["conditional publish"].status == "problem"
+
+
+def test_a_table_in_order_passes(run: Run, orders: ts.Table) -> None:
+    assert run("doctor", "shop.orders", "--json").json == {"table": "shop.orders", "healthy": True, "deep": False, "findings": []}
+    assert "0 problem(s)" in run("doctor", "shop.orders", "--deep").out
+
+
+def test_damage_is_found_and_returns_3(run: Run, orders: ts.Table) -> None:
+    next(Path(orders.location).glob("bucket-*/*.parquet")).unlink()
+    found = run("doctor", "shop.orders", "--json", code=3).json
+    assert found["healthy"] is False
+    assert [(one["kind"], one["severity"]) for one in found["findings"]] == [("file-missing", "problem")]
+    assert "->" in run("doctor", "shop.orders", code=3).out

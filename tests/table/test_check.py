@@ -1,0 +1,104 @@
+"""The check of a table: a whole one passes, and each kind of damage is found, named, and never raised."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.store.context import open_context
+from tablestore.table.check import Finding, check_table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ts.Table:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
+    table = catalog.create_table("d.t", schema=schema, primary_key=["k"], options={"write-only": "true"})
+    for start in (0, 5, 10):
+        table.upsert(pa.table({"k": list(range(start, start + 10)), "v": ["x" * 50] * 10}))
+    return table
+
+
+def check(table: ts.Table, *, deep: bool = False) -> tuple[Finding, ...]:
+    # A context of its own: one that has read a manifest does not read it again.
+    return check_table(open_context(table.context.files, schema=table.table_schema), deep=deep)
+
+
+def files(table: ts.Table, pattern: str) -> list[Path]:
+    return sorted(Path(table.location).glob(pattern))
+
+
+def damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_whole_table_has_no_findings(table: ts.Table, deep: bool) -> None:
+    assert check(table, deep=deep) == ()
+
+
+def test_an_empty_table_has_no_findings(table: ts.Table) -> None:
+    empty = ts.open_catalog(str(Path(table.location).parent.parent)).create_table("d.e", schema=table.schema)
+    assert check(empty) == ()
+
+
+def test_a_missing_data_file_is_found_with_who_needs_it(table: ts.Table) -> None:
+    gone = table.files()["file_path"].to_pylist()[0]
+    Path(table.location, gone).unlink()
+    (finding,) = check(table)
+    assert (finding.severity, finding.kind, finding.subject) == ("problem", "file-missing", gone)
+    assert "snapshot" in finding.message
+    assert finding.fix
+
+
+def test_a_shortened_data_file_is_found_by_its_size(table: ts.Table) -> None:
+    path = files(table, "bucket-0/*.parquet")[0]
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [finding.kind for finding in check(table)] == ["file-size"]
+
+
+def test_a_flipped_bit_in_a_data_file_is_found_by_the_deep_check(table: ts.Table) -> None:
+    damage(files(table, "bucket-0/*.parquet")[0])
+    assert check(table) == ()
+    (finding,) = check(table, deep=True)
+    assert (finding.severity, finding.kind) == ("problem", "data")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind"),
+    [
+        ("manifest/manifest-[0-9a-f]*", "metadata"),
+        ("manifest/manifest-list-*", "metadata"),
+        ("snapshot/snapshot-2", "snapshot"),
+        ("schema/schema-0", "schema"),
+    ],
+)
+@pytest.mark.parametrize("gone", [False, True], ids=["damaged", "gone"])
+def test_damage_to_metadata_is_found_once_per_file(table: ts.Table, pattern: str, kind: str, gone: bool) -> None:
+    path = files(table, pattern)[0]
+    damage(path) if not gone else path.unlink()
+    findings = check(table)
+    assert findings
+    if gone and kind == "snapshot":
+        # What lies below the gap is dead: nobody reads it.
+        assert [finding.kind for finding in findings] == ["dead-snapshots"]
+        return
+    assert kind in {finding.kind for finding in findings}
+    assert len({(finding.kind, finding.subject) for finding in findings}) == len(findings)
+
+
+def test_a_hint_that_leads_nowhere_is_a_warning(table: ts.Table) -> None:
+    Path(table.location, "snapshot", "LATEST").write_text("99")
+    (finding,) = check(table)
+    assert (finding.severity, finding.kind) == ("warning", "hint")
+
+
+def test_progress_is_told(table: ts.Table) -> None:
+    told: list[tuple[str, int, int]] = []
+    check_table(table.context, deep=True, progress=lambda what, done, total: told.append((what, done, total)))
+    assert {what.split(" ")[0] for what, _, _ in told} == {"metadata", "files", "rows"}
+    assert all(0 <= done < total for _, done, total in told)
