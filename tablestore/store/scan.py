@@ -103,10 +103,12 @@ def plan_scan(
     *,
     file_fields: Mapping[int, Sequence[Field]] | None = None,
     split_bytes: int = SPLIT_BYTES,
+    only_level: int | None = None,
 ) -> Plan:
     """Plan a batch read of ``snapshot`` as ``schema`` sees it.
 
-    ``file_fields``: the columns of older schemas by id, to use the statistics of files written with them.
+    ``file_fields``: the columns of older schemas by id, to use the statistics of files written with them. ``only_level``: leave
+    out the files of all other levels; what they hide or add is not seen then.
     """
     if snapshot is None:
         return Plan(snapshot=None, splits=(), files_total=0)
@@ -114,8 +116,9 @@ def plan_scan(
     chosen = prune_manifests(listed, schema, predicate)
     groups = (manifests.read_manifest(manifest.file_name) for manifest in chosen)
     live = list(live_entries(groups).values())
+    wanted = live if only_level is None else [entry for entry in live if entry.file.level == only_level]
     splits = plan_splits(
-        live,
+        wanted,
         manifests.read_index(snapshot),
         schema,
         settings,

@@ -11,6 +11,8 @@ from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.ids import Ids
 from tablestore.store.context import open_context
 from tablestore.store.settings import check_writable, table_settings
+from tablestore.table.named import named_part
+from tablestore.table.system import SEPARATOR
 from tablestore.table.table import Table
 from tablestore.types.changes import SchemaChange
 from tablestore.types.schema import new_schema
@@ -69,10 +71,12 @@ class Catalog:
         return self.table(name)
 
     def table(self, name: str) -> Table:
-        """Open the table ``database.name``. Raises NotFoundError."""
-        identifier = parse_identifier(name)
+        """Open the table ``database.name``, or what ``name$…`` names (a system table, a branch). Raises NotFoundError."""
+        plain, separator, suffix = name.partition(SEPARATOR) if isinstance(name, str) else (name, "", "")
+        identifier = parse_identifier(plain)
         files = self._meta.table_files(identifier)
-        return Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier))
+        table = Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier))
+        return named_part(table, suffix) if separator else table
 
     def alter_table(
         self, name: str, changes: Sequence[SchemaChange] | SchemaChange, ignore_if_not_exists: bool = False

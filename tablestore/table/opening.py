@@ -9,7 +9,10 @@ from tablestore.errors import InvalidInputError
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.opening import open_store
 from tablestore.store.context import open_context
+from tablestore.store.schemas import Schemas
 from tablestore.table.catalog import Catalog
+from tablestore.table.named import named_part
+from tablestore.table.system import SEPARATOR
 from tablestore.table.table import Table
 
 
@@ -38,6 +41,22 @@ def open_catalog(
 
 
 def open_table(path: str, *, clock: Clock | None = None, ids: Ids | None = None, **options: Any) -> Table:
-    """Open the table whose directory is ``path`` (also a URL), without a catalog. Raises NotFoundError."""
+    """Open the table whose directory is ``path`` (also a URL), without a catalog. Raises NotFoundError.
+
+    ``path$files`` is a system table of it, ``path$branch_b`` a branch.
+    """
+    directory, separator, suffix = _split(str(path))
     files = open_store(str(path), options)
-    return Table(open_context(files, clock=clock, ids=ids), files.root_uri)
+    if separator and not Schemas(files).ids():
+        files = open_store(directory, options)
+    else:
+        separator = ""
+    table = Table(open_context(files, clock=clock, ids=ids), files.root_uri)
+    return named_part(table, suffix) if separator else table
+
+
+def _split(path: str) -> tuple[str, str, str]:
+    """A path and what stands behind the first separator of its last part."""
+    parent, slash, last = path.rstrip("/").rpartition("/")
+    name, separator, suffix = last.partition(SEPARATOR)
+    return f"{parent}{slash}{name}", separator, suffix

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
+from tablestore.store.producer import changelog_settings
 from tablestore.store.scan import Plan, plan_scan
 from tablestore.types.predicate import Predicate
 from tablestore.types.predicatetext import to_sql
@@ -43,6 +44,10 @@ class ArrowSource:
     def to_arrow(self) -> pa.Table:
         """All rows as one table in memory."""
         return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+
+    def count(self) -> int:
+        """The number of rows."""
+        return sum(batch.num_rows for batch in self.to_batches())
 
     def to_pandas(self, **options: Any) -> "pandas.DataFrame":
         """All rows as a pandas frame; ``options`` go to ``pyarrow.Table.to_pandas``."""
@@ -133,7 +138,12 @@ class Scan(ArrowSource):
             context.settings,
             self._predicate,
             file_fields=context.fields_by_schema() if self._predicate is not None else None,
+            only_level=self._only_level,
         )
+
+    @property
+    def _only_level(self) -> int | None:
+        return None
 
     def explain(self) -> str:
         """What would be read, as text for people."""
@@ -154,6 +164,20 @@ class Scan(ArrowSource):
     def __repr__(self) -> str:
         text = None if self._predicate is None else to_sql(self._predicate)
         return f"Scan(snapshot_id={self.snapshot_id}, columns={list(self._columns)}, filter={text!r})"
+
+
+class ReadOptimizedScan(Scan):
+    """A scan of what a full compaction has left: nothing is merged, and newer rows are not seen. All of an append table."""
+
+    @classmethod
+    def of(cls, scan: Scan) -> "ReadOptimizedScan":
+        """The same columns and rows of the same snapshot, read-optimised."""
+        return cls(scan.context, scan.snapshot, scan.columns, scan.predicate)
+
+    @property
+    def _only_level(self) -> int | None:
+        schema = self.context.schema
+        return changelog_settings(schema.options).top_level if schema.is_keyed else None
 
 
 def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:

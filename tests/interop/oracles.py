@@ -10,6 +10,7 @@
     write      rows, kinds; one commit; user + identifier give it an identity; overwrite = partition
     read       snapshot or tag, equals = {column: value}, columns -> rows
     changes    from (exclusive), to (inclusive) -> (row kind, row) as a streaming reader delivers them
+    system     name -> columns, rows of a system table (Java only)
     compact    partition, bucket, full (Java only)
     expire     retain = how many snapshots stay (Java only)
     alter      changes: {"action": "add" | "rename" | "drop" | "widen" | "set", …}
@@ -131,6 +132,10 @@ class Oracle:
             options=dict(options or {}),
             allow_fallback=allow_fallback,
         )["rows"]
+
+    def system(self, path: Path_, name: str) -> dict[str, Any]:
+        """A system table (Java only): its ``columns`` with name and SQL type, and its ``rows``."""
+        return self.call("system", path, name=name)
 
     def changes(self, path: Path_, *, from_snapshot: int, to_snapshot: int) -> list[tuple[str, Row]]:
         """The changes of the snapshots after ``from_snapshot`` up to ``to_snapshot``, in order."""

@@ -24,6 +24,7 @@ import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.GenericRow;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.index.HashBucketAssigner;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.BucketEntry;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
@@ -45,6 +46,7 @@ import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
 import org.apache.paimon.table.sink.CommitMessage;
+import org.apache.paimon.table.sink.RowPartitionKeyExtractor;
 import org.apache.paimon.table.sink.StreamTableCommit;
 import org.apache.paimon.table.sink.StreamTableWrite;
 import org.apache.paimon.table.sink.StreamWriteBuilder;
@@ -131,6 +133,8 @@ public final class PaimonOracle {
                 return write(request);
             case "read":
                 return read(request);
+            case "system":
+                return system(request);
             case "changes":
                 return changes(request);
             case "compact":
@@ -281,15 +285,35 @@ public final class PaimonOracle {
         write.withIOManager(spill);
         RowType type = table.rowType();
         JsonNode kinds = request.get("kinds");
+        boolean dynamic = table.bucketMode() == BucketMode.HASH_DYNAMIC;
+        HashBucketAssigner assigner = dynamic ? assigner(table) : null;
+        RowPartitionKeyExtractor keys = new RowPartitionKeyExtractor(table.schema());
         int position = 0;
         for (JsonNode node : request.get("rows")) {
             GenericRow row = Values.decodeRow(node, type);
             if (kinds != null && !kinds.isNull()) {
                 row.setRowKind(kindOf(kinds.get(position).asText()));
             }
-            write.write(row);
+            if (dynamic) {
+                write.write(row, assigner.assign(keys.partition(row), keys.trimmedPrimaryKey(row).hashCode()));
+            } else {
+                write.write(row);
+            }
             position++;
         }
+    }
+
+    /** What an engine does before it writes to dynamic buckets; one assigner for all of them. */
+    private static HashBucketAssigner assigner(FileStoreTable table) {
+        return new HashBucketAssigner(
+                table.snapshotManager(),
+                "java-oracle-assigner",
+                table.store().newIndexFileHandler(),
+                1,
+                1,
+                0,
+                table.coreOptions().dynamicBucketTargetRowNum(),
+                table.coreOptions().dynamicBucketMaxBuckets());
     }
 
     private static RowKind kindOf(String symbol) {
@@ -401,6 +425,26 @@ public final class PaimonOracle {
             reader.forEachRemaining(row -> rows.add(Values.encodeRow(row, readType)));
         }
         answer.put("splits", plan.splits().size());
+        return answer;
+    }
+
+    /** The rows of the system table "name" of a table. */
+    private JsonNode system(JsonNode request) throws Exception {
+        Identifier plain = identifier(request);
+        Identifier named = Identifier.create(plain.getDatabaseName(), plain.getObjectName() + "$" + request.get("name").asText());
+        ObjectNode answer = MAPPER.createObjectNode();
+        ArrayNode rows = answer.putArray("rows");
+        try (Catalog catalog = catalog(request)) {
+            Table table = catalog.getTable(named);
+            RowType type = table.rowType();
+            ArrayNode columns = answer.putArray("columns");
+            type.getFields().forEach(field -> columns.addObject().put("name", field.name()).put("type", field.type().asSQLString()));
+            ReadBuilder builder = table.newReadBuilder();
+            TableScan.Plan plan = builder.newScan().plan();
+            try (RecordReader<InternalRow> reader = builder.newRead().withIOManager(spill).createReader(plan)) {
+                reader.forEachRemaining(row -> rows.add(Values.encodeRow(row, type)));
+            }
+        }
         return answer;
     }
 

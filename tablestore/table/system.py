@@ -1,0 +1,297 @@
+"""System tables: what a table is made of, as tables.
+
+    table.system("files").to_arrow()                            the live data files
+    catalog.table("shop.orders$snapshots").scan(filter="commit_kind = 'APPEND'").to_pandas()
+    table.system("files").scan(snapshot_id=3)                   the files of an older snapshot
+
+    snapshots schemas options tags branches consumers           one row for each there is
+    manifests files partitions buckets                          of the newest snapshot, or of the one that is asked for
+    audit_log                                                   the changes of the retained snapshots, with their ``rowkind``
+    ro                                                          read-optimised: the fully compacted part, no merging
+
+Names and types of columns are Paimon's. A system table is read-only and computed anew by each scan.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.format.snapshot import Snapshot
+from tablestore.names import did_you_mean
+from tablestore.store.context import TableContext
+from tablestore.table import systemrows
+from tablestore.table.changes import read_changes
+from tablestore.table.scan import ArrowSource, ReadOptimizedScan, check_columns
+from tablestore.types.arrow import to_arrow_schema
+from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
+from tablestore.types.filters import parse_filter
+from tablestore.types.predicate import Predicate, evaluate
+from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import parse_type
+
+if TYPE_CHECKING:
+    from tablestore.table.table import Filter, Table
+
+SEPARATOR = "$"
+KIND_COLUMN = "rowkind"
+BATCH_ROWS = 65_536
+
+RowsOf = Callable[[TableContext, Snapshot | None], Iterator[dict[str, Any]]]
+_TIME = "TIMESTAMP(3)"
+_STRINGS = {"type": "ARRAY", "element": "STRING"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A system table of metadata. ``travels``: it can be asked about an older snapshot."""
+
+    columns: Mapping[str, object]
+    rows: RowsOf
+    travels: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(Field(id=i, name=name, type=parse_type(text)) for i, (name, text) in enumerate(self.columns.items()))
+
+
+_SUMS = {
+    "record_count": "BIGINT NOT NULL",
+    "file_size_in_bytes": "BIGINT NOT NULL",
+    "file_count": "BIGINT NOT NULL",
+    "last_update_time": _TIME,
+}
+_METADATA: dict[str, _Kind] = {
+    "snapshots": _Kind(
+        rows=systemrows.snapshots,
+        columns={
+            "snapshot_id": "BIGINT NOT NULL",
+            "schema_id": "BIGINT NOT NULL",
+            "commit_user": "STRING NOT NULL",
+            "commit_identifier": "BIGINT NOT NULL",
+            "commit_kind": "STRING NOT NULL",
+            "commit_time": f"{_TIME} NOT NULL",
+            "base_manifest_list": "STRING NOT NULL",
+            "delta_manifest_list": "STRING NOT NULL",
+            "changelog_manifest_list": "STRING",
+            "total_record_count": "BIGINT",
+            "delta_record_count": "BIGINT",
+            "changelog_record_count": "BIGINT",
+            "watermark": "BIGINT",
+            "next_row_id": "BIGINT",
+        },
+    ),
+    "schemas": _Kind(
+        rows=systemrows.schemas,
+        columns={
+            "schema_id": "BIGINT NOT NULL",
+            "fields": "STRING NOT NULL",
+            "partition_keys": "STRING NOT NULL",
+            "primary_keys": "STRING NOT NULL",
+            "options": "STRING NOT NULL",
+            "comment": "STRING",
+            "update_time": f"{_TIME} NOT NULL",
+        },
+    ),
+    "options": _Kind(rows=systemrows.options, columns={"key": "STRING NOT NULL", "value": "STRING NOT NULL"}),
+    "manifests": _Kind(
+        rows=systemrows.manifests,
+        travels=True,
+        columns={
+            "file_name": "STRING NOT NULL",
+            "file_size": "BIGINT NOT NULL",
+            "num_added_files": "BIGINT NOT NULL",
+            "num_deleted_files": "BIGINT NOT NULL",
+            "schema_id": "BIGINT NOT NULL",
+            "min_partition_stats": "STRING",
+            "max_partition_stats": "STRING",
+            "min_row_id": "BIGINT",
+            "max_row_id": "BIGINT",
+        },
+    ),
+    "files": _Kind(
+        rows=systemrows.files,
+        travels=True,
+        columns={
+            "partition": "STRING",
+            "bucket": "INT NOT NULL",
+            "file_path": "STRING NOT NULL",
+            "file_format": "STRING NOT NULL",
+            "schema_id": "BIGINT NOT NULL",
+            "level": "INT NOT NULL",
+            "record_count": "BIGINT NOT NULL",
+            "file_size_in_bytes": "BIGINT NOT NULL",
+            "min_key": "STRING",
+            "max_key": "STRING",
+            "null_value_counts": "STRING NOT NULL",
+            "min_value_stats": "STRING NOT NULL",
+            "max_value_stats": "STRING NOT NULL",
+            "min_sequence_number": "BIGINT",
+            "max_sequence_number": "BIGINT",
+            "creation_time": _TIME,
+            "deleteRowCount": "BIGINT",
+            "file_source": "STRING",
+            "first_row_id": "BIGINT",
+            "write_cols": _STRINGS,
+        },
+    ),
+    "partitions": _Kind(
+        rows=systemrows.partitions,
+        travels=True,
+        columns={
+            "partition": "STRING",
+            **_SUMS,
+            "created_at": _TIME,
+            "created_by": "STRING",
+            "updated_by": "STRING",
+            "options": "STRING",
+        },
+    ),
+    "buckets": _Kind(rows=systemrows.buckets, travels=True, columns={"partition": "STRING", "bucket": "INT NOT NULL", **_SUMS}),
+    "tags": _Kind(
+        rows=systemrows.tags,
+        columns={
+            "tag_name": "STRING NOT NULL",
+            "snapshot_id": "BIGINT NOT NULL",
+            "schema_id": "BIGINT NOT NULL",
+            "commit_time": f"{_TIME} NOT NULL",
+            "record_count": "BIGINT",
+            "create_time": _TIME,
+            "time_retained": "STRING",
+        },
+    ),
+    "branches": _Kind(rows=systemrows.branches, columns={"branch_name": "STRING NOT NULL", "create_time": f"{_TIME} NOT NULL"}),
+    "consumers": _Kind(
+        rows=systemrows.consumers, columns={"consumer_id": "STRING NOT NULL", "next_snapshot_id": "BIGINT NOT NULL"}
+    ),
+}
+AUDIT_LOG, READ_OPTIMIZED = "audit_log", "ro"
+SYSTEM_TABLES = (*_METADATA, AUDIT_LOG, READ_OPTIMIZED)
+
+
+class SystemTable(ArrowSource):
+    """One system table of a table. Made by ``table.system(name)`` or ``catalog.table("db.table$name")``; see the module."""
+
+    def __init__(self, base: "Table", name: str) -> None:
+        if name not in SYSTEM_TABLES:
+            raise NotFoundError(
+                f"table {base.name} has no system table {name!r}{did_you_mean(name, SYSTEM_TABLES)}; there are "
+                f"{', '.join(SYSTEM_TABLES)}",
+                kind="no-such-table",
+            )
+        self._base, self._kind = base, name
+
+    @property
+    def name(self) -> str:
+        """``database.table$name``."""
+        return f"{self._base.name}{SEPARATOR}{self._kind}"
+
+    @property
+    def location(self) -> str:
+        """Where the table's files lie."""
+        return self._base.location
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns with their logical types."""
+        if (kind := _METADATA.get(self._kind)) is not None:
+            return kind.fields
+        return _fields_of(self._kind, self._base.table_schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of its columns."""
+        return to_arrow_schema(self.fields)
+
+    def scan(self, columns: Sequence[str] | None = None, filter: "Filter" = None, **at: Any) -> ArrowSource:
+        """Some columns and rows; ``at`` is ``snapshot_id``, ``timestamp`` or ``tag`` for tables that can look back.
+
+        Raises InvalidInputError, NotFoundError as ``Table.scan`` does.
+        """
+        kind = _METADATA.get(self._kind)
+        if at and (self._kind == AUDIT_LOG or (kind is not None and not kind.travels)):
+            able = [name for name, one in _METADATA.items() if one.travels]
+            raise InvalidInputError(
+                f"{self.name} is not about one snapshot, so {next(iter(at))} means nothing here; it does for "
+                f"{', '.join((*able, READ_OPTIMIZED))}",
+                kind="no-time-travel",
+            )
+        if self._kind == READ_OPTIMIZED:
+            return ReadOptimizedScan.of(self._base.scan(columns, filter, **at))
+        wanted = check_columns(columns, tuple(field.name for field in self.fields))
+        predicate = parse_filter(filter, self.fields)
+        context = self._base.context
+        if kind is None:
+            return _MetadataScan(self.fields, wanted, predicate, lambda: _audit_log(context, self.schema))
+        found = self._base.scan((), **at).snapshot if kind.travels else None
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from _batched(kind.rows(context, found), self.schema)
+
+        return _MetadataScan(self.fields, wanted, predicate, batches)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows as record batches, streamed."""
+        return self.scan().to_batches()
+
+    def count(self) -> int:
+        """The number of rows."""
+        return self.scan().count()
+
+    def __repr__(self) -> str:
+        return f"SystemTable({self.name!r})"
+
+
+class _MetadataScan(ArrowSource):
+    """Some columns and rows of batches that are computed when they are asked for."""
+
+    def __init__(
+        self,
+        fields: Sequence[Field],
+        columns: tuple[str, ...],
+        predicate: Predicate | None,
+        batches: Callable[[], Iterator[pa.RecordBatch]],
+    ) -> None:
+        by_name = {field.name: field for field in fields}
+        self._schema = to_arrow_schema([by_name[name] for name in columns])
+        self._columns, self._predicate, self._batches = columns, predicate, batches
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches():
+            kept = batch if self._predicate is None else batch.filter(evaluate(self._predicate, batch))
+            if kept.num_rows:
+                yield kept.select(list(self._columns))
+
+
+def _fields_of(kind: str, schema: TableSchema) -> tuple[Field, ...]:
+    if kind == READ_OPTIMIZED:
+        return schema.fields
+    kind_field = Field(id=schema.highest_field_id + 1, name=KIND_COLUMN, type=AtomicType(root=TypeRoot.VARCHAR, length=MAX_LENGTH))
+    return (kind_field, *schema.fields)
+
+
+def _batched(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    pending: list[dict[str, Any]] = []
+    for row in rows:
+        pending.append(row)
+        if len(pending) == BATCH_ROWS:
+            yield pa.RecordBatch.from_pylist(pending, schema=schema)
+            pending = []
+    if pending:
+        yield pa.RecordBatch.from_pylist(pending, schema=schema)
+
+
+def _audit_log(context: TableContext, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The changes of the retained snapshots, oldest first; those that nobody knows are left out."""
+    ids = context.snapshots.live_ids()
+    if ids:
+        changes = read_changes(context, ids[0] - 1, ids[-1], None, None, pairs=True, snapshot_ids=False, on_discontinuity="skip")
+        for batch in changes.to_batches():
+            # The kind comes first, under its own name.
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=target)
