@@ -40,6 +40,34 @@ def footer_length(tail: bytes, *, file_size: int, name: str) -> int:
     return length
 
 
+def renamed_footer(footer: bytes, old: str, new: str, where: str) -> bytes:
+    """The footer of the same file under another name. One that does not hold its name (others write none) is returned as it is.
+
+    Nothing else in a footer depends on its length: offsets count from the beginning of the file.
+    """
+    key = _thrift_text(1, FILE_NAME_KEY)
+    if key not in footer:
+        return footer
+    held = key + _thrift_text(1, old)
+    if footer.count(held) != 1:
+        raise FormatError(
+            f"{where}: expected a footer that holds the name {old!r} once, found another; the file was swapped or damaged",
+            kind="swapped",
+        )
+    return footer.replace(held, key + _thrift_text(1, new))
+
+
+def _thrift_text(delta: int, text: str) -> bytes:
+    """A text field of a Thrift compact struct, ``delta`` above the field before it."""
+    data = text.encode()
+    length, rest = bytearray(), len(data)
+    while rest >= 0x80:
+        length.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    length.append(rest)
+    return bytes([delta << 4 | _BINARY]) + bytes(length) + data
+
+
 def annotate_timestamps(footer: bytes, units: Mapping[int, tuple[str, bool]]) -> bytes:
     """The footer with a timestamp type on plain INT64 columns: field id -> (``ms`` or ``us``, adjusted to UTC)."""
     reader = _Compact(footer)

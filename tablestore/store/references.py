@@ -103,10 +103,20 @@ class Needs:
         if changelog and snapshot.changelog_manifest_list is not None:
             self._add_entries(snapshot.changelog_manifest_list)
 
-    def add_line(self, line: Line, produces: Callable[[Snapshot], bool]) -> None:
-        """Everything that a line leads to. ``produces``: whether a snapshot's table writes its changes to changelog files."""
+    def add_line(
+        self,
+        line: Line,
+        produces: Callable[[Snapshot], bool],
+        *,
+        changelogs: bool = True,
+        without: Collection[int] = (),
+    ) -> None:
+        """Everything that a line leads to, with its kept ``changelogs`` or not, ``without`` some snapshots. ``produces``: whether
+        a snapshot's table writes its changes to changelog files."""
         previous: Snapshot | None = None
         for snapshot in held_snapshots(line, self.manifests):
+            if snapshot.id in without:
+                continue
             if previous is None or not _is_chained(snapshot, previous):
                 self.add_snapshot(snapshot)
             else:
@@ -118,7 +128,8 @@ class Needs:
             previous = snapshot
         for tag in tags_twice(line.tags):
             self.add_snapshot(tag.snapshot, changelog=False)
-        self.add_changelogs(line.changelogs.all(), produces)
+        if changelogs:
+            self.add_changelogs(line.changelogs.all(), produces)
 
     def add_changelogs(self, changelogs: Iterable[Snapshot], produces: Callable[[Snapshot], bool]) -> None:
         """What readers of kept changes need. One whose lists are gone is about to go itself, and can be read by nobody."""
@@ -161,9 +172,12 @@ class Needs:
         for entry in entries:
             if self._asked(entry):
                 self.data.add(entry.file.file_name)
+                self.data.update(entry.file.extra_files)
 
     def _asked(self, entry: ManifestEntry) -> bool:
-        return self.wanted is None or entry.file.file_name in self.wanted
+        if self.wanted is None or entry.file.file_name in self.wanted:
+            return True
+        return any(name in self.wanted for name in entry.file.extra_files)
 
 
 def held_snapshots(line: Line, manifests: Manifests) -> tuple[Snapshot, ...]:

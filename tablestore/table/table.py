@@ -21,11 +21,11 @@ from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
 from tablestore.table.compact import CompactReport, compact_table
 from tablestore.table.consume import ChangeBatch, ScanMode
 from tablestore.table.delete import delete_where
+from tablestore.table.keeping import Keeping
 from tablestore.table.listing import files_table, partitions_table, schema_history_table
 from tablestore.table.overwrite import overwrite
 from tablestore.table.position import Position
 from tablestore.table.scan import Scan, check_columns
-from tablestore.table.system import SystemTable
 from tablestore.table.writer import TableWriter
 from tablestore.types.changes import SchemaChange
 from tablestore.types.filters import parse_filter
@@ -36,11 +36,8 @@ from tablestore.types.schema import TableSchema
 Filter: TypeAlias = "str | pc.Expression | Predicate | None"
 
 
-class Table:
+class Table(Keeping):
     """A managed table. Made by ``catalog.table(...)`` or ``tablestore.open_table(...)``."""
-
-    def __init__(self, context: TableContext, name: str) -> None:
-        self._context, self._name = context, name
 
     # -- what it is
 
@@ -290,13 +287,6 @@ class Table:
     def schema_history(self) -> pa.Table:
         """Every schema that the table has had."""
         return schema_history_table(self._context)
-
-    def system(self, name: str) -> SystemTable:
-        """One of its system tables, such as ``snapshots``, ``files`` or ``audit_log`` (see :mod:`tablestore.table.system`).
-
-        Raises NotFoundError that names them all.
-        """
-        return SystemTable(self, name)
 
     def __repr__(self) -> str:
         return f"Table({self._name!r}, location={self.location!r})"

@@ -7,7 +7,7 @@
 A writer that is left without a commit removes what it wrote. After a commit it can go on with the next one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -21,6 +21,7 @@ from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write import DataWriter
+from tablestore.table.retention import after_commit
 from tablestore.table.rows import schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
@@ -32,12 +33,13 @@ TASK_STRIDE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a commit does besides adding the rows that were written."""
+    """What a commit does besides adding the rows that were written. ``replaces``: the partitions that an overwrite empties."""
 
     kind: CommitKind = CommitKind.APPEND
     operation: str = "WRITE"
     plan_deletes: PlanDeletes | None = None
     plan_index: PlanIndex | None = None
+    replaces: Callable[[bytes], bool] | None = None
     replaces_everything_it_meets: bool = False
     allow_empty: bool = False
     properties: Mapping[str, str] | None = None
@@ -186,7 +188,10 @@ class TableWriter:
 def commit_message(
     context: TableContext, message: CommitMessage, effect: Effect, *, user: str, identifier: int | None = None
 ) -> Snapshot | None:
-    """Commit prepared files. If the commit certainly did not land, they are removed before the error is raised."""
+    """Commit prepared files, then expire snapshots that are due.
+
+    If the commit certainly did not land, the files are removed before the error is raised.
+    """
     request = CommitRequest(
         user=user,
         identifier=identifier,
@@ -200,7 +205,10 @@ def commit_message(
         properties=effect.properties or {},
         allow_empty=effect.allow_empty,
     )
-    return context.committer().commit(request)
+    snapshot = context.committer().commit(request)
+    if snapshot is not None:
+        after_commit(context, snapshot)
+    return snapshot
 
 
 def _is_tracked(kind: CommitKind, message: CommitMessage) -> bool:

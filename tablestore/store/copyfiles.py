@@ -1,0 +1,87 @@
+"""Data files again, under other names.
+
+What was deleted never comes back under its name: other engines' manifests drop such an ADD, and an expiry that has slept would
+delete the bytes. So a file that comes back is copied. Our data files hold their own name in the footer, which is checked when
+they are read: the copy is the same pages with another footer.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from tablestore.errors import FormatError, NotFoundError
+from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.parquetfooter import MAGIC, TAIL_BYTES, footer_digest, footer_length, renamed_footer
+from tablestore.format.paths import data_file_name, file_format_of
+from tablestore.store.context import TableContext
+from tablestore.store.datapaths import entry_directory
+
+CHUNK_BYTES = 8 << 20
+
+
+def copy_data_file(context: TableContext, entry: ManifestEntry) -> ManifestEntry:
+    """A copy of a data file in the same bucket at the same level; returns the entry that adds it. Memory: one chunk.
+
+    Raises NotFoundError if the file is gone, FormatError if it is not the one that ``entry`` tells of.
+    """
+    directory = entry_directory(context.paths, entry, context.schema)
+    meta = entry.file
+    extension = meta.file_name.partition(".")[2] or "parquet"
+    name = data_file_name(context.ids.uuid(), 0, context.settings.data_file_prefix, extension)
+    where = f"{context.files.root_uri}/{directory}/{meta.file_name}"
+    try:
+        source = context.files.open_input(f"{directory}/{meta.file_name}")
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"data file {where} is gone: the snapshot that it was copied from expired meanwhile; tag what is to come back first",
+            kind="data-file-gone",
+        ) from error
+    try:
+        with context.files.open_output(f"{directory}/{name}") as sink:
+            size, digest = _copy(source, sink, meta, name=name, where=where)
+    finally:
+        source.close()
+    # Side files are indexes that readers may do without.
+    copied = replace(meta, file_name=name, file_size=size, footer_digest=digest, extra_files=())
+    return ManifestEntry(
+        kind=EntryKind.ADD,
+        partition=entry.partition,
+        bucket=entry.bucket,
+        total_buckets=entry.total_buckets,
+        file=copied,
+    )
+
+
+def _copy(source: Any, sink: Any, meta: DataFileMeta, *, name: str, where: str) -> tuple[int, bytes | None]:
+    """Copy ``source`` to ``sink`` under ``name``; returns the copy's size and footer digest."""
+    size = source.seek(0, 2)
+    size = source.tell() if size is None else size
+    if size != meta.file_size:
+        raise FormatError(f"{where}: expected {meta.file_size} bytes, found {size}; restore the file from a copy")
+    tail = b""
+    digest = meta.footer_digest
+    end = size
+    if file_format_of(meta.file_name) == "parquet":
+        source.seek(size - TAIL_BYTES)
+        length = footer_length(source.read(TAIL_BYTES), file_size=size, name=where)
+        end = size - TAIL_BYTES - length
+        source.seek(end)
+        footer = source.read(length)
+        if digest is not None and footer_digest(footer) != digest:
+            raise FormatError(
+                f"{where}: the footer is not the one that the manifest tells of; restore the file from a copy", kind="checksum"
+            )
+        footer = renamed_footer(footer, meta.file_name, name, where)
+        digest = footer_digest(footer) if digest is not None else None
+        tail = footer + len(footer).to_bytes(4, "little") + MAGIC
+    source.seek(0)
+    left = end
+    while left:
+        chunk = source.read(min(left, CHUNK_BYTES))
+        if not chunk:
+            raise FormatError(f"{where}: the file ended {left} bytes early while it was copied; read it again")
+        sink.write(chunk)
+        left -= len(chunk)
+    sink.write(tail)
+    return end + len(tail), digest
+

@@ -1,0 +1,222 @@
+"""What is kept of a table and what goes: expiry, tags, branches, rollback, consumers, partitions, orphan files.
+
+The methods of :class:`~tablestore.table.table.Table` for all of these; each hands its arguments to the module that does it.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any, Self
+
+from tablestore.catalog.identifier import check_reference
+from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.format.snapshot import Snapshot
+from tablestore.format.tagfile import Tag
+from tablestore.options import TableOptions
+from tablestore.store.autotags import default_retention
+from tablestore.store.branches import (
+    Branch,
+    check_branch,
+    create_branch,
+    delete_branch,
+    delete_tag,
+    list_branches,
+    rename_tag,
+)
+from tablestore.store.branchfiles import MAIN_BRANCH, branch_files, branch_of
+from tablestore.store.consumers import Consumer, Consumers
+from tablestore.store.context import TableContext, open_context
+from tablestore.store.expire import ExpireReport
+from tablestore.store.orphans import CleanReport
+from tablestore.store.tags import Tags, create_tag
+from tablestore.table import partitionexpiry, restore, retention
+from tablestore.table.partitionexpiry import PartitionReport
+from tablestore.table.retention import Age, millis_of
+
+
+class Keeping:
+    """The keeping half of a table's handle."""
+
+    def __init__(self, context: TableContext, name: str) -> None:
+        self._context, self._name = context, name
+
+    # -- snapshots
+
+    def expire_snapshots(
+        self,
+        *,
+        retain_max: int | None = None,
+        retain_min: int | None = None,
+        older_than: Age = None,
+        limit: int | None = None,
+        dry_run: bool = False,
+    ) -> ExpireReport:
+        """Remove old snapshots, oldest first, and the files that only they needed; tags whose time is over go too.
+
+        Above ``retain_max`` snapshots go whatever their age, above ``retain_min`` those that were replaced before ``older_than``
+        (a timedelta, a datetime, or an age in milliseconds); at most ``limit`` go at once. What is not given comes from the
+        table's ``snapshot.*`` options. Tags, branches and consumers keep what they need. Returns what went, or with ``dry_run``
+        would go; print it. Raises InvalidInputError where less than the minimum would stay.
+        """
+        return retention.expire(
+            self._context,
+            retain_max=retain_max,
+            retain_min=retain_min,
+            older_than=older_than,
+            limit=limit,
+            dry_run=dry_run,
+        )
+
+    def rollback_to(self, snapshot_id: int | None = None, *, tag: str | None = None) -> Snapshot | None:
+        """Make the table what it was at a snapshot or tag, by a commit forward; returns its snapshot, None if nothing differs.
+
+        Nothing is taken out of the history. The newest schema stays: columns that were dropped since do not come back.
+        """
+        return restore.rollback_to(self._context, self._named_snapshot(snapshot_id, tag, "rollback_to"))
+
+    # -- tags
+
+    def tags(self) -> tuple[Tag, ...]:
+        """All tags, in the order of their snapshots."""
+        return Tags(self._context.files).all()
+
+    def create_tag(
+        self,
+        name: str,
+        snapshot_id: int | None = None,
+        *,
+        retain: timedelta | int | None = None,
+        ignore_if_exists: bool = False,
+    ) -> Tag:
+        """Keep a snapshot (default: the newest) under a name, until it is deleted or for ``retain`` (or milliseconds).
+
+        Raises AlreadyExistsError, NotFoundError.
+        """
+        context = self._context
+        kept_for = millis_of(retain, "retain")
+        if kept_for is None:
+            kept_for = default_retention(TableOptions(context.schema.options))
+        return create_tag(
+            Tags(context.files),
+            context.snapshots,
+            check_reference(name, "tag"),
+            self._live_snapshot(snapshot_id),
+            now_millis=context.clock.now_ms(),
+            retained_millis=kept_for,
+            ignore_if_exists=ignore_if_exists,
+        )
+
+    def rename_tag(self, name: str, new_name: str) -> None:
+        """Give a tag another name. Raises NotFoundError, AlreadyExistsError, InvalidInputError if a branch needs it."""
+        rename_tag(self._context.files, check_reference(name, "tag"), check_reference(new_name, "tag"))
+
+    def delete_tag(self, name: str, *, ignore_if_not_exists: bool = False) -> None:
+        """Delete a tag and the files that only it kept. Raises NotFoundError, InvalidInputError if a branch began there."""
+        try:
+            delete_tag(self._context, check_reference(name, "tag"))
+        except NotFoundError as error:
+            if not (ignore_if_not_exists and error.kind == "no-such-tag"):
+                raise
+
+    # -- branches
+
+    def branches(self) -> tuple[Branch, ...]:
+        """All branches, by name, without the table itself (its main branch)."""
+        return list_branches(self._context.files)
+
+    def create_branch(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> Branch:
+        """Begin a branch at a tag or a snapshot (default: the newest). Read and write it with ``table.branch(name)``."""
+        checked = check_reference(name, "branch")
+        if tag is not None and snapshot_id is None:
+            return create_branch(self._context, checked, tag=check_reference(tag, "tag"))
+        snapshot = self._live_snapshot(snapshot_id) if tag is None else self._named_snapshot(snapshot_id, tag, "create_branch")
+        return create_branch(self._context, checked, snapshot=snapshot)
+
+    def delete_branch(self, name: str, *, ignore_if_not_exists: bool = False) -> None:
+        """Delete a branch and the files that only it needed."""
+        try:
+            delete_branch(self._context, check_reference(name, "branch"))
+        except NotFoundError as error:
+            if not (ignore_if_not_exists and error.kind == "no-such-branch"):
+                raise
+
+    def branch(self, name: str) -> Self:
+        """A handle of a branch: a table of its own, over the same data files. ``"main"`` is the table itself."""
+        context = self._context
+        if name != MAIN_BRANCH:
+            check_branch(context.files, check_reference(name, "branch"))
+        files = branch_files(context.files, name)
+        table = self._name.partition("$branch_")[0]
+        opened = open_context(files, clock=context.clock, ids=context.ids)
+        return type(self)(opened, table if name == MAIN_BRANCH else f"{table}$branch_{name}")
+
+    @property
+    def branch_name(self) -> str:
+        """The branch that this handle reads and writes."""
+        return branch_of(self._context.files)
+
+    def fast_forward(self, branch: str, *, discard_newer: bool = False) -> Snapshot | None:
+        """Make the table what a branch of it is, by a commit forward; returns its snapshot, None if nothing differs.
+
+        Refused with ConflictError if the table went on since the branch began, unless ``discard_newer``.
+        """
+        if branch_of(self._context.files) != MAIN_BRANCH:
+            raise InvalidInputError(f"fast_forward is a matter of the table itself, this is its branch {self.branch_name!r}")
+        return restore.fast_forward(self._context, check_reference(branch, "branch"), discard_newer=discard_newer)
+
+    # -- consumers
+
+    def consumers(self) -> tuple[Consumer, ...]:
+        """All named consumers, by id, with the next snapshot that each of them needs."""
+        return Consumers(self._context.files).all()
+
+    def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
+        """Let a consumer go on with the changes of snapshot ``next_snapshot``, whatever it has read before."""
+        Consumers(self._context.files).write(check_reference(consumer_id, "consumer"), next_snapshot)
+
+    def delete_consumer(self, consumer_id: str) -> bool:
+        """Forget a consumer, so that it holds nothing back; False if there was none."""
+        return Consumers(self._context.files).delete(check_reference(consumer_id, "consumer"))
+
+    # -- partitions and files
+
+    def drop_partitions(self, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> PartitionReport:
+        """Drop partitions, each given by some or all of its column values, in one commit."""
+        return partitionexpiry.drop_partitions(self._context, partitions, dry_run=dry_run)
+
+    def expire_partitions(self, older_than: timedelta | int | None = None, *, dry_run: bool = False) -> PartitionReport:
+        """Drop the partitions older than ``older_than`` (default: the option ``partition.expiration-time``), in one commit.
+
+        Nobody else ever calls this: data does not expire by itself.
+        """
+        age = millis_of(older_than, "older_than")
+        return partitionexpiry.expire_partitions(self._context, age_millis=age, dry_run=dry_run)
+
+    def remove_orphan_files(self, older_than: Age = None, *, dry_run: bool = True) -> CleanReport:
+        """Remove files that nothing in the table names, over all of its branches; by default only says which (``dry_run``).
+
+        ``older_than`` (default: the option ``tablestore.orphan-age``, a day) protects commits that are on their way: with less,
+        be sure that nobody writes. Raises NotFoundError, having removed nothing, if metadata that must be there is missing.
+        """
+        return retention.clean(self._context, older_than=older_than, dry_run=dry_run)
+
+    # -- helpers
+
+    def _named_snapshot(self, snapshot_id: int | None, tag: str | None, what: str) -> Snapshot:
+        if (snapshot_id is None) == (tag is None):
+            raise InvalidInputError(f"{what}: expected a snapshot id or a tag, found {'neither' if tag is None else 'both'}")
+        if tag is not None:
+            return Tags(self._context.files).get(check_reference(tag, "tag")).snapshot
+        return self._live_snapshot(snapshot_id)
+
+    def _live_snapshot(self, snapshot_id: int | None) -> Snapshot:
+        snapshots = self._context.snapshots
+        if snapshot_id is not None:
+            if isinstance(snapshot_id, bool) or not isinstance(snapshot_id, int):
+                raise InvalidInputError(f"expected a whole number as snapshot_id, found {snapshot_id!r:.80}")
+            return snapshots.live(snapshot_id)
+        latest = snapshots.latest()
+        if latest is None:
+            raise NotFoundError(
+                f"table {self._name} has no snapshot yet: write rows first, then tag or branch them", kind="no-such-snapshot"
+            )
+        return latest

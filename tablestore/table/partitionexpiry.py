@@ -1,0 +1,213 @@
+"""Dropping partitions: those that are named, or those that are older than ``partition.expiration-time``.
+
+Data never expires by itself: ``expire_partitions`` is called by whoever wants it, and says beforehand (``dry_run``) what it would
+drop. The age of a partition is told by its values (``partition.expiration-strategy`` = values-time): a DATE or TIMESTAMP column
+as it is, text by ``partition.timestamp-pattern`` (``'$day $hour:00:00'``) and ``partition.timestamp-formatter``; or by its newest
+file (update-time). A partition whose values tell no time is never dropped.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from tablestore import options as opt
+from tablestore.errors import InvalidInputError
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.paths import partition_dir
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.options import TableOptions
+from tablestore.store.context import TableContext
+from tablestore.store.message import CommitMessage
+from tablestore.table.partitionspec import partition_matcher
+from tablestore.table.writer import Effect, commit_message
+
+_LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_DEFAULT_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+_EPOCH = datetime(1970, 1, 1)
+
+Choose = Callable[[Sequence[ManifestEntry]], set[bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReport:
+    """Which partitions were dropped, or with ``dry_run`` would be. Print it."""
+
+    dry_run: bool
+    partitions: tuple[str, ...] = ()
+    undated: tuple[str, ...] = ()
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    snapshot: Snapshot | None = None
+
+    def __str__(self) -> str:
+        """One line, and one for the partitions that tell no time."""
+        verb = "would drop" if self.dry_run else "dropped"
+        text = f"{verb} {len(self.partitions)} partition(s) with {self.files} file(s), {self.rows} row(s), {self.bytes:,} bytes"
+        if self.partitions:
+            text += f": {', '.join(self.partitions)}"
+        if self.undated:
+            text += f"\nkept, because their values tell no time: {', '.join(self.undated)}"
+        return text
+
+
+def drop_partitions(
+    context: TableContext, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False
+) -> PartitionReport:
+    """Drop the partitions given by some or all of their values. Raises InvalidInputError."""
+    wanted = list(partitions) if not isinstance(partitions, Mapping) else partitions
+    if not isinstance(wanted, Mapping) and any(not one for one in wanted):
+        raise InvalidInputError(
+            f"an empty partition of table {context.files.root_uri} would be all of it: name partitions, or "
+            "overwrite(rows, partition={}) with no rows",
+            kind="unknown-partition-column",
+        )
+    matches = partition_matcher(context.schema, wanted)
+    return _drop(context, lambda live: {e.partition for e in live if matches(e.partition)}, dry_run=dry_run)
+
+
+def expire_partitions(context: TableContext, *, age_millis: int | None = None, dry_run: bool = False) -> PartitionReport:
+    """Drop the partitions older than ``age_millis``, or than the table's ``partition.expiration-time``."""
+    options = TableOptions(context.schema.options)
+    age = age_millis if age_millis is not None else options.value(opt.PARTITION_EXPIRATION_TIME)
+    table = context.files.root_uri
+    if not isinstance(age, int):
+        raise InvalidInputError(
+            f"table {table} has no {opt.PARTITION_EXPIRATION_TIME.key}: set it, or pass older_than", kind="no-expiration-time"
+        )
+    if not context.schema.partition_keys:
+        raise InvalidInputError(f"table {table} is not partitioned: delete rows by a condition instead", kind="not-partitioned")
+    limit = datetime.fromtimestamp(context.clock.now_ms() / 1000) - timedelta(milliseconds=age)
+    by_files = options.text(opt.PARTITION_EXPIRATION_STRATEGY) == "update-time"
+    time_of = None if by_files else _value_time(context, options)
+
+    def times(live: Sequence[ManifestEntry]) -> dict[bytes, datetime | None]:
+        if time_of is None:
+            return _update_times(live)
+        return {partition: time_of(partition) for partition in {entry.partition for entry in live}}
+
+    def expired(live: Sequence[ManifestEntry]) -> set[bytes]:
+        return {partition for partition, time in times(live).items() if time is not None and time < limit}
+
+    report = _drop(context, expired, dry_run=dry_run)
+    now = times(context.manifests.live(context.snapshots.latest()))
+    undated = sorted(_text(context, partition) for partition, time in now.items() if time is None)
+    return replace(report, undated=tuple(undated))
+
+
+def _drop(context: TableContext, choose: Choose, *, dry_run: bool) -> PartitionReport:
+    """Drop what ``choose`` picks from the live files, anew in every round of the commit."""
+    latest = context.snapshots.latest()
+    live = context.manifests.live(latest)
+    chosen = choose(live)
+    going = [entry for entry in live if entry.partition in chosen]
+    report = PartitionReport(
+        dry_run=dry_run,
+        partitions=tuple(sorted({_text(context, entry.partition) for entry in going})),
+        files=len(going),
+        rows=sum(entry.file.row_count for entry in going),
+        bytes=sum(entry.file.file_size for entry in going),
+    )
+    if dry_run or not going:
+        return report
+
+    def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
+        nonlocal chosen
+        live = context.manifests.live(latest)
+        chosen = choose(live)
+        return [replace(e, kind=EntryKind.DELETE) for e in live if e.partition in chosen]
+
+    message = CommitMessage(
+        table_uuid=context.table_uuid,
+        schema_id=context.schema.id,
+        base_snapshot_id=latest.id if latest is not None else 0,
+        created_millis=context.clock.now_ms(),
+    )
+    effect = Effect(
+        kind=CommitKind.OVERWRITE,
+        operation="OVERWRITE",
+        plan_deletes=plan_deletes,
+        replaces=lambda partition: partition in chosen,
+        replaces_everything_it_meets=True,
+    )
+    return replace(report, snapshot=commit_message(context, message, effect, user=context.ids.uuid()))
+
+
+def _update_times(live: Iterable[ManifestEntry]) -> dict[bytes, datetime | None]:
+    """When the newest file of each partition was written, in local time, as files tell it."""
+    newest: dict[bytes, datetime | None] = {}
+    for entry in live:
+        created = entry.file.creation_time_millis
+        time = _EPOCH + timedelta(milliseconds=created) if created is not None else None
+        known = newest.get(entry.partition)
+        newest[entry.partition] = time if known is None or time is None else max(known, time)
+    return newest
+
+
+def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes], datetime | None]:
+    """Tells the time of a serialised partition, None where its values tell none."""
+    keys = context.schema.partition_keys
+    types = [field.type for field in context.schema.partition_fields]
+    formatter = options.value(opt.PARTITION_TIMESTAMP_FORMATTER)
+    formats = (strptime_format(str(formatter)),) if formatter else _DEFAULT_FORMATS
+    pattern = str(options.value(opt.PARTITION_TIMESTAMP_PATTERN) or f"${keys[0]}")
+    for name in re.findall(r"\$(\w+)", pattern):
+        if name not in keys:
+            raise InvalidInputError(
+                f"option {opt.PARTITION_TIMESTAMP_PATTERN.key}: {name!r} is not a partition column (there: {', '.join(keys)})",
+                kind="invalid-option",
+            )
+
+    def time_of(partition: bytes) -> datetime | None:
+        values = dict(zip(keys, decode_row(partition, types), strict=True))
+        alone = values.get(pattern.removeprefix("$"))
+        if isinstance(alone, datetime):
+            return alone.replace(tzinfo=None)
+        if isinstance(alone, date):
+            return datetime(alone.year, alone.month, alone.day)
+        if any(values[name] is None for name in re.findall(r"\$(\w+)", pattern)):
+            return None
+        text = re.sub(r"\$(\w+)", lambda match: str(values[match[1]]), pattern)
+        for one in formats:
+            try:
+                return datetime.strptime(text, one).replace(tzinfo=None)
+            except ValueError:
+                continue
+        return None
+
+    return time_of
+
+
+def strptime_format(formatter: str) -> str:
+    """``yyyyMMdd HH:mm`` as Python spells it. Raises InvalidInputError for letters that mean something else."""
+    text, at = "", 0
+    while at < len(formatter):
+        if formatter[at] == "'":
+            end = formatter.find("'", at + 1)
+            end = len(formatter) if end < 0 else end
+            text += formatter[at + 1 : end].replace("%", "%%")
+            at = end + 1
+            continue
+        run = re.match(r"([A-Za-z])\1*", formatter[at:])
+        if run is None:
+            text += formatter[at].replace("%", "%%")
+            at += 1
+            continue
+        if run[0] not in _LETTERS:
+            raise InvalidInputError(
+                f"option {opt.PARTITION_TIMESTAMP_FORMATTER.key}: expected {', '.join(_LETTERS)} and other characters, found "
+                f"{run[0]!r} in {formatter[:80]!r}",
+                kind="invalid-option",
+            )
+        text += _LETTERS[run[0]]
+        at += len(run[0])
+    return text
+
+
+def _text(context: TableContext, partition: bytes) -> str:
+    fields = context.schema.partition_fields
+    values = decode_row(partition, [field.type for field in fields])
+    return partition_dir([field.name for field in fields], [field.type for field in fields], values, legacy=False)

@@ -1,0 +1,215 @@
+"""Making the table what it was, or what a branch of it is: a commit forward, with a new id.
+
+    rollback_to     the live files become those of an older snapshot or of a tag
+    fast_forward    the live files become those of a branch, if main did not go on since the branch began
+
+Nothing is taken out of the history: it can itself be rolled back. The newest schema stays (older files are read through it, as
+always; a column that was dropped since does not come back), and so do the marks against replays and the sequence numbers.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from tablestore.errors import ConflictError, FormatError, NotFoundError, StorageError, TablestoreError
+from tablestore.format.indexmanifest import IndexEntry
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.paths import schema_path
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.store.branches import check_branch, fork_of
+from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
+from tablestore.store.conflict import StalePlan
+from tablestore.store.context import TableContext, open_context
+from tablestore.store.copyfiles import copy_data_file
+from tablestore.store.datapaths import entry_directory
+from tablestore.store.indexfiles import IndexFiles
+from tablestore.store.message import CommitMessage
+from tablestore.store.references import Line
+from tablestore.store.rollback import check_bucket_count, plan_removal, plan_restore, restored_index
+from tablestore.table.writer import Effect, commit_message
+
+# In the properties of a fast-forward: where on the branch it went to.
+FAST_FORWARD_PROPERTY = "tablestore.fast-forward"
+ROLLBACK_PROPERTY = "tablestore.rollback"
+
+Check = Callable[[Snapshot | None], None]
+
+
+def rollback_to(context: TableContext, target: Snapshot) -> Snapshot | None:
+    """Make the table what it was at ``target``. Returns the new snapshot, None if nothing was to be changed.
+
+    Raises NotFoundError if the target's files go meanwhile, ConflictError if others commit faster than this can plan.
+    """
+    return restore(context, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
+
+
+def fast_forward(context: TableContext, branch: str, *, discard_newer: bool = False) -> Snapshot | None:
+    """Make main what ``branch`` is. With ``discard_newer`` even if main went on since the branch began.
+
+    Raises NotFoundError, ConflictError (kind ``not-a-fast-forward`` or ``schema-changed``).
+    """
+    check_branch(context.files, branch)
+    line = Line(branch, branch_files(context.files, branch))
+    target = line.snapshots.latest()
+    if target is None:
+        return None
+
+    def check(latest: Snapshot | None) -> None:
+        if not discard_newer:
+            _check_behind(context, line, target, latest)
+
+    check(context.snapshots.latest())
+    _bring_schemas(context, line, target)
+    context = open_context(context.files, clock=context.clock, ids=context.ids)
+    return restore(context, target, properties={FAST_FORWARD_PROPERTY: _pointer(branch, target)}, check=check)
+
+
+def restore(
+    context: TableContext, target: Snapshot, *, properties: Mapping[str, str], check: Check | None = None
+) -> Snapshot | None:
+    """Commit the live files of ``target``. ``check`` is asked in every round, with the newest snapshot."""
+    deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
+    attempts = 0
+    while True:
+        context = context.at_schema(context.schemas.refreshed_latest())
+        try:
+            return _restore_once(context, target, properties, check)
+        except StalePlan as error:
+            attempts += 1
+            if context.clock.steady_s() >= deadline_s:
+                raise ConflictError(
+                    f"the files of table {context.files.root_uri} changed {attempts} times while snapshot {target.id} was brought "
+                    f"back, and commit.timeout ({context.settings.commit_timeout_s:.0f} s) is over; repeat it when fewer writers "
+                    "are at work"
+                ) from error
+
+
+def _restore_once(
+    context: TableContext, target: Snapshot, properties: Mapping[str, str], check: Check | None
+) -> Snapshot | None:
+    manifests, table = context.manifests, context.files.root_uri
+    base = context.snapshots.latest()
+    then = manifests.live(target)
+    check_bucket_count(then, context.settings.total_buckets, table)
+    plan = plan_restore(then, manifests.live(base))
+    index_then = manifests.read_index(target)
+    created = context.clock.now_ms()
+    copies = _copies(context, plan.coming_back)
+    renamed = {
+        old.file.file_name: new.file.file_name for old, new in zip(plan.coming_back, copies, strict=True)
+    }
+    index_files = IndexFiles(context.files, context.ids)
+
+    def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
+        if check is not None:
+            check(latest)
+        return plan_removal(plan, manifests.live(latest), table)
+
+    def plan_index(latest: Snapshot | None, deletes: Sequence[ManifestEntry]) -> Sequence[IndexEntry]:
+        now = manifests.read_index(latest) if latest is not None else ()
+        return restored_index(index_then, now, renamed, index_files)
+
+    message = CommitMessage(
+        table_uuid=context.table_uuid,
+        schema_id=context.schema.id,
+        base_snapshot_id=base.id if base is not None else 0,
+        created_millis=created,
+        entries=copies,
+    )
+    effect = Effect(
+        kind=CommitKind.OVERWRITE,
+        operation="OVERWRITE",
+        plan_deletes=plan_deletes,
+        plan_index=plan_index,
+        replaces_everything_it_meets=True,
+        properties=properties,
+    )
+    return commit_message(context, message, effect, user=context.ids.uuid())
+
+
+def _copies(context: TableContext, entries: Sequence[ManifestEntry]) -> tuple[ManifestEntry, ...]:
+    copies: list[ManifestEntry] = []
+    try:
+        for entry in entries:
+            copies.append(copy_data_file(context, entry))
+        for directory in sorted({entry_directory(context.paths, entry, context.schema) for entry in copies}):
+            context.files.sync(directory)
+    except TablestoreError:
+        for copy in copies:
+            with suppress(StorageError):
+                context.remove_file(copy)
+        raise
+    return tuple(copies)
+
+
+def _check_behind(context: TableContext, line: Line, target: Snapshot, latest: Snapshot | None) -> None:
+    """Raise ConflictError unless main has not changed since the branch began, or since it was last fast-forwarded to it."""
+    fork = fork_of(line)
+    began = fork.snapshot.id if fork is not None else 0
+    snapshot = latest
+    while snapshot is not None and snapshot.id > began:
+        if _came_from(snapshot, line, target):
+            return
+        if snapshot.commit_kind is not CommitKind.COMPACT:
+            raise ConflictError(
+                f"table {context.files.root_uri} went on since branch {line.branch!r} began (at snapshot {began}): snapshot "
+                f"{snapshot.id} by {snapshot.commit_user} is a {snapshot.commit_kind}, and would be undone; write what the branch "
+                f"has with an overwrite, or pass discard_newer=True",
+                kind="not-a-fast-forward",
+            )
+        if snapshot.id - 1 == began:
+            return
+        previous = context.snapshots.find(snapshot.id - 1)
+        if previous is None:
+            raise ConflictError(
+                f"whether table {context.files.root_uri} changed between snapshots {began} and {snapshot.id} is not known any "
+                f"more, because those in between have expired; pass discard_newer=True if branch {line.branch!r} is to win",
+                kind="not-a-fast-forward",
+            )
+        snapshot = previous
+
+
+def _came_from(snapshot: Snapshot, line: Line, target: Snapshot) -> bool:
+    text = snapshot.properties.get(FAST_FORWARD_PROPERTY)
+    if text is None:
+        return False
+    try:
+        pointer = json.loads(text)
+        branch, source, uuid = pointer["branch"], int(pointer["snapshot"]), pointer["uuid"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"snapshot property {FAST_FORWARD_PROPERTY} is not what tablestore writes: {text[:80]!r}") from error
+    if branch != line.branch or source > target.id:
+        return False
+    then = target if source == target.id else line.snapshots.find(source)
+    return then is None or then.uuid == uuid
+
+
+def _pointer(branch: str | None, target: Snapshot) -> str:
+    return json.dumps({"branch": branch or MAIN_BRANCH, "snapshot": target.id, "uuid": target.uuid}, separators=(",", ":"))
+
+
+def _bring_schemas(context: TableContext, line: Line, target: Snapshot) -> None:
+    """Publish the schemas that the branch's files have and main has not. Raises ConflictError if main has others of these ids."""
+    used = {entry.file.schema_id for entry in context.manifests.live(target)} | {target.schema_id}
+    known = set(context.schemas.ids())
+    for schema_id in sorted(line.schemas.ids()):
+        if schema_id > max(used):
+            continue
+        theirs = line.schemas.read(schema_id)
+        if schema_id not in known:
+            context.files.publish_if_absent(schema_path(schema_id), line.files.read(schema_path(schema_id)))
+        try:
+            ours = context.schemas.read(schema_id)
+        except NotFoundError:
+            ours = None
+        if ours is None or (ours.fields, ours.primary_keys, ours.partition_keys) != (
+            theirs.fields,
+            theirs.primary_keys,
+            theirs.partition_keys,
+        ):
+            raise ConflictError(
+                f"schema {schema_id} of table {context.files.root_uri} is not that of branch {line.branch!r}: both were altered "
+                "since the branch began, and files keep the schema they were written with; read the branch and overwrite the table "
+                "with its rows",
+                kind="schema-changed",
+            )
