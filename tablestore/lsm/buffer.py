@@ -3,10 +3,12 @@
 ``flush`` sorts all buckets of all partitions in one pass, by (partition, bucket, key, arrival), keeps one row per key,
 moves the rows once, and hands out one slice per bucket. Append tables keep the order of arrival and all their rows.
 
+Engines that compute rows fold what has one key (``flushfold``); a bucket may then occur several times, as below.
+
 Left to others: where the runs are written, their sequence numbers, and the changelog.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,16 +17,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
+from tablestore.lsm.flushfold import fold_layers, prepared
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import U64, Rows, plain_columns, to_words
-from tablestore.lsm.mergefn import merge_function
+from tablestore.lsm.mergeoptions import merge_function
 from tablestore.lsm.sorting import SortedOrder, sort_by_group_and_key
 from tablestore.lsm.survivors import rank_versions, versions_of_repeated_keys
 from tablestore.types.schema import TableSchema
 
 Kinds = npt.NDArray[np.int8]
+
+Pending = Sequence[tuple[pa.Table, pa.ChunkedArray | None]]
+AssignBuckets = Callable[[pa.Table, Sequence[tuple[object, ...]], U64 | None], npt.NDArray[np.integer]]
+"""The bucket of each row, from the rows, their partitions, and each row's number among these (None: all are of the first)."""
 
 # Arrow strings address 2 GiB per column: no pass takes more.
 _MAX_PASS_BYTES = 1 << 30
@@ -46,17 +53,28 @@ class SortedRows:
 class WriteBuffer:
     """Collects conformed rows of one table until it is flushed.
 
-    ``total_buckets`` is the number of hash buckets; below 1 every row goes to bucket 0. ``budget_bytes`` is when
-    ``full`` turns true; the buffer never refuses rows.
+    ``total_buckets`` is the number of hash buckets; below 1 ``assign`` gives the buckets, and without it every row goes to
+    bucket 0. ``budget_bytes`` is when ``full`` turns true; the buffer never refuses rows. ``keep_input``: what was added can be
+    had unfolded too (:meth:`flush_input`).
     """
 
-    def __init__(self, schema: TableSchema, *, total_buckets: int, budget_bytes: int) -> None:
+    def __init__(
+        self,
+        schema: TableSchema,
+        *,
+        total_buckets: int,
+        budget_bytes: int,
+        assign: AssignBuckets | None = None,
+        keep_input: bool = False,
+    ) -> None:
         self._schema = schema
         self._total_buckets = max(total_buckets, 1)
         self._hashed = total_buckets > 0 and bool(schema.bucket_keys)
         self._budget_bytes = budget_bytes
-        self._merge = merge_function(schema.options) if schema.is_keyed else None
+        self._assign = assign
+        self._merge = merge_function(schema) if schema.is_keyed else None
         self._pending: list[tuple[pa.Table, pa.ChunkedArray | None]] = []
+        self._input: list[tuple[pa.Table, pa.ChunkedArray | None]] | None = [] if keep_input else None
         self.nbytes = 0
 
     @property
@@ -71,8 +89,11 @@ class WriteBuffer:
         """
         if isinstance(kinds, pa.Array):
             kinds = pa.chunked_array([kinds])
+        given = rows, kinds
         if kinds is not None:
             rows, kinds = self._checked(rows, kinds)
+        if self._input is not None:
+            self._input.extend(_pieces(*given))
         for piece, piece_kinds in _pieces(rows, kinds):
             self._pending.append((piece, piece_kinds))
             self.nbytes += piece.nbytes + piece.num_rows
@@ -83,20 +104,17 @@ class WriteBuffer:
         More than 1 GiB of rows is done in several passes. Then a bucket occurs several times in the list, and of equal
         keys the later wins, as between flushes.
         """
-        out: list[SortedRows] = []
         pending, self._pending, self.nbytes = self._pending, [], 0
-        start = 0
-        while start < len(pending):
-            stop, size, count = start, 0, 0
-            while stop < len(pending) and (stop == start or size + pending[stop][0].nbytes <= _MAX_PASS_BYTES):
-                size += pending[stop][0].nbytes
-                count += pending[stop][0].num_rows
-                stop += 1
-                if count > _MAX_PASS_ROWS:
-                    break
-            out.extend(self._pass(pending[start:stop]))
-            start = stop
-        return out
+        return [run for part in _passes(pending) for run in self._pass(part)]
+
+    def flush_input(self) -> list[SortedRows]:
+        """What was added since the last call, unfolded: rows by (partition, bucket, key, version), several of a key.
+
+        Retractions that the table ignores are not among them.
+        """
+        assert self._input is not None, "the input is kept on request only"
+        pending, self._input = self._input, []
+        return [run for part in _passes(pending) for run in self._unfolded(part)]
 
     def _checked(self, rows: pa.Table, kinds: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray | None]:
         if len(kinds) != rows.num_rows:
@@ -106,17 +124,12 @@ class WriteBuffer:
         codes = kinds.to_numpy()
         if not codes.any():
             return rows, None
-        retract = (codes & 1).astype(np.bool_)
         if self._merge is None:
             raise InvalidInputError("append tables take inserts (+I) only; create the table with a primary key for others")
-        if self._merge.ignore_delete and retract.any():
-            kept = pa.array(~retract)
-            return rows.filter(kept), kinds.filter(kept)
-        if self._merge.keep == "first" and retract.any():
-            raise UnsupportedError("merge-engine first-row takes no retractions (-U, -D); set ignore-delete to skip them")
-        return rows, kinds
+        rows, codes = prepared(self._merge, rows, codes.astype(np.int8))
+        return rows, pa.chunked_array([pa.array(codes)])
 
-    def _pass(self, pending: Sequence[tuple[pa.Table, pa.ChunkedArray | None]]) -> Iterator[SortedRows]:
+    def _pass(self, pending: Pending) -> Iterator[SortedRows]:
         rows = pa.concat_tables([piece for piece, _ in pending])
         if not rows.num_rows:
             return
@@ -126,29 +139,36 @@ class WriteBuffer:
         rows = rows.combine_chunks()
         kinds = _concat_kinds(pending)
         partitions, partition_of = self._partitions(rows)
-        groups, group_count = self._groups(rows, partition_of, len(partitions))
+        groups, buckets = self._groups(rows, partition_of, partitions)
         counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
         order: Rows | None
+        if self._merge is not None and self._merge.computes:
+            done = self._by_version(rows, groups, len(partitions) * buckets)
+            for layer in fold_layers(self._merge, rows, kinds, done, counts):
+                yield from _runs(layer.rows, layer.kinds, layer.counts, partitions, buckets)
+            return
         if self._schema.is_keyed:
-            order, counts = self._keyed_order(rows, groups, group_count, counts)
+            order, counts = self._keyed_order(rows, groups, len(partitions) * buckets, counts)
         else:
             order = _by_group(groups, rows.num_rows)
         if order is not None:
             rows = take_rows(rows, order)
             kinds = kinds if kinds is None else kinds[order]
-        stop = 0
-        for group, count in enumerate(counts):
-            start, stop = stop, stop + count
-            if not count:
-                continue
-            part = np.zeros(count, dtype=np.int8) if kinds is None else kinds[start:stop]
-            yield SortedRows(
-                partition=partitions[group // self._total_buckets],
-                bucket=group % self._total_buckets,
-                rows=rows.slice(start, count),
-                kinds=part,
-                retractions=0 if kinds is None else int((part & 1).sum()),
-            )
+        yield from _runs(rows, kinds, counts, partitions, buckets)
+
+    def _unfolded(self, pending: Pending) -> Iterator[SortedRows]:
+        assert self._merge is not None
+        rows = pa.concat_tables([piece for piece, _ in pending]).combine_chunks()
+        kinds = _concat_kinds(pending)
+        if kinds is not None and self._merge.ignore_delete and (retract := (kinds & 1).astype(np.bool_)).any():
+            rows, kinds = rows.filter(pa.array(~retract)).combine_chunks(), kinds[~retract]
+        if not rows.num_rows:
+            return
+        partitions, partition_of = self._partitions(rows)
+        groups, buckets = self._groups(rows, partition_of, partitions)
+        counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
+        order = self._by_version(rows, groups, len(partitions) * buckets).order
+        yield from _runs(take_rows(rows, order), None if kinds is None else kinds[order], counts, partitions, buckets)
 
     def _partitions(self, rows: pa.Table) -> tuple[list[tuple[object, ...]], U64 | None]:
         """The distinct partitions by first occurrence, and each row's number among them (None: only one)."""
@@ -169,22 +189,26 @@ class WriteBuffer:
         values = [_python_values(column.take(pa.array(example))) for column in columns]
         return list(zip(*values, strict=True)), codes.astype(np.uint64) if count > 1 else None
 
-    def _groups(self, rows: pa.Table, partition_of: U64 | None, partitions: int) -> tuple[U64 | None, int]:
-        """Each row's (partition, bucket) as one number, None if all rows have number 0; and the bound of the numbers."""
-        count = partitions * self._total_buckets
+    def _groups(self, rows: pa.Table, partition_of: U64 | None, partitions: Sequence[tuple[object, ...]]) -> tuple[U64 | None, int]:
+        """Each row's (partition, bucket) as one number, None if all rows have number 0; and how many buckets a partition has."""
+        count = self._total_buckets
         buckets: U64 | None = None
-        if self._hashed and self._total_buckets > 1:
+        if self._assign is not None:
+            assigned = self._assign(rows, partitions, partition_of)
+            count = int(assigned.max()) + 1
+            buckets = assigned.astype(np.uint64) if count > 1 else None
+        elif self._hashed and count > 1:
             names = self._schema.bucket_keys
             found = bucket_of(
                 [_single(rows.column(name)) for name in names],
                 [self._schema.field(name).type for name in names],
-                self._total_buckets,
+                count,
                 function=self._schema.options.get("bucket-function.type", "default"),
             )
             buckets = found.astype(np.uint64)
         if partition_of is None:
             return buckets, count
-        groups = partition_of * np.uint64(self._total_buckets)
+        groups = partition_of * np.uint64(count)
         return groups if buckets is None else groups + buckets, count
 
     def _keyed_order(
@@ -192,13 +216,11 @@ class WriteBuffer:
     ) -> tuple[Rows | None, list[int]]:
         """The places of the rows that a fold keeps, by group and key (None: all, as they are), and the rows per group."""
         assert self._merge is not None
-        fields = self._schema.key_fields
-        plain = plain_columns([_single(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
-        done = sort_by_group_and_key(groups, group_count, to_words(plain))
+        done = self._by_version(rows, groups, group_count)
+        order = done.order
         if not done.repeats.any():
-            in_order = bool((done.order[1:] > done.order[:-1]).all())
-            return None if in_order else done.order, counts
-        order = self._by_sequence_fields(rows, done) if self._merge.sequence_fields else done.order
+            in_order = bool((order[1:] > order[:-1]).all())
+            return None if in_order else order, counts
         kept = np.ones(len(order), dtype=np.bool_)
         if self._merge.keep == "last":
             kept[:-1] = ~done.repeats
@@ -207,6 +229,16 @@ class WriteBuffer:
         bounds = np.cumsum([0, *counts])
         kept_counts = [int(np.count_nonzero(kept[a:b])) for a, b in pairwise(bounds.tolist())]
         return order[kept], kept_counts
+
+    def _by_version(self, rows: pa.Table, groups: U64 | None, group_count: int) -> SortedOrder:
+        """The rows by group and key, the rows of one key by the sequence fields and arrival."""
+        assert self._merge is not None
+        fields = self._schema.key_fields
+        plain = plain_columns([_single(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
+        done = sort_by_group_and_key(groups, group_count, to_words(plain))
+        if not self._merge.sequence_fields or not done.repeats.any():
+            return done
+        return SortedOrder(self._by_sequence_fields(rows, done), done.repeats)
 
     def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Rows:
         """The order with the rows of one key arranged by the sequence fields, arrival last."""
@@ -223,6 +255,40 @@ class WriteBuffer:
         order = done.order.copy()
         order[several] = versions[ranked]
         return order
+
+
+def _passes(pending: Pending) -> Iterator[Pending]:
+    """The rows in portions that Arrow can hold as one."""
+    start = 0
+    while start < len(pending):
+        stop, size, count = start, 0, 0
+        while stop < len(pending) and (stop == start or size + pending[stop][0].nbytes <= _MAX_PASS_BYTES):
+            size += pending[stop][0].nbytes
+            count += pending[stop][0].num_rows
+            stop += 1
+            if count > _MAX_PASS_ROWS:
+                break
+        yield pending[start:stop]
+        start = stop
+
+
+def _runs(
+    rows: pa.Table, kinds: Kinds | None, counts: Sequence[int], partitions: Sequence[tuple[object, ...]], buckets: int
+) -> Iterator[SortedRows]:
+    """One slice per bucket that has rows."""
+    stop = 0
+    for group, count in enumerate(counts):
+        start, stop = stop, stop + count
+        if not count:
+            continue
+        part = np.zeros(count, dtype=np.int8) if kinds is None else kinds[start:stop]
+        yield SortedRows(
+            partition=partitions[group // buckets],
+            bucket=group % buckets,
+            rows=rows.slice(start, count),
+            kinds=part,
+            retractions=0 if kinds is None else int((part & 1).sum()),
+        )
 
 
 def _pieces(rows: pa.Table, kinds: pa.ChunkedArray | None) -> Iterator[tuple[pa.Table, pa.ChunkedArray | None]]:

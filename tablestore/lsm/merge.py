@@ -12,13 +12,15 @@ sequence ranges do not interleave, chunk order is version order, and the survivo
 holds; otherwise (and with ``sequence.field``) the versions of each key that has several are compared row by row. Then each
 chunk is filtered, unless all its rows survive. Rows travel as Arrow; memory is one batch per run.
 
+Engines that compute rows: keys with one version leave their chunk in the same way, the others are folded (``fold``).
+
 Equal sequence numbers of one key: the later run in the given order wins. (Writers of this project never produce them;
 among other engines readers disagree.) Retractions take part in the fold like any row and are dropped after it.
 A file that is not sorted by key, or holds a key twice, is refused: merged, it would yield wrong rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,16 +28,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import FormatError
+from tablestore.lsm.fold import fold_versions
 from tablestore.lsm.gather import take_rows
-from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
+from tablestore.lsm.keys import PlainColumn, Rows, key_at, plain_columns, rows_up_to, slice_plain, to_words
 from tablestore.lsm.mergefn import MergeFunction
-from tablestore.lsm.survivors import WindowKeys, last_of_each_key, winners_by_sequence
+from tablestore.lsm.sorting import sort_by_group_and_key
+from tablestore.lsm.survivors import WindowKeys, last_of_each_key, rank_versions, versions_of_repeated_keys, winners_by_sequence
 from tablestore.types.datatypes import Field
+from tablestore.types.rowkind import RowKind
 
 SEQUENCE_COLUMN = "_SEQUENCE_NUMBER"
 KIND_COLUMN = "_VALUE_KIND"
 
 Mask = npt.NDArray[np.bool_]
+Kinds = npt.NDArray[np.int8]
+
+_SYSTEM_FIELDS = (pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field(KIND_COLUMN, pa.int8(), nullable=False))
 
 # Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it.
 _SMALL_BATCH_ROWS = 4096
@@ -44,11 +52,14 @@ _SMALL_BATCH_ROWS = 4096
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedSource:
     """One data file's rows in key order, opened when ``read`` is called. Batches hold the key columns,
-    ``_VALUE_KIND`` and the needed value columns; ``_SEQUENCE_NUMBER`` only if the two bounds differ."""
+    ``_VALUE_KIND`` and the needed value columns; ``_SEQUENCE_NUMBER`` only if the two bounds differ.
+
+    ``ours``: this project wrote the file, so ``+U`` may say that older rows do not count (see ``mergefn``)."""
 
     min_sequence: int
     max_sequence: int
     read: Callable[[], Iterator[pa.RecordBatch]]
+    ours: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +94,12 @@ class _Chunk:
             return np.full(self.batch.num_rows, self.min_sequence, dtype=np.int64)
         return np.asarray(self.batch.column(SEQUENCE_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int64)
 
+    def kinds(self) -> Kinds:
+        return np.asarray(self.batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
+
     def retractions(self) -> Mask | None:
         """Which rows retract; None if none does."""
-        kinds = self.batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False)
-        retract: Mask = (kinds & 1).astype(np.bool_)
+        retract: Mask = (self.kinds() & 1).astype(np.bool_)
         return retract if retract.any() else None
 
 
@@ -174,7 +187,14 @@ class _Cursor:
             self._source.min_sequence,
             self._source.max_sequence,
         )
-        return _without(chunk, chunk.retractions()) if self._spec.function.ignore_delete else chunk
+        function = self._spec.function
+        if function.marks_replacements and not self._source.ours:
+            chunk = _without_marks(chunk)
+        skipped = function.skipped_kinds
+        if not skipped:
+            return chunk
+        gone = np.isin(chunk.kinds(), skipped)
+        return _without(chunk, gone if gone.any() else None)
 
 
 def _without(chunk: _Chunk, rows: Mask | None) -> _Chunk:
@@ -184,6 +204,16 @@ def _without(chunk: _Chunk, rows: Mask | None) -> _Chunk:
     mask = pa.array(kept)
     plain = [column.filter(mask) if isinstance(column, pa.Array) else column[kept] for column in chunk.plain]
     return _Chunk(chunk.run, chunk.batch.filter(mask), plain, chunk.min_sequence, chunk.max_sequence)
+
+
+def _without_marks(chunk: _Chunk) -> _Chunk:
+    """``+U`` of other writers says no more than ``+I``."""
+    kinds = chunk.kinds()
+    if not (kinds == RowKind.UPDATE_AFTER).any():
+        return chunk
+    plain_kinds = pa.array(np.where(kinds == RowKind.UPDATE_AFTER, np.int8(RowKind.INSERT), kinds))
+    place = chunk.batch.schema.get_field_index(KIND_COLUMN)
+    return replace(chunk, batch=chunk.batch.set_column(place, chunk.batch.schema.field(place), plain_kinds))
 
 
 def _fold(chunks: list[_Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
@@ -199,12 +229,96 @@ def _fold(chunks: list[_Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
     if not keys.ascending():
         raise _not_sorted()
     in_order = ordered_chunks is not None
+    if spec.function.computes:
+        yield from _fold_computing(chunks, keys, spec, in_order=in_order)
+        return
     masks = last_of_each_key(keys, sorted_anyway=spec.ordered) if in_order else _by_row(chunks, keys, spec)
     if spec.ordered:
         yield from _emit_ordered(chunks, keys, masks, spec)
     else:
         for chunk, mask in zip(chunks, masks, strict=True):
             yield _emit(chunk, mask, spec)
+
+
+def _fold_computing(chunks: Sequence[_Chunk], keys: WindowKeys, spec: MergeSpec, *, in_order: bool) -> Iterator[pa.RecordBatch]:
+    """One window: keys with one version as they are, the others folded."""
+    function = spec.function
+    several, key = versions_of_repeated_keys(keys.in_order)
+    places = keys.in_order.order[several]
+    single = np.ones(keys.row_count, dtype=np.bool_)
+    single[places] = False
+    masks: list[Mask | None] = [*keys.split(single)]
+    folded: pa.RecordBatch | None = None
+    if len(places):
+        sequences = np.concatenate([chunk.sequences() for chunk in chunks])
+        if not in_order:
+            versions = [_column(chunks, field.name).take(pa.array(places)) for field in function.sequence_fields]
+            ranked = rank_versions(
+                key,
+                versions,
+                descending=[field.descending for field in function.sequence_fields],
+                tie_breakers=[sequences[places], places],
+            )
+            places = places[ranked]
+        folded = _folded_rows(chunks, places, key, sequences, spec)
+    if spec.ordered:
+        yield from _interleave(chunks, keys, masks, folded, spec)
+        return
+    for chunk, mask in zip(chunks, masks, strict=True):
+        if mask is None or mask.any():
+            yield _emit(chunk, mask, spec)
+    if folded is not None:
+        yield folded
+
+
+def _folded_rows(
+    chunks: Sequence[_Chunk], places: Rows, key: Rows, sequences: npt.NDArray[np.int64], spec: MergeSpec
+) -> pa.RecordBatch:
+    """One row per key of several versions, in key order, retractions left out if the spec says so."""
+    names = spec.function.required_columns(spec.output_columns)
+    schema = chunks[0].batch.schema
+    columns = {name: _column(chunks, name) for name in schema.names if name in names}
+    number = np.cumsum(np.concatenate([[False], key[1:] != key[:-1]]))
+    folded = fold_versions(
+        spec.function,
+        columns,
+        spec.output_columns,
+        rows=places,
+        key=number,
+        kinds=np.concatenate([chunk.kinds() for chunk in chunks])[places],
+        last_fold=spec.drop_retractions,
+    )
+    arrays = [folded.columns[name] for name in spec.output_columns]
+    fields = [schema.field(name) for name in spec.output_columns]
+    if spec.emit_system_columns:
+        starts = np.concatenate([[0], np.flatnonzero(number[1:] != number[:-1]) + 1])
+        arrays = [pa.array(np.maximum.reduceat(sequences[places], starts)), pa.array(folded.kinds), *arrays]
+        fields = [*_SYSTEM_FIELDS, *fields]
+    out = batch_of(arrays, pa.schema(fields), len(folded.kinds))
+    retract = (folded.kinds & 1).astype(np.bool_)
+    return out.filter(pa.array(~retract)) if spec.drop_retractions and retract.any() else out
+
+
+def _interleave(
+    chunks: Sequence[_Chunk], keys: WindowKeys, masks: Sequence[Mask | None], folded: pa.RecordBatch | None, spec: MergeSpec
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the chunks and folded rows, in key order."""
+    singles = list(_emit_ordered(chunks, keys, masks, spec))
+    if folded is None:
+        yield from singles
+        return
+    window = pa.Table.from_batches([*singles, folded]).combine_chunks()
+    # The key columns are there: who writes rows in order writes whole rows.
+    plain = plain_columns(
+        [window.column(field.name) for field in spec.key_fields], [field.type.nullable for field in spec.key_fields]
+    )
+    if window.num_rows:
+        order = sort_by_group_and_key(None, 1, to_words(plain)).order
+        yield from take_rows(window, order).to_batches()
+
+
+def _column(chunks: Sequence[_Chunk], name: str) -> pa.Array:
+    return pa.concat_arrays([chunk.batch.column(name) for chunk in chunks])
 
 
 def _in_sequence_order(chunks: Sequence[_Chunk]) -> list[_Chunk] | None:
@@ -221,7 +335,7 @@ def _by_row(chunks: Sequence[_Chunk], keys: WindowKeys, spec: MergeSpec) -> list
     """The surviving rows where only a comparison row by row tells which version is newest."""
     mask = winners_by_sequence(
         keys.in_order,
-        [pa.concat_arrays([chunk.batch.column(field.name) for chunk in chunks]) for field in spec.function.sequence_fields],
+        [_column(chunks, field.name) for field in spec.function.sequence_fields],
         descending=[field.descending for field in spec.function.sequence_fields],
         sequences=np.concatenate([chunk.sequences() for chunk in chunks]),
         keep=spec.function.keep,
@@ -259,19 +373,20 @@ def _emit_ordered(
     yield from take_rows(window, order[kept[order]]).to_batches()
 
 
+def batch_of(arrays: Sequence[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:
+    """A batch, also of no columns but a number of rows."""
+    if arrays:
+        return pa.RecordBatch.from_arrays(list(arrays), schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+
+
 def _output(chunk: _Chunk, spec: MergeSpec) -> pa.RecordBatch:
     if not spec.emit_system_columns:
         return chunk.batch.select(list(spec.output_columns))
     values = chunk.batch.select(list(spec.output_columns))
     return pa.RecordBatch.from_arrays(
         [pa.array(chunk.sequences()), chunk.batch.column(KIND_COLUMN), *values.columns],
-        schema=pa.schema(
-            [
-                pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False),
-                pa.field(KIND_COLUMN, pa.int8(), nullable=False),
-                *values.schema,
-            ]
-        ),
+        schema=pa.schema([*_SYSTEM_FIELDS, *values.schema]),
     )
 
 

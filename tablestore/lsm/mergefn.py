@@ -1,26 +1,40 @@
 """How do rows of one key combine?
 
-A merge function is named by the table's option ``merge-engine``. Here are the two that keep one of the rows as it is:
+A merge function is named by the table's option ``merge-engine``; ``mergeoptions`` reads it from a table's schema.
 
-    deduplicate    the last row wins, whatever its kind
-    first-row      the first row wins
+    deduplicate      the last row wins, whatever its kind           the row is kept as it is
+    first-row        the first row wins
+    partial-update   the last value of each column that is no null  the row is computed, see ``fold``
+    aggregation      a function per column
 
 ``ignore-delete`` takes retractions (``-U``, ``-D``) out before anything is combined. ``sequence.field`` puts the values of
-columns before the order of arrival: nulls are the smallest, also when the order is descending. Engines that compute new
-rows (partial-update, aggregation) are refused by name.
+columns before the order of arrival: nulls are the smallest, also when the order is descending. A key with one row is never
+computed: the row stays what it is, a retraction included.
+
+Folding in steps (at a flush, in a compaction, when reading) gives what folding at once gives. Two things need care:
+
+* A ``-D`` that removes the row and is followed by additions: the fold has to remember that it starts anew. It is a row of kind
+  ``+U``, in our own files only: there ``+U`` says "replaces what is older", elsewhere it says the same as ``+I``.
+* Retractions that take back what lies in older runs, under a function whose column cannot hold "take x back"
+  (``keeps_retractions_apart``): a flush writes them into runs of their own, and only a fold that reaches the oldest run may
+  combine them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from tablestore.errors import InvalidInputError, UnsupportedError
+import numpy as np
+import numpy.typing as npt
+
+from tablestore.errors import InvalidInputError
+from tablestore.types.rowkind import RowKind
 
 Keep = Literal["last", "first"]
 
-_KEEP: Mapping[str, Keep] = {"deduplicate": "last", "first-row": "first"}
-_REFUSED = ("partial-update", "aggregation")
-_IGNORE_DELETE_KEYS = ("ignore-delete", "deduplicate.ignore-delete", "first-row.ignore-delete")
+# What becomes of a retraction under a function: the column can hold it (a sum of -5), it cannot, or it is an error.
+_EXACT_RETRACTIONS = frozenset({"sum", "last_value"})
+_RETRACTIONS = frozenset({"product", "collect", "merge_map", "nested_update", "last_non_null_value"}) | _EXACT_RETRACTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,38 +46,133 @@ class SequenceField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFunction:
+    """How the values of one column combine. ``delimiter`` is for listagg, ``distinct`` for listagg and collect,
+    ``nested_key`` and ``count_limit`` for nested_update."""
+
+    name: str
+    ignore_retract: bool = False
+    distinct: bool = False
+    delimiter: str = ","
+    nested_key: tuple[str, ...] = ()
+    count_limit: int | None = None
+
+    @property
+    def takes_retractions(self) -> bool:
+        """False if a retraction is an error."""
+        return self.ignore_retract or self.name in _RETRACTIONS
+
+    @property
+    def holds_retractions(self) -> bool:
+        """True if a value of the column can stand for what was retracted and is not there yet."""
+        return self.ignore_retract or self.name in _EXACT_RETRACTIONS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceGroup:
+    """Columns of a partial-update table that are taken together, nulls included, from the row whose ``fields`` are the
+    greatest. ``removes``: a ``-D`` that is the greatest removes the row."""
+
+    fields: tuple[str, ...]
+    columns: tuple[str, ...]
+    removes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MergeFunction:
-    """Which row of a key is kept, and what counts before the order of arrival."""
+    """What a table's options say. ``keep`` is for the engines that keep a row; the rest is for those that compute one.
+
+    ``functions``: by column, those that have one. ``not_null``: columns that must not become null.
+    """
 
     engine: str = "deduplicate"
     keep: Keep = "last"
     ignore_delete: bool = False
     sequence_fields: tuple[SequenceField, ...] = ()
+    key_columns: frozenset[str] = frozenset()
+    not_null: frozenset[str] = frozenset()
+    functions: tuple[tuple[str, ColumnFunction], ...] = ()
+    groups: tuple[SequenceGroup, ...] = ()
+    remove_on_delete: bool = False
+
+    @property
+    def computes(self) -> bool:
+        """True if rows are computed from several versions; else one of them is kept."""
+        return self.engine in ("partial-update", "aggregation")
+
+    @property
+    def marks_replacements(self) -> bool:
+        """True if ``+U`` in our own files says that older rows do not count."""
+        return self.remove_on_delete or any(group.removes for group in self.groups)
+
+    @property
+    def keeps_retractions_apart(self) -> bool:
+        """True if a retraction may only be folded together with all older rows of its key."""
+        if not self.computes or self.ignore_delete:
+            return False
+        if self.engine == "partial-update" and not self.groups:
+            return False
+        return not all(function.holds_retractions for _, function in self.functions)
+
+    @property
+    def skipped_kinds(self) -> tuple[int, ...]:
+        """Kinds of rows that are left out before anything is combined."""
+        if self.ignore_delete:
+            return (RowKind.UPDATE_BEFORE, RowKind.DELETE)
+        # A -U says nothing there: the +U that follows sets what it has, and only -D removes.
+        return (RowKind.UPDATE_BEFORE,) if self.engine == "partial-update" and self.remove_on_delete else ()
+
+    @property
+    def told_by_deletes(self) -> frozenset[str]:
+        """Columns whose value in a ``-D`` that may remove its row counts."""
+        told = self.key_columns | {field.name for field in self.sequence_fields}
+        if not self.remove_on_delete:
+            # Within groups a -D that is too old to remove the row still takes back what functions have combined.
+            told |= {name for name, _ in self.functions} | {name for group in self.groups for name in group.fields}
+        return told
+
+    def function_of(self, column: str) -> ColumnFunction | None:
+        """The function of a column, None if it has none."""
+        return dict(self.functions).get(column)
+
+    def group_of(self, column: str) -> SequenceGroup | None:
+        """The sequence group that a column belongs to, as member or as sequence field."""
+        return next((group for group in self.groups if column in group.fields or column in group.columns), None)
 
     def required_columns(self, columns: Iterable[str]) -> frozenset[str]:
         """What must be read besides the key to give ``columns``, these included."""
-        return frozenset(columns) | {field.name for field in self.sequence_fields}
+        wanted = frozenset(columns)
+        needed = set(wanted) | {field.name for field in self.sequence_fields}
+        for group in self.groups:
+            if group.removes or not wanted.isdisjoint((*group.fields, *group.columns)):
+                needed.update(group.fields)
+        return frozenset(needed)
 
-
-def merge_function(options: Mapping[str, str]) -> MergeFunction:
-    """The merge function that a table's options ask for; UnsupportedError for engines that compute rows."""
-    engine = options.get("merge-engine", "deduplicate").strip().lower()
-    if engine in _REFUSED:
-        raise UnsupportedError(
-            f"merge-engine {engine!r} is not supported; tables with {' or '.join(_KEEP)} are", kind="merge-engine"
-        )
-    if engine not in _KEEP:
-        raise InvalidInputError(f"expected merge-engine to be one of {', '.join(_KEEP)}, found {engine!r}")
-    ignore_delete = any(options.get(key, "false").strip().lower() == "true" for key in _IGNORE_DELETE_KEYS)
-    names = [name for part in options.get("sequence.field", "").split(",") if (name := part.strip())]
-    order = options.get("sequence.field.sort-order", "ascending").strip().lower()
-    if order not in ("ascending", "descending"):
-        raise InvalidInputError(f"expected sequence.field.sort-order to be ascending or descending, found {order!r}")
-    if names and engine == "first-row":
-        raise InvalidInputError("merge-engine first-row does not take sequence.field: the first arrival is kept")
-    return MergeFunction(
-        engine=engine,
-        keep=_KEEP[engine],
-        ignore_delete=ignore_delete,
-        sequence_fields=tuple(SequenceField(name=name, descending=order == "descending") for name in names),
-    )
+    def check_retractions(self, kinds: npt.NDArray[np.int8], columns: Iterable[str] | None = None) -> None:
+        """Raise InvalidInputError if there are retractions among ``kinds`` that have no meaning for ``columns`` (default: all)."""
+        retract = np.isin(kinds, (RowKind.UPDATE_BEFORE,) if self.remove_on_delete else (RowKind.UPDATE_BEFORE, RowKind.DELETE))
+        if self.ignore_delete or not retract.any():
+            return
+        if self.engine == "first-row":
+            raise InvalidInputError(
+                "merge-engine first-row takes no retractions (-U, -D); set ignore-delete to skip them", kind="retraction"
+            )
+        if self.engine == "partial-update" and self.remove_on_delete:
+            return
+        if self.engine == "partial-update" and not self.groups:
+            raise InvalidInputError(
+                "merge-engine partial-update takes no retractions (-U, -D) here: set ignore-delete to skip them, "
+                "partial-update.remove-record-on-delete to let -D remove the row, or put columns into sequence groups "
+                "(fields.<sequence column>.sequence-group) to take them back one by one",
+                kind="retraction",
+            )
+        wanted = None if columns is None else frozenset(columns)
+        for column, function in self.functions:
+            if (wanted is None or column in wanted) and not function.takes_retractions:
+                raise InvalidInputError(
+                    f"the aggregate function {function.name} of column {column!r} cannot take a value back, and there is a "
+                    f"retraction (-U or -D): set fields.{column}.ignore-retract to leave the column as it is, "
+                    "ignore-delete to skip retractions"
+                    + (", or aggregation.remove-record-on-delete to let -D remove the row" if self.engine == "aggregation" else ""),
+                    kind="retraction",
+                )

@@ -148,11 +148,11 @@ def rank_versions(
     ``group`` ascends, so the groups stay where they are and only rows within a group change places.
     """
     by: list[npt.NDArray[np.int64]] = [*tie_breakers[::-1]]
-    by.extend(_ranks(field, backwards) for field, backwards in list(zip(fields, descending, strict=True))[::-1])
+    by.extend(dense_ranks(field, backwards) for field, backwards in list(zip(fields, descending, strict=True))[::-1])
     return np.lexsort([*by, group])
 
 
-def _ranks(field: pa.Array, descending: bool) -> npt.NDArray[np.int64]:
+def dense_ranks(field: pa.Array, descending: bool) -> npt.NDArray[np.int64]:
     """Dense ranks from 1; 0 for nulls."""
     ranks = np.zeros(len(field), dtype=np.int64)
     valid = np.flatnonzero(field.is_valid().to_numpy(zero_copy_only=False))

@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from tablestore import options as opt
 from tablestore.errors import UnsupportedError
 from tablestore.format.parquet import ParquetOptions
-from tablestore.lsm.mergefn import MergeFunction, merge_function
+from tablestore.lsm.bucketmap import BucketPolicy
+from tablestore.lsm.mergefn import MergeFunction
+from tablestore.lsm.mergeoptions import check_merge_options, merge_function
 from tablestore.options import MIB, TableOptions
 from tablestore.store.metadata import MergePolicy
+from tablestore.store.producer import check_producer
 from tablestore.types.schema import TableSchema
+
+DYNAMIC_BUCKETS = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +22,7 @@ class TableSettings:
 
     total_buckets: int
     bucket_function: str
+    dynamic_buckets: BucketPolicy | None
     thin: bool
     value_stats: bool
     data_file_prefix: str
@@ -44,7 +50,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
     """
     opt.refuse_unsupported(schema.options)
     options = TableOptions(schema.options)
-    merge = merge_function(schema.options) if schema.is_keyed else None
+    merge = merge_function(schema) if schema.is_keyed else None
     target = options.value(opt.TARGET_FILE_SIZE)
     deletion_vectors = options.flag(opt.DELETION_VECTORS_ENABLED)
     compression = options.text(opt.FILE_COMPRESSION).lower()
@@ -52,6 +58,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
     return TableSettings(
         total_buckets=bucket if isinstance(bucket, int) else -1,
         bucket_function=options.text(opt.BUCKET_FUNCTION).lower(),
+        dynamic_buckets=_bucket_policy(options) if schema.is_keyed and bucket in (None, DYNAMIC_BUCKETS) else None,
         thin=options.flag(opt.DATA_FILE_THIN_MODE),
         value_stats=options.text(opt.METADATA_STATS_MODE).lower() != "none",
         data_file_prefix=options.text(opt.DATA_FILE_PREFIX),
@@ -80,16 +87,17 @@ def table_settings(schema: TableSchema) -> TableSettings:
 
 
 def check_writable(schema: TableSchema, settings: TableSettings, table: str) -> None:
-    """Refuse to write what others would read wrong. Raises UnsupportedError that names the option."""
+    """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
+    merge options that name what is not there."""
     options = TableOptions(schema.options)
+    if schema.is_keyed:
+        check_merge_options(schema)
+    check_producer(schema, table)
     refused = {
-        "deletion-vectors.enabled": settings.deletion_vectors and schema.is_keyed,
-        "changelog-producer": options.text(opt.CHANGELOG_PRODUCER).lower() != "none",
         "rowkind.field": options.value(opt.ROWKIND_FIELD) is not None,
-        "merge-engine": settings.merge is not None and settings.merge.engine != "deduplicate",
         "file.format": options.get("file.format", "parquet").strip().lower() != "parquet",
         "data-file.external-paths": bool(options.get("data-file.external-paths")),
-        "bucket": schema.is_keyed and settings.total_buckets < 1,
+        "bucket": schema.is_keyed and settings.total_buckets < DYNAMIC_BUCKETS,
     }
     for key, applies in refused.items():
         if applies:
@@ -99,3 +107,20 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str) -> 
                 "another engine, or copy it into a table without this option",
                 kind="read-only-table",
             )
+    if settings.dynamic_buckets is not None and not set(schema.partition_keys) <= set(schema.primary_keys):
+        outside = ", ".join(name for name in schema.partition_keys if name not in schema.primary_keys)
+        raise UnsupportedError(
+            f"table {table} makes its buckets as keys arrive (bucket = -1), and the partition column(s) {outside} are not in its "
+            "primary key, so an upsert may have to move a row to another partition: tablestore does not do that; add them to the "
+            "primary key, or fix the number of buckets",
+            kind="cross-partition",
+        )
+
+
+def _bucket_policy(options: TableOptions) -> BucketPolicy:
+    initial, most = options.value(opt.DYNAMIC_BUCKET_INITIAL), options.integer(opt.DYNAMIC_BUCKET_MAX)
+    return BucketPolicy(
+        target_rows=options.integer(opt.DYNAMIC_BUCKET_TARGET_ROWS),
+        initial_buckets=initial if isinstance(initial, int) else 1,
+        max_buckets=most if most > 0 else None,
+    )

@@ -142,4 +142,9 @@ def _contained(values: Positions, among: Positions) -> "np.ndarray[tuple[int], n
 
 
 def _source(file: DataFileMeta, batches: list[pa.RecordBatch]) -> SortedSource:
-    return SortedSource(min_sequence=file.min_sequence_number, max_sequence=file.max_sequence_number, read=lambda: iter(batches), ours=file.footer_digest is not None)
+    return SortedSource(
+        min_sequence=file.min_sequence_number,
+        max_sequence=file.max_sequence_number,
+        read=lambda: iter(batches),
+        ours=file.footer_digest is not None,
+    )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.lsm.buffer import WriteBuffer
 from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
@@ -129,7 +129,7 @@ def test_first_row_keeps_the_first_arrival_and_refuses_retractions():
     buffer = _buffer(schema)
     buffer.add(_rows(schema, [2, 1, 2], ["a", "b", "c"]))
     assert buffer.flush()[0].rows.to_pydict() == {"id": [1, 2], "note": ["b", "a"]}
-    with pytest.raises(UnsupportedError, match="first-row takes no retractions"):
+    with pytest.raises(InvalidInputError, match="first-row takes no retractions"):
         buffer.add(_rows(schema, [1]), pa.array([3], pa.int8()))
 
 

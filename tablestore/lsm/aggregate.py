@@ -1,0 +1,112 @@
+"""Which function combines the values of a column, and which of the values does it give?
+
+    one of the values      last_value  last_non_null_value  first_value  first_non_null_value  min  max
+    numbers, truth         sum  product  bool_and  bool_or                         see aggregatenumbers
+    texts, lists, maps     listagg  collect  merge_map  nested_update              see aggregatelists
+    sketches as bytes      rbm32  theta_sketch  hll_sketch                  see aggregatesketches
+
+Nulls are left out by all but first_value and last_value. Events that are older than one before them (in a sequence group) are
+taken as if they had come first.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.lsm.aggregatelists import collect, join_texts, merge_map, nested_update
+from tablestore.lsm.aggregatenumbers import multiply, sum_up, truth
+from tablestore.lsm.aggregatesketches import unite
+from tablestore.lsm.events import Events, Places, take_or_null
+from tablestore.lsm.mergefn import ColumnFunction
+from tablestore.lsm.survivors import dense_ranks
+
+Pick = Callable[[pa.Array, Events], Places]
+Compute = Callable[[ColumnFunction, pa.Array, Events, str], pa.Array]
+
+
+def aggregate_column(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
+    """The combined value per key, null for keys without events. ``name`` is the column's, for messages."""
+    if function.name in _PICKS:
+        return take_or_null(column, events.row_of(_PICKS[function.name](column, events)))
+    return _COMPUTED[function.name](function, column, events, name)
+
+
+def _last_value(column: pa.Array, events: Events) -> Places:
+    last = events.last(events.newer | ~events.adds)
+    return _unless_retracted(last, events)
+
+
+def _last_non_null_value(column: pa.Array, events: Events) -> Places:
+    valid = events.valid(column)
+    last = events.last(valid & (events.newer | ~events.adds))
+    picked = _unless_retracted(last, events)
+    if events.newer.all():
+        return picked
+    # An older value fills in where there is none.
+    late = np.arange(len(events.rows)) > last[events.key]
+    filling = events.first(valid & events.adds & ~events.newer & late)
+    return np.where(picked >= 0, picked, filling)
+
+
+def _first_value(column: pa.Array, events: Events) -> Places:
+    older = events.last(~events.newer)
+    return np.where(older >= 0, older, events.first(events.newer))
+
+
+def _first_non_null_value(column: pa.Array, events: Events) -> Places:
+    valid = events.valid(column)
+    older = events.last(~events.newer & valid)
+    return np.where(older >= 0, older, events.first(valid))
+
+
+def _greatest(column: pa.Array, events: Events) -> Places:
+    return _extreme(column, events, sign=1)
+
+
+def _smallest(column: pa.Array, events: Events) -> Places:
+    return _extreme(column, events, sign=-1)
+
+
+def _extreme(column: pa.Array, events: Events, *, sign: int) -> Places:
+    valid = events.valid(column)
+    places = np.flatnonzero(valid)
+    if not len(places):
+        return np.full(events.keys, -1, dtype=np.int64)
+    some = events.where(valid)
+    ranks = dense_ranks(column.take(pa.array(some.rows)), descending=False) * sign
+    starts = some.starts()
+    best = np.maximum.reduceat(ranks, starts)
+    is_best = ranks == np.repeat(best, np.diff(np.append(starts, len(ranks))))
+    found = some.first(is_best)
+    return np.where(found >= 0, places[found], -1)
+
+
+def _unless_retracted(event: Places, events: Events) -> Places:
+    if not len(events.rows):
+        return event
+    return np.where((event >= 0) & ~events.adds[event], -1, event)
+
+
+_PICKS: Mapping[str, Pick] = {
+    "last_value": _last_value,
+    "last_non_null_value": _last_non_null_value,
+    "first_value": _first_value,
+    "first_non_null_value": _first_non_null_value,
+    "max": _greatest,
+    "min": _smallest,
+}
+_COMPUTED: Mapping[str, Compute] = {
+    "sum": sum_up,
+    "product": multiply,
+    "bool_and": truth,
+    "bool_or": truth,
+    "listagg": join_texts,
+    "collect": collect,
+    "merge_map": merge_map,
+    "nested_update": nested_update,
+    "rbm32": unite,
+    "theta_sketch": unite,
+    "hll_sketch": unite,
+}
+FUNCTIONS = (*_PICKS, *_COMPUTED)

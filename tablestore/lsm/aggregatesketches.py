@@ -1,0 +1,84 @@
+"""rbm32, theta_sketch and hll_sketch: columns that hold a set, or an estimate of one, as bytes.
+
+The union of the sets, in the bytes that Paimon's own libraries write and read: 32-bit Roaring bitmaps in their portable
+serialisation; Apache DataSketches, whose serialised form is the same in Java and Python (extra ``tablestore[sketches]``).
+
+A set is an object of its library, so these functions go value by value; values of keys that have a single one are not touched.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from tablestore.errors import FormatError, UnsupportedError
+from tablestore.lsm.events import Events, spread
+from tablestore.lsm.mergefn import ColumnFunction
+
+Union = Callable[[list[bytes]], bytes]
+
+
+def unite(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
+    """The union of each key's sets; null without one."""
+    union = union_of(function.name)
+    events = events.where(events.valid(column))
+    if not len(events.rows):
+        return pa.nulls(events.keys, column.type)
+    starts = events.starts()
+    stops = np.append(starts[1:], len(events.rows)).tolist()
+    values = column.take(pa.array(events.rows)).to_pylist()
+    out = []
+    # The library's objects have no form that spans rows.
+    for start, stop in zip(starts.tolist(), stops, strict=True):
+        try:
+            out.append(values[start] if stop - start == 1 else union(values[start:stop]))
+        except (ValueError, RuntimeError, MemoryError) as error:
+            raise FormatError(
+                f"column {name!r} holds bytes that are no {function.name}: {error}; its writer has to store serialised ones"
+            ) from error
+    return spread(pa.array(out, column.type), events)
+
+
+def union_of(function: str) -> Union:
+    """The union of serialised sets of one kind. Raises UnsupportedError if the library for it is not installed."""
+    if function == "rbm32":
+        return _union32
+    try:
+        library = import_module("datasketches")
+    except ImportError as error:
+        raise UnsupportedError(
+            f"the aggregate function {function} needs the package datasketches; install it with `pip install tablestore[sketches]`",
+            kind="missing-package",
+        ) from error
+    return _theta(library) if function == "theta_sketch" else _hll(library)
+
+
+def _union32(values: list[bytes]) -> bytes:
+    out = BitMap.union(*map(BitMap.deserialize, values))
+    out.run_optimize()
+    return bytes(out.serialize())
+
+
+def _theta(library: Any) -> Union:
+    def union(values: list[bytes]) -> bytes:
+        out = library.theta_union()
+        for value in values:
+            out.update(library.compact_theta_sketch.deserialize(value))
+        return bytes(out.get_result().serialize())
+
+    return union
+
+
+def _hll(library: Any) -> Union:
+    def union(values: list[bytes]) -> bytes:
+        sketches = [library.hll_sketch.deserialize(value) for value in values]
+        # The precision of the union is the least of its parts', as in Paimon.
+        out = library.hll_union(min(sketch.lg_config_k for sketch in sketches))
+        for sketch in sketches:
+            out.update(sketch)
+        return bytes(out.get_result(library.tgt_hll_type.HLL_4).serialize_compact())
+
+    return union

@@ -1,0 +1,323 @@
+"""What do a table's options say about merging, and does it make sense for its columns?
+
+    merge-engine, ignore-delete, sequence.field, sequence.field.sort-order
+    fields.<column>.aggregate-function | ignore-retract | distinct | list-agg-delimiter | nested-key | count-limit
+    fields.default-aggregate-function
+    fields.<column>[,<column>].sequence-group = <columns>
+    partial-update.remove-record-on-delete, partial-update.remove-record-on-sequence-group, aggregation.remove-record-on-delete
+
+``merge_function`` reads every table, also one of another writer, and refuses what would merge wrongly. ``check_merge_options``
+is for tables that are created or written: it also refuses what names nothing and so does nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from tablestore import options as opt
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.lsm.aggregate import FUNCTIONS
+from tablestore.lsm.mergefn import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
+from tablestore.names import did_you_mean
+from tablestore.options import TableOptions
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, RowType, TypeRoot
+from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import type_to_sql
+
+_KEEP: Mapping[str, Keep] = {"deduplicate": "last", "first-row": "first"}
+_COMPUTING = ("partial-update", "aggregation")
+_IGNORE_DELETE_KEYS = (
+    "ignore-delete",
+    "deduplicate.ignore-delete",
+    "first-row.ignore-delete",
+    "partial-update.ignore-delete",
+)
+_PREFIX, _GROUP, _DEFAULT = "fields.", ".sequence-group", "fields.default-aggregate-function"
+_SETTINGS = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter", "nested-key", "count-limit")
+# Settings of Paimon that change results and that we do not have.
+_MISSING_SETTINGS = ("nested-sequence-field", "nested-key-null-strategy")
+_MISSING_FUNCTIONS = {
+    "merge_map_with_keytime": "",
+    "nested_partial_update": "",
+    "rbm64": " (its bitmaps are stored in the form of one Java library, which no Python library reads)",
+}
+_LEGACY_NAMES = {"first_not_null_value": "first_non_null_value"}
+_NUMERIC = frozenset(
+    {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DECIMAL}
+)
+_ROOTS = {
+    **dict.fromkeys(("sum", "product"), _NUMERIC),
+    **dict.fromkeys(("bool_and", "bool_or"), frozenset({TypeRoot.BOOLEAN})),
+    "listagg": frozenset({TypeRoot.VARCHAR}),
+    **dict.fromkeys(("rbm32", "theta_sketch", "hll_sketch"), frozenset({TypeRoot.VARBINARY})),
+}
+
+
+def merge_function(schema: TableSchema) -> MergeFunction:
+    """The merge function of a keyed table.
+
+    Raises InvalidInputError for an unknown engine or function (the nearest known one is named), a function that does not fit its
+    column's type and options that contradict each other; UnsupportedError for functions of Paimon that tablestore lacks.
+    """
+    options = TableOptions(schema.options)
+    engine = options.get("merge-engine", "deduplicate").strip().lower()
+    if engine not in _KEEP and engine not in _COMPUTING:
+        known = (*_KEEP, *_COMPUTING)
+        raise InvalidInputError(
+            f"expected merge-engine to be one of {', '.join(known)}, found {engine!r}{did_you_mean(engine, known)}",
+            kind="merge-engine",
+        )
+    function = MergeFunction(
+        engine=engine,
+        keep=_KEEP.get(engine, "last"),
+        ignore_delete=any(_flag(options, key) for key in _IGNORE_DELETE_KEYS),
+        sequence_fields=_sequence_fields(schema, options, engine),
+        key_columns=frozenset(schema.primary_keys),
+        not_null=frozenset(field.name for field in schema.fields if not field.type.nullable),
+    )
+    if engine == "aggregation":
+        function = replace(
+            function,
+            functions=tuple((field.name, _function(schema, options, field, function)) for field in _value_fields(schema)),
+            remove_on_delete=options.flag(opt.AGGREGATION_REMOVE_RECORD),
+        )
+        if function.remove_on_delete:
+            for column, made in function.functions:
+                if made.ignore_retract:
+                    raise _contradiction(opt.AGGREGATION_REMOVE_RECORD.key, f"{_PREFIX}{column}.ignore-retract")
+    elif engine == "partial-update":
+        groups = tuple(_groups(schema, options))
+        function = replace(
+            function,
+            groups=groups,
+            functions=tuple(_group_functions(schema, options, replace(function, groups=groups))),
+            remove_on_delete=options.flag(opt.PARTIAL_UPDATE_REMOVE_RECORD),
+        )
+        _check_removal(function, options)
+    if function.sequence_fields:
+        _check_sequence_types(schema, [field.name for field in function.sequence_fields], opt.SEQUENCE_FIELD.key)
+    return function
+
+
+def check_merge_options(schema: TableSchema) -> None:
+    """Refuse ``fields.…`` options that name unknown columns or settings, or give a key column a function."""
+    for key in schema.options:
+        if not key.startswith(_PREFIX) or key == _DEFAULT or key.endswith(_GROUP):
+            continue
+        column, _, setting = key.removeprefix(_PREFIX).rpartition(".")
+        if setting not in _SETTINGS and setting not in _MISSING_SETTINGS:
+            raise InvalidInputError(
+                f"unknown table option {key!r:.200}: expected {_PREFIX}<column>. followed by one of {', '.join(_SETTINGS)}, "
+                f"sequence-group{did_you_mean(setting, _SETTINGS)}",
+                kind="unknown-option",
+            )
+        _check_column(schema, column, key)
+        if setting == "aggregate-function" and column in schema.primary_keys:
+            raise InvalidInputError(
+                f"option {key}: {column!r} is a key column, whose value is the same in all rows of a key; remove the option",
+                kind="invalid-option",
+            )
+
+
+def _value_fields(schema: TableSchema) -> Iterator[Field]:
+    return (field for field in schema.fields if field.name not in schema.primary_keys)
+
+
+def _flag(options: TableOptions, key: str) -> bool:
+    return bool(opt.parse_bool(options.get(key, "false")))
+
+
+def _sequence_fields(schema: TableSchema, options: TableOptions, engine: str) -> tuple[SequenceField, ...]:
+    names = [name for part in options.get("sequence.field", "").split(",") if (name := part.strip())]
+    order = options.get("sequence.field.sort-order", "ascending").strip().lower()
+    if order not in ("ascending", "descending"):
+        raise InvalidInputError(f"expected sequence.field.sort-order to be ascending or descending, found {order!r}")
+    if names and engine == "first-row":
+        raise InvalidInputError("merge-engine first-row does not take sequence.field: the first arrival is kept")
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"option sequence.field names a column more than once: {', '.join(names)}", kind="invalid-option")
+    for name in names:
+        _check_column(schema, name, "sequence.field")
+        if options.get(f"{_PREFIX}{name}.aggregate-function"):
+            raise InvalidInputError(
+                f"column {name!r} orders rows (sequence.field) and cannot have an aggregate function: it follows the last row; "
+                f"remove {_PREFIX}{name}.aggregate-function",
+                kind="invalid-option",
+            )
+    return tuple(SequenceField(name=name, descending=order == "descending") for name in names)
+
+
+def _function(schema: TableSchema, options: TableOptions, field: Field, function: MergeFunction) -> ColumnFunction:
+    """The function of a column of an aggregation table."""
+    if any(field.name == sequence.name for sequence in function.sequence_fields):
+        return ColumnFunction(name="last_value")
+    name = options.get(f"{_PREFIX}{field.name}.aggregate-function") or options.get(_DEFAULT) or "last_non_null_value"
+    return _column_function(options, field, name)
+
+
+def _group_functions(schema: TableSchema, options: TableOptions, function: MergeFunction) -> Iterator[tuple[str, ColumnFunction]]:
+    """The functions of a partial-update table: of members of sequence groups only."""
+    for field in _value_fields(schema):
+        group = function.group_of(field.name)
+        key = f"{_PREFIX}{field.name}.aggregate-function"
+        name = options.get(key) or options.get(_DEFAULT)
+        if group is not None and field.name in group.fields:
+            if options.get(key):
+                raise InvalidInputError(
+                    f"column {field.name!r} orders a sequence group and cannot have an aggregate function; remove {key}",
+                    kind="invalid-option",
+                )
+        elif name and group is None and name != "last_non_null_value":
+            raise InvalidInputError(
+                f"in a partial-update table aggregate functions work inside sequence groups: put {field.name!r} into one "
+                f"(fields.<sequence column>.sequence-group = {field.name}), or use last_non_null_value",
+                kind="invalid-option",
+            )
+        elif name and group is not None:
+            yield field.name, _column_function(options, field, name)
+
+
+def _column_function(options: TableOptions, field: Field, name: str) -> ColumnFunction:
+    name = name.strip().lower()
+    name = _LEGACY_NAMES.get(name, name)
+    prefix = f"{_PREFIX}{field.name}."
+    if name in _MISSING_FUNCTIONS:
+        raise UnsupportedError(
+            f"option {prefix}aggregate-function: tablestore does not have {name}{_MISSING_FUNCTIONS[name]}; "
+            f"it has {', '.join(FUNCTIONS)}",
+            kind="aggregate-function",
+        )
+    if name not in FUNCTIONS:
+        raise InvalidInputError(
+            f"option {prefix}aggregate-function: unknown function {name!r:.100}{did_you_mean(name, FUNCTIONS)}; "
+            f"known are {', '.join(FUNCTIONS)}",
+            kind="aggregate-function",
+        )
+    for setting in _MISSING_SETTINGS:
+        if options.get(prefix + setting):
+            raise UnsupportedError(f"tablestore does not have the option {prefix}{setting}; remove it", kind="unsupported-option")
+    _check_type(field, name)
+    keys = tuple(part for text in options.get(f"{prefix}nested-key", "").split(",") if (part := text.strip()))
+    if name == "nested_update":
+        _check_nested_key(field, keys, f"{prefix}nested-key")
+    limit = options.get(f"{prefix}count-limit")
+    return ColumnFunction(
+        name=name,
+        ignore_retract=_flag(options, f"{prefix}ignore-retract"),
+        distinct=_flag(options, f"{prefix}distinct"),
+        delimiter=options.get(f"{prefix}list-agg-delimiter", ","),
+        nested_key=keys,
+        count_limit=None if limit is None else opt.parse_int(limit),
+    )
+
+
+def _check_type(field: Field, name: str) -> None:
+    kind: DataType = field.type
+    if name in _ROOTS:
+        fits = isinstance(kind, AtomicType) and kind.root in _ROOTS[name]
+        expected = " or ".join(sorted(root.value for root in _ROOTS[name]))
+    elif name in ("min", "max"):
+        fits, expected = isinstance(kind, AtomicType), "a type without parts"
+    elif name == "collect":
+        fits, expected = isinstance(kind, ArrayType), "ARRAY"
+    elif name == "merge_map":
+        fits, expected = isinstance(kind, MapType), "MAP"
+    elif name == "nested_update":
+        fits, expected = isinstance(kind, ArrayType) and isinstance(kind.element, RowType), "ARRAY<ROW<...>>"
+    else:
+        return
+    if not fits:
+        raise InvalidInputError(
+            f"the aggregate function {name} of column {field.name!r} needs a column of type {expected}, found {type_to_sql(kind)}",
+            kind="aggregate-type",
+        )
+    if name == "product" and isinstance(kind, AtomicType) and kind.root is TypeRoot.DECIMAL and (kind.precision or 10) > 37:
+        raise UnsupportedError(
+            f"the aggregate function product of column {field.name!r} works up to DECIMAL(37), found {type_to_sql(kind)}",
+            kind="aggregate-type",
+        )
+
+
+def _check_nested_key(field: Field, names: tuple[str, ...], key: str) -> None:
+    assert isinstance(field.type, ArrayType) and isinstance(field.type.element, RowType), "the type was checked"
+    known = [nested.name for nested in field.type.element.fields]
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(
+                f"option {key} names {name!r}, which the rows in column {field.name!r} do not have"
+                f"{did_you_mean(name, known)} (they have {', '.join(known)})",
+                kind="unknown-column",
+            )
+
+
+def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGroup]:
+    removing = set(options.names(opt.PARTIAL_UPDATE_REMOVE_RECORD_GROUP))
+    taken: dict[str, str] = {}
+    fields_of: set[str] = set()
+    for key in sorted(options):
+        if not (key.startswith(_PREFIX) and key.endswith(_GROUP)):
+            continue
+        fields = _names(key.removeprefix(_PREFIX).removesuffix(_GROUP))
+        columns = _names(options[key])
+        if not fields or not columns:
+            raise InvalidInputError(
+                f"option {key}: expected fields.<sequence columns>.sequence-group = <columns>, found {options[key]!r:.100}",
+                kind="invalid-option",
+            )
+        for name in (*fields, *columns):
+            _check_column(schema, name, key)
+            if name in schema.primary_keys:
+                raise InvalidInputError(
+                    f"option {key}: {name!r} is a key column, which no sequence group takes", kind="invalid-option"
+                )
+            if name in taken:
+                raise InvalidInputError(
+                    f"column {name!r} is in more than one sequence group: {taken[name]} and {key}; it can follow one only",
+                    kind="invalid-option",
+                )
+            taken[name] = key
+        _check_sequence_types(schema, fields, key)
+        fields_of.update(fields)
+        yield SequenceGroup(fields=fields, columns=columns, removes=not removing.isdisjoint(fields))
+    if unknown := sorted(removing - fields_of):
+        raise InvalidInputError(
+            f"option {opt.PARTIAL_UPDATE_REMOVE_RECORD_GROUP.key} names {', '.join(unknown)}: no sequence group is ordered by it",
+            kind="invalid-option",
+        )
+
+
+def _check_removal(function: MergeFunction, options: TableOptions) -> None:
+    delete, group = opt.PARTIAL_UPDATE_REMOVE_RECORD.key, opt.PARTIAL_UPDATE_REMOVE_RECORD_GROUP.key
+    removes_by_group = any(found.removes for found in function.groups)
+    if function.remove_on_delete and function.ignore_delete:
+        raise _contradiction(delete, "ignore-delete")
+    if removes_by_group and function.ignore_delete:
+        raise _contradiction(group, "ignore-delete")
+    if function.remove_on_delete and function.groups:
+        raise _contradiction(delete, "fields.<column>.sequence-group")
+
+
+def _check_sequence_types(schema: TableSchema, names: tuple[str, ...] | list[str], key: str) -> None:
+    for name in names:
+        kind = schema.field(name).type
+        if not isinstance(kind, AtomicType):
+            raise InvalidInputError(
+                f"option {key}: {name!r} of type {type_to_sql(kind)} cannot order rows; use a column without parts",
+                kind="invalid-option",
+            )
+
+
+def _check_column(schema: TableSchema, name: str, key: str) -> None:
+    if name not in schema.field_names:
+        raise InvalidInputError(
+            f"option {key} names the column {name!r}, which does not exist{did_you_mean(name, schema.field_names)} "
+            f"(columns: {', '.join(schema.field_names)})",
+            kind="unknown-column",
+        )
+
+
+def _contradiction(one: str, other: str) -> InvalidInputError:
+    return InvalidInputError(f"the options {one} and {other} contradict each other; keep one of them", kind="invalid-option")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name for part in text.split(",") if (name := part.strip()))
