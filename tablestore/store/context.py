@@ -4,24 +4,32 @@ A context is bound to one schema: what a handle read when it was opened. It can 
 (:class:`TableSpec`), which is how tasks on other processes get theirs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from tablestore.clock import Clock, SystemClock
+from tablestore.errors import NotFoundError, StorageError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.snapshot import WRITER_VERSION, Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
+from tablestore.lsm.bucketmap import BucketMap
+from tablestore.lsm.buffer import AssignBuckets
 from tablestore.store.commit import CommitSettings, Committer
 from tablestore.store.conflict import TABLE_UUID_OPTION
 from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import Manifests
+from tablestore.store.producer import INPUT, changelog_settings
 from tablestore.store.read import SplitReader
 from tablestore.store.schemas import Schemas
-from tablestore.store.sequence import KeyOrder, SequenceNumbers
+from tablestore.store.sequence import HEADROOM, KeyOrder, SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import Snapshots
 from tablestore.store.write import DataPaths, DataWriter, entry_path, rewrite_with_sequence
@@ -81,9 +89,19 @@ class TableContext:
         """The deletion vectors of a snapshot."""
         return DeletionVectors(self.index_files, self.manifests.read_index(snapshot))
 
-    def data_writer(self, first_sequence: int) -> DataWriter:
-        """A writer of data files. Raises UnsupportedError for tables that are only read."""
+    def data_writer(
+        self, first_sequence: int, *, assign: AssignBuckets | None = None, replaces: bool = False, changelog: bool = True
+    ) -> DataWriter:
+        """A writer of data files. Raises UnsupportedError for tables that are only read.
+
+        ``replaces``: its rows take the place of what their partitions hold, which is no change that a changelog tells. ``assign``
+        gives the buckets of a table with dynamic ones in another way than by its hash indexes. ``changelog`` False: the rows were
+        written before, and their changelog with them.
+        """
         check_writable(self.schema, self.settings, self.files.root_uri)
+        if self.settings.dynamic_buckets is not None and assign is None:
+            load = _no_buckets if replaces else self._buckets_now
+            assign = Assigner(self.schema, self.settings.dynamic_buckets, load)
         return DataWriter(
             files=self.files,
             schema=self.schema,
@@ -91,6 +109,25 @@ class TableContext:
             clock=self.clock,
             ids=self.ids,
             first_sequence=first_sequence,
+            assign=assign,
+            changelog=changelog and not replaces and self.settings.tracked and self._producer == INPUT,
+        )
+
+    @property
+    def _producer(self) -> str:
+        return changelog_settings(self.schema.options).producer
+
+    def dynamic_commit(self, replaces: Callable[[bytes], bool] | None = None) -> DynamicCommit | None:
+        """What a commit has to plan if the table's buckets are dynamic; ``replaces``: the partitions that it replaces."""
+        if self.settings.dynamic_buckets is None:
+            return None
+        return DynamicCommit(
+            reader=self.reader((), None),
+            policy=self.settings.dynamic_buckets,
+            index_of=self._hash_index,
+            first_sequence=lambda latest, attempt: self.sequence.next_after(latest) + HEADROOM * (attempt + 1),
+            rewrite=self._write_again,
+            replaces=replaces,
         )
 
     def committer(self) -> Committer:
@@ -124,6 +161,32 @@ class TableContext:
         """The columns of every schema of the table, by schema id."""
         return {schema_id: self.schemas.read(schema_id).fields for schema_id in self.schemas.ids()}
 
+    def _hash_index(self, snapshot: Snapshot | None) -> HashIndex:
+        return HashIndex.of(self.index_files, self.manifests.read_index(snapshot) if snapshot else ())
+
+    def _buckets_now(self, partition: bytes) -> BucketMap:
+        while True:
+            latest = self.snapshots.latest()
+            try:
+                return self._hash_index(latest).partition(partition)
+            except NotFoundError:
+                # It expired while it was read, which takes a newer one; else a file is missing.
+                if self.snapshots.latest() == latest:
+                    raise
+
+    def _write_again(
+        self, first_sequence: int, assigner: Assigner, rows: Iterator[tuple[pa.Table, pa.Array]]
+    ) -> tuple[ManifestEntry, ...]:
+        writer = self.data_writer(first_sequence, assign=assigner, changelog=False)
+        try:
+            for part, kinds in rows:
+                writer.write(part, kinds)
+            return writer.finish()
+        except BaseException:
+            with suppress(StorageError):
+                writer.abort()
+            raise
+
     def _rewrite(self, entry: ManifestEntry, number: int) -> DataFileMeta:
         partition = decode_row(entry.partition, [f.type for f in self.schema.partition_fields])
         return rewrite_with_sequence(self.files, self.paths, entry, number, ids=self.ids, partition=partition)
@@ -152,6 +215,10 @@ def open_context(
         clock=clock or SystemClock(),
         ids=ids,
     )
+
+
+def _no_buckets(_partition: bytes) -> BucketMap:
+    return BucketMap()
 
 
 def _key_order(schema: TableSchema) -> KeyOrder:

@@ -21,8 +21,10 @@ from tablestore.format.parquetschema import SEQUENCE_COLUMN
 from tablestore.format.paths import data_file_name
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.lsm.buffer import SortedRows, WriteBuffer
+from tablestore.lsm.buffer import AssignBuckets, SortedRows, WriteBuffer
+from tablestore.lsm.compactiontask import CompactionPolicy
 from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
+from tablestore.store.producer import changelog_settings
 from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.store.settings import TableSettings
 from tablestore.types.schema import TableSchema
@@ -33,8 +35,9 @@ __all__ = ["DataPaths", "DataWriter", "RunTarget", "RunWriter", "entry_directory
 class DataWriter:
     """Writes rows of one table as new level-0 files. One writer, one thread.
 
-    ``first_sequence``: the number of the first file; the following ones count on. The rows handed in must already have the
-    table's schema (``types.arrow.conform``).
+    ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
+    table does not fix them. ``changelog``: what is written is kept in changelog files too, unfolded. The rows handed in must
+    already have the table's schema (``types.arrow.conform``).
     """
 
     def __init__(
@@ -46,13 +49,22 @@ class DataWriter:
         clock: Clock,
         ids: Ids,
         first_sequence: int,
+        assign: AssignBuckets | None = None,
+        changelog: bool = False,
     ) -> None:
         self._files, self._schema = files, schema
         self._paths = DataPaths(schema, settings)
         self._target = RunTarget.of(files, schema, settings, clock, ids)
         self._next_sequence = first_sequence
-        self._buffer = WriteBuffer(schema, total_buckets=settings.total_buckets, budget_bytes=settings.write_buffer_bytes)
+        self._buffer = WriteBuffer(
+            schema,
+            total_buckets=settings.total_buckets,
+            budget_bytes=settings.write_buffer_bytes,
+            assign=assign,
+            keep_input=changelog,
+        )
         self._entries: list[ManifestEntry] = []
+        self._changelog: list[ManifestEntry] | None = [] if changelog else None
         self._started_millis: int | None = None
         self._failed = False
 
@@ -79,26 +91,38 @@ class DataWriter:
             )
         self._failed = True
         for run in self._buffer.flush():
-            self._write_run(run)
+            self._entries.extend(self._written(run))
+        if self._changelog is not None:
+            prefix = changelog_settings(self._schema.options).prefix
+            for run in self._buffer.flush_input():
+                self._changelog.extend(self._written(run, prefix))
         self._failed = False
 
     def finish(self) -> tuple[ManifestEntry, ...]:
         """Flush and hand over the new files, in the order in which they were written, their names durable."""
         self.flush()
-        for directory in sorted({entry_directory(self._paths, entry, self._schema) for entry in self._entries}):
+        written = (*self._entries, *(self._changelog or ()))
+        for directory in sorted({entry_directory(self._paths, entry, self._schema) for entry in written}):
             self._files.sync(directory)
         entries, self._entries = tuple(self._entries), []
         return entries
 
+    def take_changelog(self) -> tuple[ManifestEntry, ...]:
+        """Hand over the changelog files of what :meth:`finish` handed over; none unless they were asked for."""
+        entries = tuple(self._changelog or ())
+        if self._changelog is not None:
+            self._changelog = []
+        return entries
+
     def abort(self) -> None:
         """Remove what was written and not handed over."""
-        for entry in self._entries:
+        for entry in (*self._entries, *self.take_changelog()):
             self._files.delete(entry_path(self._paths, entry, self._schema))
         self._entries = []
 
-    def _write_run(self, run: SortedRows) -> None:
+    def _written(self, run: SortedRows, prefix: str | None = None) -> tuple[ManifestEntry, ...]:
         if run.rows.num_rows == 0:
-            return
+            return ()
         if self._started_millis is None:
             self._started_millis = self._target.clock.now_ms()
         with RunWriter(
@@ -109,9 +133,18 @@ class DataWriter:
             level=0,
             source=FileSource.APPEND,
             numbers=self._take_numbers,
+            target_bytes=self._file_bytes(run),
+            prefix=prefix,
         ) as writer:
             writer.write(run.rows, run.kinds)
-            self._entries.extend(writer.close())
+            return writer.close()
+
+    def _file_bytes(self, run: SortedRows) -> int:
+        """A large flush is written in pieces, so that a compaction can take them one by one."""
+        target = self._target.settings.target_file_bytes
+        if not self._schema.is_keyed:
+            return target
+        return CompactionPolicy(target_file_bytes=target).file_bytes(run.rows.nbytes)
 
     def _take_numbers(self, count: int) -> int:
         first = self._next_sequence
