@@ -59,8 +59,8 @@ class Auditor:
 
     def entries(self, manifest_list: str) -> list[dict[str, Any]]:
         """The manifest entries that a manifest list leads to, in order."""
-        names = [record["_FILE_NAME"] for record in self._avro(manifest_list)]
-        return [entry for name in names for entry in self._avro(name)]
+        names = [record["_FILE_NAME"] for record in self.records(manifest_list)]
+        return [entry for name in names for entry in self.records(name)]
 
     def live_files(self, upto: int | None = None) -> list[AuditedFile]:
         """The live files of a snapshot (None: the newest), those added first in front."""
@@ -87,7 +87,7 @@ class Auditor:
         """The index files of a snapshot (None: the newest)."""
         ids = [i for i in self.ids() if upto is None or i <= upto]
         name = self.snapshot(ids[-1]).get("indexManifest") if ids else None
-        return self._avro(name) if name else []
+        return self.records(name) if name else []
 
     def deleted_positions(self, upto: int | None = None) -> dict[str, set[int]]:
         """The rows that deletion vectors name, by data file; one index file a bucket."""
@@ -175,9 +175,9 @@ class Auditor:
         """The paths of the manifest lists, manifests, index manifests and index files that these snapshots need."""
         snapshots = [self.snapshot(i) for i in ids]
         lists = {snapshot[key] for snapshot in snapshots for key in ("baseManifestList", "deltaManifestList")}
-        names = lists | {record["_FILE_NAME"] for name in lists for record in self._avro(name)}
+        names = lists | {record["_FILE_NAME"] for name in lists for record in self.records(name)}
         indexes = {snapshot["indexManifest"] for snapshot in snapshots if snapshot.get("indexManifest")}
-        files = {f"index/{record['_FILE_NAME']}" for name in indexes for record in self._avro(name)}
+        files = {f"index/{record['_FILE_NAME']}" for name in indexes for record in self.records(name)}
         return {f"manifest/{name}" for name in names | indexes} | files
 
     def referenced(self) -> set[str]:
@@ -209,7 +209,8 @@ class Auditor:
                 snapshot_id, self.path_of(file["_FILE_NAME"]), (entry["_PARTITION"], entry["_BUCKET"]), file
             )
 
-    def _avro(self, name: str) -> list[dict[str, Any]]:
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """The records of one file in the manifest directory."""
         data = self._files.read(f"manifest/{name}")
         return [dict(record) for record in fastavro.reader(io.BytesIO(data)) if isinstance(record, dict)]
 

@@ -41,16 +41,18 @@ class Lab:
         partition_by: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
         seed: int = 0,
+        clock: ManualClock | None = None,
     ) -> None:
         self.files, self.keyed, self.seed = files, keyed, seed
         self.primary_key = tuple(primary_key) if keyed else ()
-        self.clock = ManualClock()
+        self.clock = clock or ManualClock()
         self._opened = 0
         self._made = new_schema(
             schema=schema,
             primary_key=self.primary_key,
             partition_by=partition_by,
-            options=options,
+            # A commit makes one snapshot, so that scenes can count them; a scene about compaction asks for more.
+            options={"write-only": "true", **(options or {})},
             comment=None,
             time_millis=self.clock.now_ms(),
         )
