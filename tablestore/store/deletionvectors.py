@@ -63,6 +63,10 @@ class DeletionVectors:
         cardinality = place[1].cardinality
         return len(self.positions(data_file)) if cardinality is None else cardinality
 
+    def deleted_counts(self) -> dict[str, int]:
+        """How many rows are deleted, of every data file that has a vector."""
+        return {name: self.deleted_count(name) for name in self._places}
+
     def replace_bucket(self, partition: bytes, bucket: int, *, marks: Marks, gone: Collection[str] = ()) -> tuple[IndexEntry, ...]:
         """The index changes that mark positions in files of one bucket and forget the files that are gone.
 

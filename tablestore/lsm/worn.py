@@ -1,0 +1,58 @@
+"""Which files hold so many deleted rows that it pays to write them again without these? Pure.
+
+Deletion vectors make deletes cheap and reading dearer: a file is read whole, and what its vector names is thrown away. A
+compaction that takes a file anyway applies its vector; this adds the files that it would leave alone.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tablestore.format.datafile import DataFileMeta
+from tablestore.lsm.compactiontask import CompactionTask
+from tablestore.lsm.run import Section
+
+
+def pick_worn(
+    files: Sequence[DataFileMeta], deleted: Mapping[str, int], *, share: float, budget_bytes: int | None = None
+) -> tuple[DataFileMeta, ...]:
+    """The files of which more than ``share`` of the rows are deleted, as far as ``budget_bytes`` go; the most worn first.
+
+    ``deleted``: how many rows of a file are deleted, by file name.
+    """
+    worn = [file for file in files if deleted.get(file.file_name, 0) > share * file.row_count]
+    worn.sort(key=lambda file: (-deleted[file.file_name] / file.row_count, file.file_name))
+    chosen: list[DataFileMeta] = []
+    spent = 0
+    for file in worn:
+        if budget_bytes is None or spent + file.file_size <= budget_bytes:
+            chosen.append(file)
+            spent += file.file_size
+    return tuple(chosen)
+
+
+def rewriting(
+    task: CompactionTask | None, worn: Sequence[DataFileMeta], *, output_level: int, target_bytes: int
+) -> CompactionTask | None:
+    """``task`` with these files rewritten too, each for itself; None if there is nothing to do.
+
+    Files that the task only moves are rewritten instead. The others stay at their level, which is ``output_level``.
+    """
+    merged = {file.file_name for file in task.rewritten} if task is not None else set()
+    added = tuple((Section(((file,),)),) for file in worn if file.file_name not in merged)
+    if not added:
+        return task
+    if task is None:
+        return CompactionTask(
+            output_level=output_level,
+            drop_retractions=False,
+            upgrades=(),
+            groups=added,
+            target_bytes=target_bytes,
+            reason="deleted-rows",
+        )
+    names = {file.file_name for file in worn}
+    return replace(
+        task,
+        upgrades=tuple(file for file in task.upgrades if file.file_name not in names),
+        groups=(*task.groups, *added),
+    )
