@@ -25,12 +25,16 @@ from tablestore.format.manifest import EntryKind, ManifestEntry, decode_manifest
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import open_store
 from tablestore.lsm.run import Section
+from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.scan import DeletionFile, Split, plan_scan
 from tablestore.store.settings import check_writable
+from tablestore.table.compact import DRIVER_BUDGET_BYTES
+from tablestore.table.named import BRANCH_PREFIX
 from tablestore.table.overwrite import commit_overwrite
-from tablestore.table.scan import check_columns
+from tablestore.table.scan import check_columns, read_optimised_level
+from tablestore.table.system import READ_OPTIMIZED, SEPARATOR
 from tablestore.table.table import Table
 from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, commit_message
 from tablestore.types.arrow import to_arrow_schema
@@ -56,14 +60,15 @@ _MARKER = b"tablestore:task1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """How any process finds the table: its location and the options of its file system (which may hold secrets)."""
+    """How any process finds the table: its location, its branch and the options of its file system (which may hold secrets)."""
 
     location: str
     storage_options: Mapping[str, Any]
+    branch: str = MAIN_BRANCH
 
     def open(self, schema_id: int | None = None) -> TableContext:
         """The table at its newest schema, or at the one that a plan was made with."""
-        context = open_context(open_store(self.location, self.storage_options))
+        context = open_context(branch_files(open_store(self.location, self.storage_options), self.branch))
         return context if schema_id is None else context.at_schema(context.schemas.read(schema_id))
 
     def table(self) -> Table:
@@ -73,11 +78,21 @@ class TableSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPin:
-    """What a read sees, fixed before it is planned: a snapshot (None: the table had none) and the schema it is seen through."""
+    """What a read sees, fixed before it is planned: a snapshot (None: the table had none) and the schema it is seen through.
+
+    ``read_optimised``: only what a full compaction has left (the system table ``$ro``).
+    """
 
     spec: TableSpec
     snapshot_id: int | None
     schema_id: int
+    read_optimised: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """What stands behind the table's location in a path that names the same."""
+        branch = "" if self.spec.branch == MAIN_BRANCH else f"{SEPARATOR}{BRANCH_PREFIX}{self.spec.branch}"
+        return branch + (f"{SEPARATOR}{READ_OPTIMIZED}" if self.read_optimised else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +160,7 @@ def plan_read(
         predicate,
         file_fields=context.fields_by_schema() if predicate is not None else None,
         split_bytes=min(SPLIT_BYTES, task_bytes),
+        only_level=read_optimised_level(schema) if pin.read_optimised else None,
     )
     splits: Sequence[Split] = plan.splits
     plain: tuple[str, ...] = ()
@@ -226,7 +242,8 @@ def commit_messages(
     user = commit_user or context.ids.uuid()
     if overwrite:
         return commit_overwrite(context, message, None, user=user, identifier=identifier)
-    return commit_message(context, message, Effect(allow_empty=identifier is not None), user=user, identifier=identifier)
+    effect = Effect(allow_empty=identifier is not None)
+    return commit_message(context, message, effect, user=user, identifier=identifier, most_compaction_bytes=DRIVER_BUDGET_BYTES)
 
 
 def abort_messages(table: Table, messages: Iterable[bytes]) -> None:

@@ -21,6 +21,7 @@ from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write import DataWriter
+from tablestore.table.compact import MOST_BUDGET_BYTES, compact_after_write
 from tablestore.table.retention import after_commit
 from tablestore.table.rows import schema_and_tables
 from tablestore.types.conform import conform
@@ -50,15 +51,22 @@ class TableWriter:
 
     ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash
     is applied once. Without it every commit stands for itself. ``first_sequence`` is for tasks of one distributed write, whose
-    driver numbers them.
+    driver numbers them. ``replaces``: the rows will take the place of what their partitions hold.
     """
 
-    def __init__(self, context: TableContext, *, commit_user: str | None = None, first_sequence: int | None = None) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        *,
+        commit_user: str | None = None,
+        first_sequence: int | None = None,
+        replaces: bool = False,
+    ) -> None:
         if commit_user is not None and not (isinstance(commit_user, str) and 0 < len(commit_user) <= 256):
             raise InvalidInputError(f"expected a commit user of 1 to 256 characters, found {commit_user!r:.80}")
         self._context = context
         self._user = commit_user or context.ids.uuid()
-        self._first_sequence = first_sequence
+        self._first_sequence, self._replaces = first_sequence, replaces
         self._writer: DataWriter | None = None
         self._base_id = 0
         self._failed = False
@@ -153,6 +161,7 @@ class TableWriter:
             base_snapshot_id=self._base_id if writer is not None else (latest.id if latest else 0),
             created_millis=context.clock.now_ms() if created is None else created,
             entries=entries,
+            changelog=writer.take_changelog() if writer is not None else (),
         )
 
     def abort(self) -> None:
@@ -181,17 +190,28 @@ class TableWriter:
         self._check_usable()
         if self._writer is None:
             self._base_id, first = self._context.sequence.start()
-            self._writer = self._context.data_writer(first if self._first_sequence is None else self._first_sequence)
+            first = first if self._first_sequence is None else self._first_sequence
+            self._writer = self._context.data_writer(first, replaces=self._replaces)
         return self._writer
 
 
 def commit_message(
-    context: TableContext, message: CommitMessage, effect: Effect, *, user: str, identifier: int | None = None
+    context: TableContext,
+    message: CommitMessage,
+    effect: Effect,
+    *,
+    user: str,
+    identifier: int | None = None,
+    most_compaction_bytes: int = MOST_BUDGET_BYTES,
 ) -> Snapshot | None:
-    """Commit prepared files, then expire snapshots that are due.
+    """Commit prepared files, then compact a share of the buckets that they lie in, of ``most_compaction_bytes`` at most, and
+    expire snapshots that are due.
 
     If the commit certainly did not land, the files are removed before the error is raised.
     """
+    # A commit that plans its index files itself brings files that have their buckets.
+    hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
+    dynamic = context.dynamic_commit(effect.replaces) if hashes else None
     request = CommitRequest(
         user=user,
         identifier=identifier,
@@ -199,7 +219,8 @@ def commit_message(
         operation=effect.operation,
         message=message,
         plan_deletes=effect.plan_deletes,
-        plan_index=effect.plan_index,
+        plan_index=dynamic.plan_index if dynamic else effect.plan_index,
+        revise=dynamic.revise if dynamic else None,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
         tracked=context.settings.tracked and _is_tracked(effect.kind, message),
         properties=effect.properties or {},
@@ -207,6 +228,7 @@ def commit_message(
     )
     snapshot = context.committer().commit(request)
     if snapshot is not None:
+        compact_after_write(context, message.entries, most_bytes=most_compaction_bytes)
         after_commit(context, snapshot)
     return snapshot
 

@@ -294,7 +294,7 @@ def test_a_table_of_all_partition_and_bucket_shapes_folds_small_buffers_and_roll
         schema=SCHEMA,
         primary_key=["id", "day"],
         partition_by=["day"],
-        options={"bucket": "3", "write-buffer-size": "2 kb", "target-file-size": "1 kb"},
+        options={"bucket": "3", "write-buffer-size": "2 kb", "target-file-size": "1 kb", "write-only": "true"},
     )
     with table.new_writer() as writer:
         for start in range(0, 2_000, 50):

@@ -1,0 +1,298 @@
+"""What should the next compaction of a bucket do? Pure: the live files in, a task out.
+
+    newest   level 0   [..] [..] [......]      each flush a run of its own; they overlap
+             level 3   [...][...][....]        a run is cut where files of the oldest run end,
+    oldest   level 5   [....][....][....]      so key ranges can be merged one by one
+
+Without a budget (``compact``, the service) the rules are those of universal compaction: all runs, once the newer ones are too
+large for the oldest; else the newest runs of similar size; else so many of the newest that the trigger is met again.
+
+With a budget (a writer, after its own commit) nothing is picked that rewrites more than it. A bucket that fits is compacted whole.
+A larger one takes part of the work: the newest runs become one, in a level above the oldest run; and while the newer runs are
+large next to the oldest, the two oldest runs are merged in as many key ranges as fit. What is left waits for the next commit.
+
+Invariants, whatever is picked: the files of a task hang together in age, and every file of their key range between the newest
+and the oldest of them is among them, so a newer version of a key never comes to lie below an older one; a level above 0 is
+one run; retractions are dropped only where nothing older can be left that they would have to hide.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tablestore.format.datafile import DataFileMeta
+from tablestore.lsm.compactiontask import CompactionPolicy, CompactionTask, Run, has_retractions, plan_task, size_of
+from tablestore.lsm.run import KeyOf, Levels, partition_intervals
+
+# Level-0 files that follow one another in key order count as one run from this size on: large flushes are written in pieces.
+LARGE_FILE_BYTES = 4 * 1024 * 1024
+# A writer goes on merging into the oldest run while the newer ones are this many percent of it.
+DRAIN_PERCENT = 20
+# Above the stop trigger a writer pays this many times its budget.
+BACK_PRESSURE = 4
+# Pieces of a run that is cut where the files of the oldest run end are not made much smaller than this share of a file.
+_PIECES_PER_FILE = 4
+
+
+def sorted_runs(levels: Levels, key_of: KeyOf) -> tuple[Run, ...]:
+    """The sorted runs of a bucket, newest first. Pieces of one large flush are one run."""
+    runs: list[Run] = []
+    pending: list[DataFileMeta] = []
+    for file in levels.level_zero:
+        # Newest first, and a flush is written in ascending order: the piece before this one in key order comes next.
+        if pending and not (file.file_size >= LARGE_FILE_BYTES and key_of(file.max_key) < key_of(pending[-1].min_key)):
+            runs.append(Run(0, tuple(reversed(pending))))
+            pending = []
+        pending.append(file)
+    if pending:
+        runs.append(Run(0, tuple(reversed(pending))))
+    runs.extend(Run(level, files) for level, files in enumerate(levels.upper, start=1) if files)
+    return tuple(runs)
+
+
+def pick_full(levels: Levels, policy: CompactionPolicy, *, key_of: KeyOf) -> CompactionTask | None:
+    """All runs to the top level; None if they are there."""
+    return _Picker(levels, policy, key_of, None).everything("full")
+
+
+def pick_compaction(
+    levels: Levels, policy: CompactionPolicy, *, key_of: KeyOf, budget_bytes: int | None = None
+) -> CompactionTask | None:
+    """The next task of a bucket, None if there is nothing to do, or nothing that ``budget_bytes`` pay for.
+
+    Over the stop trigger something is picked in any case, the cheapest if need be.
+    """
+    return _Picker(levels, policy, key_of, budget_bytes).pick()
+
+
+class _Picker:
+    """One decision. ``budget`` None has no bound."""
+
+    def __init__(self, levels: Levels, policy: CompactionPolicy, key_of: KeyOf, budget: int | None) -> None:
+        self._runs = sorted_runs(levels, key_of)
+        self._policy, self._key_of = policy, key_of
+        self._total = sum(run.size_bytes for run in self._runs)
+        self._zero_runs = sum(1 for run in self._runs if run.level == 0)
+        pressed = budget is not None and len(self._runs) > policy.stop_trigger
+        self._budget = budget * BACK_PRESSURE if budget is not None and pressed else budget
+        self._pressed = pressed
+
+    def pick(self) -> CompactionTask | None:
+        runs, policy = self._runs, self._policy
+        if len(runs) == 0:
+            return None
+        if self._over_a_threshold() and (task := self.everything("threshold")) is not None:
+            return task
+        if policy.takes_level_zero and self._zero_runs and (task := self._all_of_level_zero()) is not None:
+            return task
+        if len(runs) >= policy.trigger and (task := self._fewer_runs()) is not None:
+            return task
+        task = self._drain()
+        return task if task is not None or not self._pressed else self._cheapest()
+
+    def everything(self, reason: str) -> CompactionTask | None:
+        """All runs to the top."""
+        top = max(self._policy.top_level, max((run.level for run in self._runs), default=0))
+        return self._task(0, len(self._runs), top, reason)
+
+    # -- the rules
+
+    def _over_a_threshold(self) -> bool:
+        policy, runs = self._policy, self._runs
+        if policy.total_size_threshold is not None and len(runs) > 1 and self._total < policy.total_size_threshold:
+            return True
+        newer = sum(run.size_bytes for run in runs if run.level < policy.top_level)
+        return policy.incremental_size_threshold is not None and newer >= policy.incremental_size_threshold
+
+    def _all_of_level_zero(self) -> CompactionTask | None:
+        """Level 0 must not stay: its rows are not seen, or its changes not told, before a compaction takes it."""
+        stop = self._similar(self._zero_runs)
+        return self._task(0, stop, self._level_above(stop), "level-0")
+
+    def _fewer_runs(self) -> CompactionTask | None:
+        runs, policy = self._runs, self._policy
+        newer, oldest = self._total - runs[-1].size_bytes, runs[-1].size_bytes
+        amplified = 100 * newer > policy.max_amplification_percent * oldest
+        if self._budget is not None or amplified:
+            task = self.everything("amplification" if amplified else "affordable")
+            if task is not None and self._fits(task):
+                return task
+        if self._budget is not None and (task := self._settle()) is not None:
+            return task
+        stop = self._similar(max(self._zero_runs, 1))
+        reason = "size-ratio"
+        if stop < 2 and len(runs) > policy.trigger:
+            stop, reason = len(runs) - policy.trigger + 1, "run-count"
+            stop = max(stop, self._zero_runs, 2)
+        for end in range(min(stop, len(runs)), max(self._zero_runs, 2) - 1, -1):
+            if end < len(runs) and runs[end].level == 1:
+                continue
+            task = self._task(0, end, self._level_above(end), reason)
+            if task is not None and self._fits(task):
+                return task
+        return None
+
+    def _settle(self) -> CompactionTask | None:
+        """Take a large oldest run out of level 0 as it is, so that the small ones above it can be merged without it."""
+        runs, position = self._runs, self._zero_runs - 1
+        newer = [file for run in runs[: max(position, 0)] for file in run.files]
+        if not newer:
+            return None
+        large = runs[position].size_bytes > sum(file.file_size for file in newer)
+        if not large and self._within(self._cost((*newer, *runs[position].files))):
+            return None
+        oldest = position == len(runs) - 1
+        level = self._level_above(position + 1)
+        if oldest and any(has_retractions(file) for file in runs[position].files):
+            level -= 1
+        if level < 1:
+            return None
+        return CompactionTask(
+            output_level=level,
+            drop_retractions=False,
+            upgrades=runs[position].files,
+            groups=(),
+            target_bytes=self._policy.file_bytes(self._total),
+            reason="settle",
+        )
+
+    def _similar(self, stop: int) -> int:
+        """How far a task reaches that begins with the newest ``stop`` runs and takes in runs of similar size."""
+        runs = self._runs
+        size = sum(run.size_bytes for run in runs[:stop])
+        while stop < len(runs):
+            # Below a run of level 1 there is no room: it has to join.
+            crowded = runs[stop].level <= 1
+            if not crowded and size * (100 + self._policy.size_ratio_percent) < 100 * runs[stop].size_bytes:
+                break
+            size += runs[stop].size_bytes
+            stop += 1
+        return stop
+
+    def _drain(self) -> CompactionTask | None:
+        """Merge the two oldest runs, in as many key ranges as the budget pays for, those first that gain most."""
+        if len(self._runs) < 2:
+            return None
+        upper, oldest = self._runs[-2:]
+        newer = self._total - oldest.size_bytes
+        if upper.level == 0 or 100 * newer <= DRAIN_PERCENT * oldest.size_bytes:
+            return None
+        uppers = {file.file_name for file in upper.files}
+        ranked: list[tuple[float, int, tuple[DataFileMeta, ...]]] = []
+        for section in partition_intervals((*upper.files, *oldest.files), self._key_of):
+            gain = sum(file.file_size for file in section.files if file.file_name in uppers)
+            apart = self._policy.retractions_apart and any(has_retractions(file) for file in section.files)
+            if gain and not (apart and section.needs_merge):
+                cost = self._cost(section.files) if section.needs_merge else self._policy.file_cost_bytes
+                ranked.append((gain / cost, cost, section.files))
+        ranked.sort(key=lambda item: -item[0])
+        chosen: list[DataFileMeta] = []
+        spent = 0
+        for _, cost, files in ranked:
+            if self._budget is None or spent + cost <= self._budget:
+                chosen.extend(files)
+                spent += cost
+        if chosen:
+            return self._plan(chosen, oldest.level, "drain", staying=_without(oldest.files, chosen))
+        return self._recut(upper, oldest)
+
+    def _recut(self, upper: Run, oldest: Run) -> CompactionTask | None:
+        """Cut files of the upper run where files of the oldest run end, so that key ranges come apart that fit a budget."""
+        assert self._budget is not None, "without a bound a key range always fits"
+        ends = [self._key_of(file.max_key) for file in oldest.files[:-1]]
+        chosen: list[DataFileMeta] = []
+        spent = 0
+        for file in upper.files:
+            low, high = self._key_of(file.min_key), self._key_of(file.max_key)
+            cost = self._cost((file,))
+            meets = [other.file_size for other in oldest.files if not (self._key_of(other.max_key) < low)]
+            parts = sum(1 for end in ends if low <= end < high) + 1
+            useful = parts > 1 and bool(meets) and min(meets) + file.file_size // parts <= self._budget
+            if useful and spent + cost <= self._budget:
+                chosen.append(file)
+                spent += cost
+        if not chosen:
+            return None
+        task = self._plan(chosen, upper.level, "recut", keep=True, staying=_without(upper.files, chosen))
+        return None if task is None else replace(task, cuts=tuple(file.max_key for file in oldest.files[:-1]))
+
+    def _cheapest(self) -> CompactionTask | None:
+        """Back-pressure: the task that leaves fewer runs for the least bytes, or more of them within the budget."""
+        tasks = sorted(self._windows(), key=lambda task: self._cost(task.files))
+        fitting = [task for task in tasks if self._fits(task)]
+        return max(fitting, key=lambda task: len(task.files)) if fitting else tasks[0] if tasks else None
+
+    def _windows(self) -> Iterator[CompactionTask]:
+        """Neighbouring runs that could become one: the older runs of level 0 with those behind them, or two upper runs."""
+        count, zero = len(self._runs), self._zero_runs
+        ends = [end for end in range(max(zero, 2), min(zero + 2, count) + 1) if end == count or self._runs[end].level > 1]
+        for start in range(zero):
+            for end in ends:
+                if end - start > 1 and (task := self._task(start, end, self._level_above(end), "back-pressure")) is not None:
+                    yield task
+        for start in range(zero, count - 1):
+            level = self._runs[start + 1].level
+            if (task := self._task(start, start + 2, level, "back-pressure")) is not None:
+                yield task
+
+    # -- tasks
+
+    def _level_above(self, stop: int) -> int:
+        """Where a task goes that ends before run ``stop``."""
+        return self._runs[stop].level - 1 if stop < len(self._runs) else max(self._policy.top_level, self._runs[-1].level)
+
+    def _task(self, start: int, stop: int, level: int, reason: str) -> CompactionTask | None:
+        """The task that makes runs ``start`` to ``stop`` one, None if they are one in their place or must not be merged alone."""
+        runs = self._runs[start:stop]
+        files = [file for run in runs for file in run.files]
+        reaches_oldest = stop == len(self._runs)
+        if self._policy.retractions_apart and not reaches_oldest and any(has_retractions(file) for file in files):
+            # Such a retraction takes back part of what older runs hold: it is folded with all of them or not at all.
+            return self.everything(reason) if start == 0 else None
+        task = self._plan(files, level, reason, newest=start == 0, oldest=reaches_oldest)
+        if task is None or reaches_oldest:
+            return task
+        return replace(task, cuts=self._cuts(sum(file.file_size for file in files)))
+
+    def _plan(
+        self,
+        files: Sequence[DataFileMeta],
+        level: int,
+        reason: str,
+        *,
+        newest: bool = False,
+        oldest: bool = True,
+        keep: bool = False,
+        staying: Sequence[DataFileMeta] = (),
+    ) -> CompactionTask | None:
+        drop = oldest and not keep and level > 0 and (newest or self._policy.last_arrival_wins)
+        return plan_task(
+            files,
+            level,
+            drop_retractions=drop,
+            target_bytes=self._policy.file_bytes(self._total),
+            reason=reason,
+            key_of=self._key_of,
+            rewrite_all=keep,
+            staying=staying,
+        )
+
+    def _cuts(self, size: int) -> tuple[bytes, ...]:
+        """Where to cut a run above the oldest one: at the ends of that one's files, as far as pieces stay large enough."""
+        ends = [file.max_key for file in self._runs[-1].files[:-1]]
+        pieces = size * _PIECES_PER_FILE // self._policy.file_bytes(self._total)
+        step = max(-(-(len(ends) + 1) // max(pieces, 1)), 1)
+        return tuple(ends[step - 1 :: step])
+
+    def _cost(self, files: Sequence[DataFileMeta]) -> int:
+        return size_of(files, self._policy.file_cost_bytes)
+
+    def _fits(self, task: CompactionTask) -> bool:
+        return self._within(self._cost(task.rewritten))
+
+    def _within(self, cost: int) -> bool:
+        return self._budget is None or cost <= self._budget
+
+
+def _without(files: Sequence[DataFileMeta], taken: Sequence[DataFileMeta]) -> list[DataFileMeta]:
+    names = {file.file_name for file in taken}
+    return [file for file in files if file.file_name not in names]

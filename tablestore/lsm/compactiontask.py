@@ -1,0 +1,180 @@
+"""One piece of compaction work, as a value: which files are merged, which only move, where the result goes.
+
+files -> sections (files whose keys hang together), in key order
+         a large file that meets no other    moves to the output level as it is, or stays
+         everything else                     is merged; neighbours go into one stretch of output
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.format.datafile import DataFileMeta
+from tablestore.lsm.run import KeyOf, Section, partition_intervals
+
+MIB = 1024 * 1024
+# A table's files are not made smaller than this for the sake of small steps.
+LEAST_FILE_BYTES = 8 * MIB
+# A bucket is made of about so many files: one of them, and what lies above it, is the least step of a bounded compaction.
+FILES_PER_BUCKET = 16
+# A file of this share of the target is large: it is moved, not rewritten.
+LARGE_SHARE = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPolicy:
+    """What a table's options say about compaction. Sizes in bytes.
+
+    ``takes_level_zero``: every compaction takes all of level 0. ``last_arrival_wins``: of several rows of a key the one written
+    last counts, whole, so a retraction over nothing can go even if newer rows are elsewhere. ``retractions_apart``: a retraction
+    may only be folded together with everything older. ``file_cost_bytes``: what one more file costs, as bytes.
+    """
+
+    top_level: int = 5
+    trigger: int = 5
+    stop_trigger: int = 8
+    max_amplification_percent: int = 200
+    size_ratio_percent: int = 1
+    total_size_threshold: int | None = None
+    incremental_size_threshold: int | None = None
+    target_file_bytes: int = 128 * MIB
+    takes_level_zero: bool = False
+    last_arrival_wins: bool = True
+    retractions_apart: bool = False
+    file_cost_bytes: int = MIB // 4
+
+    def file_bytes(self, bucket_bytes: int) -> int:
+        """The size of a data file in a bucket of so many bytes: small enough that a few files can be rewritten at a time."""
+        return max(min(bucket_bytes // FILES_PER_BUCKET, self.target_file_bytes), min(LEAST_FILE_BYTES, self.target_file_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One sorted run: files with disjoint keys, in key order."""
+
+    level: int
+    files: tuple[DataFileMeta, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes on disk."""
+        return sum(file.file_size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionTask:
+    """What to do with files of one bucket.
+
+    ``upgrades`` change their level and nothing else. Each of ``groups`` is a stretch of sections in key order, which is merged
+    and written as files of about ``target_bytes`` at ``output_level``; a file ends at each key of ``cuts`` (serialised) too.
+    """
+
+    output_level: int
+    drop_retractions: bool
+    upgrades: tuple[DataFileMeta, ...]
+    groups: tuple[tuple[Section, ...], ...]
+    target_bytes: int
+    reason: str
+    cuts: tuple[bytes, ...] = ()
+
+    @property
+    def rewritten(self) -> tuple[DataFileMeta, ...]:
+        """The files that are merged."""
+        return tuple(file for group in self.groups for section in group for file in section.files)
+
+    @property
+    def files(self) -> tuple[DataFileMeta, ...]:
+        """All files that the task takes."""
+        return (*self.upgrades, *self.rewritten)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes to be rewritten."""
+        return sum(file.file_size for file in self.rewritten)
+
+
+def plan_task(
+    files: Sequence[DataFileMeta],
+    output_level: int,
+    *,
+    drop_retractions: bool,
+    target_bytes: int,
+    reason: str,
+    key_of: KeyOf,
+    rewrite_all: bool = False,
+    staying: Sequence[DataFileMeta] = (),
+) -> CompactionTask | None:
+    """The least work that brings ``files`` to ``output_level`` as one run; None if they are there.
+
+    ``staying``: files of the output level that are not in the task and meet none of it; no output reaches over one of them.
+    """
+    walls = sorted(key_of(file.min_key) for file in staying)
+    upgrades: list[DataFileMeta] = []
+    groups: list[tuple[Section, ...]] = []
+    pending: list[Section] = []
+
+    def close() -> None:
+        found = [file for section in pending for file in section.files]
+        if _is_worth_it(found, output_level, target_bytes, drop_retractions) or (found and rewrite_all):
+            groups.append(tuple(pending))
+        else:
+            upgrades.extend(file for file in found if file.level != output_level)
+        pending.clear()
+
+    reach: Any = None
+    for section in partition_intervals(files, key_of):
+        if pending and bisect_left(walls, reach) != bisect_left(walls, min(key_of(file.min_key) for file in section.files)):
+            close()
+        reach = max(key_of(file.max_key) for file in section.files)
+        alone = not section.needs_merge
+        movable = alone and not rewrite_all and all(_stays_as_it_is(f, target_bytes, drop_retractions) for f in section.files)
+        if not movable:
+            pending.append(section)
+            continue
+        close()
+        upgrades.extend(file for file in section.files if file.level != output_level)
+    close()
+    if not upgrades and not groups:
+        return None
+    return CompactionTask(
+        output_level=output_level,
+        drop_retractions=drop_retractions,
+        upgrades=tuple(upgrades),
+        groups=tuple(groups),
+        target_bytes=target_bytes,
+        reason=reason,
+    )
+
+
+def has_retractions(file: DataFileMeta) -> bool:
+    """Whether rows of the file may retract. The count is believed only for our own files, whose entry carries a digest."""
+    return file.delete_row_count != 0 or file.footer_digest is None
+
+
+def size_of(files: Iterable[DataFileMeta], file_cost_bytes: int) -> int:
+    """Bytes of files, with what each costs besides."""
+    return sum(file.file_size + file_cost_bytes for file in files)
+
+
+def pieces_of(size: int, target_bytes: int) -> int:
+    """How many files of about the target size hold so many bytes."""
+    return max(round(size / target_bytes), 1)
+
+
+def _stays_as_it_is(file: DataFileMeta, target_bytes: int, drop_retractions: bool) -> bool:
+    return file.file_size >= LARGE_SHARE * target_bytes and not (drop_retractions and has_retractions(file))
+
+
+def _is_worth_it(files: Sequence[DataFileMeta], output_level: int, target_bytes: int, drop_retractions: bool) -> bool:
+    """Whether merging these neighbours changes anything but their level."""
+    if not files:
+        return False
+    if drop_retractions and any(file.delete_row_count != 0 for file in files):
+        return True
+    if len(files) == 1:
+        return False
+    if all(file.level == output_level for file in files):
+        # They are one run in its place: only fewer files would be a gain.
+        return pieces_of(sum(file.file_size for file in files), target_bytes) < len(files)
+    return True

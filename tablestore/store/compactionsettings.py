@@ -1,0 +1,80 @@
+"""What a table's options say about compaction: parsed once, frozen."""
+
+from dataclasses import dataclass
+
+from tablestore import options as opt
+from tablestore.errors import InvalidInputError
+from tablestore.lsm.compactiontask import CompactionPolicy
+from tablestore.options import TableOptions
+from tablestore.store.producer import FULL_COMPACTION, LOOKUP
+from tablestore.store.settings import TableSettings
+from tablestore.types.schema import TableSchema
+
+# By how much the stop trigger lies above the compaction trigger if it is not set.
+_STOP_ABOVE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionSettings:
+    """``full_every``: a full compaction follows so many commits, None: none does. ``forced``: a writer compacts without bound.
+
+    ``deleted_share``: append files of which more than this share of the rows is deleted are written again.
+    """
+
+    policy: CompactionPolicy
+    write_only: bool
+    forced: bool
+    full_every: int | None
+    append_min_files: int
+    deleted_share: float
+
+
+def compaction_settings(schema: TableSchema, settings: TableSettings) -> CompactionSettings:
+    """The settings in a table's options. Raises InvalidInputError for values that do not parse."""
+    options = TableOptions(schema.options)
+    trigger = options.integer(opt.COMPACTION_TRIGGER)
+    stop, levels = options.value(opt.STOP_TRIGGER), options.value(opt.NUM_LEVELS)
+    producer = options.text(opt.CHANGELOG_PRODUCER).lower()
+    every = _optional(options.value(opt.FULL_COMPACTION_DELTA_COMMITS))
+    if producer == FULL_COMPACTION and schema.is_keyed:
+        # Its changes are told by full compactions only.
+        every = every or 1
+    merge = settings.merge
+    return CompactionSettings(
+        policy=CompactionPolicy(
+            top_level=(levels if isinstance(levels, int) else trigger + 1) - 1,
+            trigger=trigger,
+            stop_trigger=max(stop if isinstance(stop, int) else trigger + _STOP_ABOVE, trigger),
+            max_amplification_percent=options.integer(opt.COMPACTION_MAX_SIZE_AMPLIFICATION),
+            size_ratio_percent=options.integer(opt.COMPACTION_SIZE_RATIO),
+            total_size_threshold=_optional(options.value(opt.COMPACTION_TOTAL_SIZE_THRESHOLD)),
+            incremental_size_threshold=_optional(options.value(opt.COMPACTION_INCREMENTAL_SIZE_THRESHOLD)),
+            target_file_bytes=settings.target_file_bytes,
+            takes_level_zero=options.flag(opt.COMPACTION_FORCE_UP_LEVEL_0) or settings.skips_level_zero or producer == LOOKUP,
+            last_arrival_wins=merge is None or (merge.engine == "deduplicate" and not merge.sequence_fields),
+            retractions_apart=merge is not None and merge.keeps_retractions_apart,
+        ),
+        write_only=options.flag(opt.WRITE_ONLY),
+        forced=options.flag(opt.COMMIT_FORCE_COMPACT),
+        full_every=every,
+        append_min_files=options.integer(opt.COMPACTION_MIN_FILE_NUM),
+        deleted_share=_share(options),
+    )
+
+
+def _share(options: TableOptions) -> float:
+    text = options.text(opt.COMPACTION_DELETE_RATIO)
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise InvalidInputError(
+            f"option {opt.COMPACTION_DELETE_RATIO.key}: expected a share of the rows from 0 to 1 such as 0.2, found {text!r:.100}",
+            kind="invalid-option",
+        )
+    return share
+
+
+def _optional(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -1,0 +1,285 @@
+"""Compacting a table: after a writer's own commit, on demand, by a service.
+
+    plan on the newest snapshot -> run tasks, bucket by bucket -> commit as COMPACT -> plan anew
+
+A compaction changes no row that a query returns. It is committed only while every file that it read is live: who loses that race
+drops the work and plans again. It never fails the commit that it follows.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.errors import NotFoundError, TablestoreError
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.store.commit import CommitRequest
+from tablestore.store.compact import BucketFiles, discard, run_compaction
+from tablestore.store.conflict import StalePlan
+from tablestore.store.context import TableContext
+from tablestore.store.message import CommitMessage, merge_messages
+from tablestore.store.settings import check_writable
+from tablestore.table.compactplan import BucketId, TaskPicker, live_buckets, newest_schema_id, written_cost
+from tablestore.table.partitionspec import partition_matcher
+
+LOG = logging.getLogger(__name__)
+
+MIB = 1024 * 1024
+# What a writer pays after its own commit: so many times the bytes that it wrote, at least this, at most that.
+PAY_FACTOR = 6
+LEAST_BUDGET_BYTES = 16 * MIB
+MOST_BUDGET_BYTES = 1024 * MIB
+# The commits of a distributed write are followed up by one process, the driver.
+DRIVER_BUDGET_BYTES = 256 * MIB
+# Work that is committed together by a compaction on demand.
+_BYTES_PER_COMMIT = 1024 * MIB
+_TASKS_PER_COMMIT = 64
+# How often one call plans anew because others were faster, per bucket.
+_ATTEMPTS = 10
+# No bucket needs more steps than this in one call: each makes fewer runs or fewer bytes above the oldest.
+_STEPS = 100
+FULL_PROPERTY = "tablestore.full-compaction"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactReport:
+    """What a compaction did. ``dropped``: tasks whose files others had replaced when they were done."""
+
+    snapshot_ids: tuple[int, ...] = ()
+    tasks: int = 0
+    buckets: int = 0
+    files_read: int = 0
+    files_written: int = 0
+    files_moved: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    dropped: int = 0
+
+    def __add__(self, other: "CompactReport") -> "CompactReport":
+        return CompactReport(
+            snapshot_ids=(*self.snapshot_ids, *other.snapshot_ids),
+            tasks=self.tasks + other.tasks,
+            buckets=self.buckets + other.buckets,
+            files_read=self.files_read + other.files_read,
+            files_written=self.files_written + other.files_written,
+            files_moved=self.files_moved + other.files_moved,
+            bytes_read=self.bytes_read + other.bytes_read,
+            bytes_written=self.bytes_written + other.bytes_written,
+            dropped=self.dropped + other.dropped,
+        )
+
+    def __str__(self) -> str:
+        if not self.tasks and not self.dropped:
+            return "nothing to compact"
+        snapshots = f"snapshot {', '.join(map(str, self.snapshot_ids))}" if self.snapshot_ids else "no snapshot"
+        dropped = f"; {self.dropped} task(s) dropped, others were faster" if self.dropped else ""
+        read = f"{self.files_read} file(s) of {self.bytes_read:,} bytes"
+        written = f"{self.files_written} of {self.bytes_written:,}, {self.files_moved} moved"
+        return f"{snapshots}: {self.tasks} task(s) in {self.buckets} bucket(s), {read} became {written}{dropped}"
+
+
+def compact_table(
+    context: TableContext, *, full: bool = False, partitions: Iterable[Mapping[str, Any]] | None = None
+) -> CompactReport:
+    """Compact what is due, or everything into one run per bucket (``full``).
+
+    ``partitions``: only these, each given by some or all of its column values. Raises InvalidInputError for columns that are no
+    partition columns, UnsupportedError for tables that are only read, and what reading and committing raise.
+    """
+    wanted = partition_matcher(context.schema, partitions)
+    return _Run(context, full=full).everywhere(lambda place: wanted(place[0]))
+
+
+def compact_after_write(
+    context: TableContext, written: Sequence[ManifestEntry], *, most_bytes: int = MOST_BUDGET_BYTES
+) -> CompactReport:
+    """The share of compaction that a commit pays for which has just written these files. Never raises for what goes wrong.
+
+    Does nothing if the table is ``write-only``.
+    """
+    if not written:
+        return CompactReport()
+    try:
+        picker = TaskPicker(context)
+        settings = picker.settings
+        if settings.write_only:
+            return CompactReport()
+        touched = {(entry.partition, entry.bucket) for entry in written}
+        if settings.forced:
+            return _Run(context).everywhere(touched.__contains__)
+        if settings.full_every is not None and full_is_due(context, settings.full_every):
+            return _Run(context, full=True).everywhere(lambda place: True)
+        paid = PAY_FACTOR * written_cost(written, settings.policy.file_cost_bytes)
+        budget = min(max(paid, LEAST_BUDGET_BYTES), most_bytes)
+        report = _Run(context).one_round(touched.__contains__, budget)
+        if report.dropped and context.settings.skips_level_zero:
+            # What lies in level 0 of such a table is not read. The compaction that was faster may not have seen this commit.
+            report += _Run(context).everywhere(touched.__contains__)
+        return report
+    except TablestoreError as error:
+        # The write has landed; what is left undone is seen as debt and done later.
+        LOG.warning("table %s: the compaction after a commit was given up: %s", context.files.root_uri, error)
+        return CompactReport()
+
+
+def full_is_due(context: TableContext, every: int) -> bool:
+    """Whether ``every`` commits have written rows since the last full compaction, as far as snapshots are retained."""
+    snapshot = context.snapshots.latest()
+    commits = 0
+    while snapshot is not None and commits < every:
+        if snapshot.commit_kind is CommitKind.COMPACT:
+            if snapshot.properties.get(FULL_PROPERTY) == "true":
+                return False
+        else:
+            commits += 1
+        snapshot = context.snapshots.find(snapshot.id - 1) if snapshot.id > 1 else None
+    return commits >= every
+
+
+@dataclass(slots=True)
+class _Done:
+    """A task that is done and not committed."""
+
+    place: BucketId
+    message: CommitMessage
+
+
+class _Run:
+    """One call: plans on the newest snapshot, again and again."""
+
+    def __init__(self, context: TableContext, *, full: bool = False) -> None:
+        check_writable(context.schema, context.settings, context.files.root_uri)
+        self._context, self._full = context, full
+
+    def everywhere(self, wanted: Callable[[BucketId], bool]) -> CompactReport:
+        """Until nothing is due in the wanted buckets."""
+        report = CompactReport()
+        latest = self._context.snapshots.latest()
+        todo = list(live_buckets(self._context, latest, wanted)) if latest is not None else []
+        steps: Counter[BucketId] = Counter()
+        lost: Counter[BucketId] = Counter()
+        touched: set[BucketId] = set()
+        while todo:
+            done, rest = self._batch(todo, alone=any(lost.values()))
+            part = self._commit(done)
+            report += part
+            for one in done:
+                touched.add(one.place)
+                steps[one.place] += 1
+                lost[one.place] += 1 if part.dropped else 0
+                again = lost[one.place] < _ATTEMPTS if part.dropped else not self._full
+                if again and steps[one.place] < _STEPS:
+                    rest.append(one.place)
+            todo = rest
+        return report + CompactReport(buckets=len(touched))
+
+    def one_round(self, wanted: Callable[[BucketId], bool], budget_bytes: int) -> CompactReport:
+        """One task each for the neediest buckets, as far as the budget goes; all in one commit."""
+        latest = self._context.snapshots.latest()
+        if latest is None:
+            return CompactReport()
+        picker = TaskPicker(self._context)
+        left = budget_bytes
+        done: list[_Done] = []
+        with self._taken_back_on_error(done):
+            for bucket in picker.neediest_first(live_buckets(self._context, latest, wanted).values()):
+                if (made := self._make(latest, bucket, left)) is not None:
+                    done.append(made)
+                    left = max(left - written_cost(_rewritten(made.message), picker.settings.policy.file_cost_bytes), 0)
+        return self._commit(done) + CompactReport(buckets=len(done))
+
+    def _batch(self, todo: Sequence[BucketId], *, alone: bool) -> tuple[list[_Done], list[BucketId]]:
+        """Tasks that are committed together, and the buckets that wait.
+
+        ``alone``: after a lost race they are committed one by one, so that one loser does not take the others along.
+        """
+        latest = self._context.snapshots.latest()
+        assert latest is not None, "a table that has a snapshot keeps one"
+        buckets = live_buckets(self._context, latest, set(todo))
+        done: list[_Done] = []
+        size = 0
+        with self._taken_back_on_error(done):
+            for position, place in enumerate(todo):
+                if size >= _BYTES_PER_COMMIT or len(done) >= (1 if alone else _TASKS_PER_COMMIT):
+                    return done, list(todo[position:])
+                if (made := self._make(latest, buckets.get(place), None)) is not None:
+                    done.append(made)
+                    size += sum(entry.file.file_size for entry in made.message.compact_before)
+        return done, []
+
+    @contextmanager
+    def _taken_back_on_error(self, done: Sequence[_Done]) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            for one in done:
+                discard(self._context, one.message)
+            raise
+
+    def _make(self, latest: Snapshot, bucket: BucketFiles | None, budget_bytes: int | None) -> _Done | None:
+        if bucket is None:
+            return None
+        context = self._context
+        if newest_schema_id(bucket.files) > context.schema.id:
+            # Somebody altered the table meanwhile: written by us, newer columns would be lost.
+            context = self._context = context.at_schema(context.schemas.refreshed_latest())
+        task = TaskPicker(context).pick(bucket, full=self._full, budget_bytes=budget_bytes)
+        if task is None:
+            return None
+        try:
+            return _Done((bucket.partition, bucket.bucket), run_compaction(context, latest, bucket, task))
+        except NotFoundError:
+            # What it read expired under it; that takes a newer snapshot, else a file is missing.
+            if context.snapshots.latest() == latest:
+                raise
+            return None
+
+    def _commit(self, done: Sequence[_Done]) -> CompactReport:
+        if not done:
+            return CompactReport()
+        messages = [one.message for one in done]
+        return commit_compaction(self._context, messages, full=self._full)
+
+
+def commit_compaction(context: TableContext, messages: Sequence[CommitMessage], *, full: bool = False) -> CompactReport:
+    """Commit finished tasks as one COMPACT snapshot; those of a lost race are dropped and counted."""
+    try:
+        message = merge_messages(messages)
+    except TablestoreError:
+        for one in messages:
+            discard(context, one)
+        return CompactReport(dropped=len(messages))
+    if message is None:
+        return CompactReport()
+    request = CommitRequest(
+        user=context.ids.uuid(),
+        kind=CommitKind.COMPACT,
+        operation="COMPACT",
+        message=message,
+        tracked=context.settings.tracked and bool(message.changelog),
+        properties={FULL_PROPERTY: "true"} if full else {},
+    )
+    try:
+        snapshot = context.committer().commit(request)
+    except StalePlan:
+        return CompactReport(dropped=len(messages))
+    written = message.rewritten
+    read = _rewritten(message)
+    return CompactReport(
+        snapshot_ids=(snapshot.id,) if snapshot else (),
+        tasks=len(messages),
+        files_read=len(read),
+        files_written=len(written),
+        files_moved=len(message.compact_after) - len(written),
+        bytes_read=sum(entry.file.file_size for entry in read),
+        bytes_written=sum(entry.file.file_size for entry in written),
+    )
+
+
+def _rewritten(message: CommitMessage) -> list[ManifestEntry]:
+    """The files that were read, without those that only moved."""
+    after = {entry.file.file_name for entry in message.compact_after}
+    return [entry for entry in message.compact_before if entry.file.file_name not in after]

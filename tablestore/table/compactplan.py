@@ -1,0 +1,117 @@
+"""What is there to compact, and in which bucket first?
+
+    snapshot -> live files by bucket -> per bucket the next task (lsm.compaction, lsm.appendcompaction)
+
+Pure but for reading manifests.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.paths import POSTPONE_BUCKET
+from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.appendcompaction import pick_append
+from tablestore.lsm.compaction import pick_compaction, pick_full, sorted_runs
+from tablestore.lsm.compactiontask import CompactionTask
+from tablestore.lsm.run import comparable_key, levels
+from tablestore.lsm.worn import pick_worn, rewriting
+from tablestore.store.compact import BucketFiles
+from tablestore.store.compactionsettings import CompactionSettings, compaction_settings
+from tablestore.store.context import TableContext
+
+BucketId = tuple[bytes, int]
+
+
+def live_buckets(
+    context: TableContext, snapshot: Snapshot, wanted: Callable[[BucketId], bool] | Collection[BucketId] | None = None
+) -> dict[BucketId, BucketFiles]:
+    """The buckets of a snapshot that hold files, by partition and number; ``wanted`` chooses among them."""
+    accepts = wanted if callable(wanted) else (lambda found: True) if wanted is None else wanted.__contains__
+    found: dict[BucketId, list[ManifestEntry]] = defaultdict(list)
+    for entry in context.manifests.live(snapshot):
+        if entry.bucket != POSTPONE_BUCKET and accepts((entry.partition, entry.bucket)):
+            found[entry.partition, entry.bucket].append(entry)
+    deleted = context.deletion_vectors(snapshot).deleted_counts() if context.settings.deletion_vectors else {}
+    return {
+        place: BucketFiles(
+            partition=place[0],
+            bucket=place[1],
+            total_buckets=entries[0].total_buckets,
+            entries=tuple(entries),
+            deleted={e.file.file_name: deleted[e.file.file_name] for e in entries if e.file.file_name in deleted},
+        )
+        for place, entries in sorted(found.items())
+    }
+
+
+class TaskPicker:
+    """Picks tasks for the buckets of one table."""
+
+    def __init__(self, context: TableContext) -> None:
+        self._context = context
+        self.settings: CompactionSettings = compaction_settings(context.schema, context.settings)
+        self._key_types = [field.type for field in context.schema.key_fields]
+
+    def pick(self, bucket: BucketFiles, *, full: bool = False, budget_bytes: int | None = None) -> CompactionTask | None:
+        """The next task of a bucket, or all that is left to do in it at once (``full``)."""
+        task = self._pick(bucket, full=full, budget_bytes=budget_bytes)
+        if not bucket.deleted or (self._context.schema.is_keyed and not full):
+            return task
+        worn = pick_worn(bucket.files, bucket.deleted, share=0 if full else self.settings.deleted_share, budget_bytes=budget_bytes)
+        top = max((file.level for file in bucket.files), default=0)
+        return rewriting(
+            task,
+            worn,
+            output_level=top if task is None else task.output_level,
+            target_bytes=self.settings.policy.target_file_bytes,
+        )
+
+    def _pick(self, bucket: BucketFiles, *, full: bool, budget_bytes: int | None) -> CompactionTask | None:
+        policy = self.settings.policy
+        if not self._context.schema.is_keyed:
+            return pick_append(
+                bucket.files,
+                min_files=self.settings.append_min_files,
+                target_bytes=policy.target_file_bytes,
+                full=full,
+                file_cost_bytes=policy.file_cost_bytes,
+                budget_bytes=budget_bytes,
+            )
+        found = levels(bucket.files, self.key_of)
+        if full:
+            return pick_full(found, policy, key_of=self.key_of)
+        return pick_compaction(found, policy, key_of=self.key_of, budget_bytes=budget_bytes)
+
+    def run_count(self, bucket: BucketFiles) -> int:
+        """The sorted runs of a bucket; the files of an append bucket."""
+        if not self._context.schema.is_keyed:
+            return len(bucket.entries)
+        return len(sorted_runs(levels(bucket.files, self.key_of), self.key_of))
+
+    def neediest_first(self, buckets: Iterable[BucketFiles]) -> Iterator[BucketFiles]:
+        """Those with the most runs first, then those with the most bytes above their oldest run."""
+
+        def need(bucket: BucketFiles) -> tuple[int, int]:
+            top = max((file.level for file in bucket.files), default=0)
+            newer = sum(file.file_size for file in bucket.files if file.level < top or top == 0)
+            return self.run_count(bucket), newer
+
+        yield from sorted(buckets, key=need, reverse=True)
+
+    def key_of(self, key: bytes) -> Any:
+        """A serialised key as a value that sorts as the key does."""
+        return comparable_key(decode_row(key, self._key_types))
+
+
+def written_cost(entries: Iterable[ManifestEntry], file_cost_bytes: int) -> int:
+    """What a commit wrote, as bytes, files included."""
+    return sum(entry.file.file_size + file_cost_bytes for entry in entries)
+
+
+def newest_schema_id(files: Iterable[DataFileMeta]) -> int:
+    """The newest schema that these files were written with."""
+    return max((file.schema_id for file in files), default=0)
