@@ -4,6 +4,7 @@
       -> a -D that removes the row: it and what follows it count (its own values are the start of the row)
       -> per column: the place of the row whose value is taken, or a computed value
       -> kind: -D if nothing was added after it; +U if something was and older rows no longer count; else +I
+     (retractions only, none of which removes the row: -U where a -D would remove it, else -D)
 
 Columns without a function are taken by place, so nothing of them is moved but the result. Only columns that are asked for
 are looked at. A fold of retractions only is a retraction (aggregation: a row of what is taken back, as in Paimon).
@@ -79,6 +80,9 @@ def fold_versions(
     if not last_fold and function.marks_replacements:
         out_kinds[replaced] = RowKind.UPDATE_AFTER
     out_kinds[removed] = RowKind.DELETE
+    if function.marks_replacements:
+        # Retractions none of which removes the row: together they must not either.
+        out_kinds[removed & ~replaced] = RowKind.UPDATE_BEFORE
     # The -D that a row starts with counts as its first value.
     events = Events(events.rows, events.key, keys, events.adds | started, events.newer)
     fold = _ColumnFold(function, columns, events, turns, started=started, only_retractions=removed & ~replaced)

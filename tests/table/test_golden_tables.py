@@ -1,4 +1,4 @@
-"""Every golden table reads to its expected rows at every snapshot, or is refused by name.
+"""Every golden table reads to its expected rows at every snapshot.
 
 Encoding of expected values: see ``tests/golden/paimon/README.md``.
 """
@@ -17,12 +17,6 @@ import tablestore as ts
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paimon"
 TABLES = sorted(path.name for path in GOLDEN.iterdir() if (path / "expected.json").exists())
-REFUSED = {
-    "jv_pk_agg": "aggregation",
-    "jv_pk_partial": "partial-update",
-    "py_pk_aggregation": "aggregation",
-    "py_pk_partial_update": "partial-update",
-}
 
 
 def encoded(value: Any, data_type: pa.DataType) -> Any:
@@ -51,7 +45,7 @@ def rows_of(table: pa.Table) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
 
 
-@pytest.mark.parametrize("name", [name for name in TABLES if name not in REFUSED])
+@pytest.mark.parametrize("name", TABLES)
 def test_every_snapshot_of_a_golden_table_reads_to_its_expected_rows(name: str) -> None:
     expected = json.loads((GOLDEN / name / "expected.json").read_text())
     table = ts.open_table(str(GOLDEN / name))
@@ -66,12 +60,6 @@ def test_every_snapshot_of_a_golden_table_reads_to_its_expected_rows(name: str) 
         assert (snapshot.commit_kind, snapshot.schema_id) == (facts["commitKind"], facts["schemaId"])
 
 
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_a_golden_table_of_another_merge_engine_is_refused_by_name(name: str) -> None:
-    with pytest.raises(ts.UnsupportedError, match=REFUSED[name]):
-        ts.open_table(str(GOLDEN / name))
-
-
 def test_a_tag_reads_the_rows_and_columns_of_its_snapshot() -> None:
     table = ts.open_table(str(GOLDEN / "py_pk_evolved"))
     tags = [path.name.removeprefix("tag-") for path in (GOLDEN / "py_pk_evolved" / "tag").iterdir()]
@@ -81,9 +69,7 @@ def test_a_tag_reads_the_rows_and_columns_of_its_snapshot() -> None:
     assert tagged.to_arrow().equals(table.scan(snapshot_id=tagged.snapshot_id).to_arrow())
 
 
-@pytest.mark.parametrize(
-    "name", ["jv_pk_dv", "jv_pk_lookup", "py_pk_changelog_input", "py_pk_dynamic", "py_pk_first_row", "py_pk_postpone"]
-)
+@pytest.mark.parametrize("name", ["jv_pk_dv", "jv_pk_lookup", "py_pk_changelog_input", "py_pk_dynamic", "py_pk_postpone"])
 def test_writing_onto_what_is_only_read_is_refused_and_changes_nothing(name: str, tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / name, tmp_path / name)
     table = ts.open_table(str(tmp_path / name))
@@ -95,7 +81,7 @@ def test_writing_onto_what_is_only_read_is_refused_and_changes_nothing(name: str
 
 # -- changes
 
-KEYED = [name for name in TABLES if name.split("_")[1] == "pk" and name not in REFUSED]
+KEYED = [name for name in TABLES if name.split("_")[1] == "pk"]
 
 
 def _snapshots(name: str) -> dict[int, dict[str, Any]]:
