@@ -18,6 +18,7 @@ from tablestore.store.producer import changelog_settings
 from tablestore.store.scan import Plan, plan_scan
 from tablestore.types.predicate import Predicate
 from tablestore.types.predicatetext import to_sql
+from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
     import duckdb
@@ -176,8 +177,12 @@ class ReadOptimizedScan(Scan):
 
     @property
     def _only_level(self) -> int | None:
-        schema = self.context.schema
-        return changelog_settings(schema.options).top_level if schema.is_keyed else None
+        return read_optimised_level(self.context.schema)
+
+
+def read_optimised_level(schema: TableSchema) -> int | None:
+    """The level that holds what full compactions leave; None where everything is read without merging."""
+    return changelog_settings(schema.options).top_level if schema.is_keyed else None
 
 
 def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:

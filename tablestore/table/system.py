@@ -189,6 +189,16 @@ class SystemTable(ArrowSource):
         return f"{self._base.name}{SEPARATOR}{self._kind}"
 
     @property
+    def base(self) -> "Table":
+        """The table that it is about."""
+        return self._base
+
+    @property
+    def kind(self) -> str:
+        """Which system table it is, such as ``files``."""
+        return self._kind
+
+    @property
     def location(self) -> str:
         """Where the table's files lie."""
         return self._base.location

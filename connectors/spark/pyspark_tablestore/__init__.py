@@ -1,6 +1,7 @@
 """Tables of tablestore in Spark.
 
     spark.read.format("tablestore").load("/data/warehouse/shop.db/orders")
+    spark.read.format("tablestore").load("/data/warehouse/shop.db/orders$snapshots")
     df.write.format("tablestore").mode("append").option("warehouse", "/data/warehouse").option("table", "shop.orders").save()
     CREATE TEMPORARY VIEW orders USING tablestore OPTIONS (path '/data/warehouse/shop.db/orders')
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from pyspark_tablestore.metadata import MetadataPin, MetadataReader
     from pyspark_tablestore.reader import TableReader
     from pyspark_tablestore.writer import TableWriter
     from tablestore.format.snapshot import Snapshot
@@ -30,7 +32,7 @@ __all__ = ["DefaultSource", "read", "register", "write"]
 class DefaultSource(DataSource):
     """The data source ``tablestore``. Its options are described in :mod:`pyspark_tablestore.options`."""
 
-    _pin: "ReadPin | None" = None
+    _pin: "ReadPin | MetadataPin | None" = None
 
     @classmethod
     def name(cls) -> str:
@@ -43,7 +45,7 @@ class DefaultSource(DataSource):
         self._pin, schema = reader.pinned_schema(self.options)
         return schema
 
-    def reader(self, schema: "StructType") -> "TableReader":
+    def reader(self, schema: "StructType") -> "TableReader | MetadataReader":
         from pyspark_tablestore import reader
 
         return reader.make_reader(self.options, schema, self._pin)

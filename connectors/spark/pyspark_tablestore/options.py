@@ -2,6 +2,7 @@
 
     the table   path                     its directory or URL (what load() and save() take), or
                 warehouse and table      the warehouse of a catalog, and database.table in it
+                                         (both may end in $files or another system table, or in $branch_<name>)
                 storage.<key>            options of the file system: storage.key, storage.secret, storage.endpoint_url, …
     reading     columns                  names separated by commas, or a JSON list of names
                 filter                   SQL text: price > 10 AND day = '2024-01-01'
@@ -21,10 +22,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tablestore import open_catalog, open_table
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bytes
+from tablestore.store.branchfiles import branch_of
 from tablestore.table.distributed import TASK_BYTES, TableSpec
+from tablestore.table.system import SystemTable
 from tablestore.table.table import Table
 
 STORAGE_PREFIX = "storage."
@@ -59,13 +62,26 @@ class SourceOptions:
     pinned: Mapping[str, Any] | None
 
     def open(self) -> tuple[Table, TableSpec]:
-        """The table, and how another process finds it: by an absolute location. Raises NotFoundError."""
+        """The table, and how another process finds it: by an absolute location. Raises NotFoundError, UnsupportedError."""
+        table, spec = self.open_any()
+        if isinstance(table, SystemTable):
+            raise UnsupportedError(
+                f"{table.name} is a system table, which is computed and cannot be written; write to the table itself",
+                kind="read-only-table",
+            )
+        return table, spec
+
+    def open_any(self) -> tuple[Table | SystemTable, TableSpec]:
+        """As :meth:`open`, of a system table too; the table that it is about is what another process finds."""
+        table: Table | SystemTable
         if self.path is not None:
             table = open_table(self.path, **self.storage)
         else:
             assert self.warehouse is not None and self.name is not None, "the parser saw to it"
             table = open_catalog(self.warehouse, **self.storage).table(self.name)
-        return table, TableSpec(location=table.location, storage_options=self.storage)
+        base = table.base if isinstance(table, SystemTable) else table
+        branch = branch_of(base.context.files)
+        return table, TableSpec(location=base.location, storage_options=self.storage, branch=branch)
 
     @property
     def travels(self) -> bool:

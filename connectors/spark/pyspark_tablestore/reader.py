@@ -8,15 +8,18 @@ one use of a DataFrame would silently drop rows from its other uses. Spark filte
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from pyspark_tablestore.metadata import MetadataPin, MetadataReader, make_metadata_reader, metadata_fields
 from pyspark_tablestore.options import SourceOptions, parse_options, plain_errors
 from pyspark_tablestore.schema import arrow_schema, check_asked, spark_schema, to_spark
 from tablestore.errors import InvalidInputError
 from tablestore.table.distributed import ReadPin, TableSpec, at_newest, pin_read, pinned_fields, plan_read, read_task
+from tablestore.table.system import READ_OPTIMIZED, SystemTable
 
 
 class TableReader(DataSourceReader):
@@ -59,15 +62,17 @@ def _read(spec: TableSpec, task: bytes, target: pa.Schema) -> Iterator[pa.Record
             yield to_spark(batch, target)
 
 
-def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin, StructType]:
+def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin | MetadataPin, StructType]:
     """Fix the columns to read, and the snapshot if a certain one is asked for; the columns as Spark sees them."""
     with plain_errors():
         parsed = parse_options(options)
         pin = pin_options(parsed)
+        if isinstance(pin, MetadataPin):
+            return pin, spark_schema(metadata_fields(pin, parsed))
         return pin, spark_schema(pinned_fields(pin, parsed.columns, parsed.filter))
 
 
-def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | None) -> TableReader:
+def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | MetadataPin | None) -> TableReader | MetadataReader:
     """A reader of ``schema``, of the columns that ``pin`` fixed.
 
     Spark calls this once per relation, when it is first used, and keeps what it plans. So this is where a relation that asks for
@@ -77,17 +82,26 @@ def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | N
         parsed = parse_options(options)
         if pin is None:
             pin = pin_options(parsed)
-        elif not parsed.travels:
+        elif isinstance(pin, ReadPin) and not parsed.travels:
             pin = at_newest(pin)
+        if isinstance(pin, MetadataPin):
+            return make_metadata_reader(pin, parsed, schema)
         columns = check_asked(schema, pinned_fields(pin, parsed.columns, parsed.filter))
         return TableReader(pin, columns, parsed, arrow_schema(schema))
 
 
-def pin_options(options: SourceOptions) -> ReadPin:
-    """Fix what the options ask for: the newest snapshot, or the one of an id or a time."""
+def pin_options(options: SourceOptions) -> ReadPin | MetadataPin:
+    """Fix what the options ask for: the newest snapshot, or the one of an id or a time; or a system table."""
     if options.snapshot_id is not None and options.timestamp_millis is not None:
         raise InvalidInputError("expected at most one of the options snapshot-id and timestamp-millis, found both")
-    table, spec = options.open()
+    table, spec = options.open_any()
+    optimised = isinstance(table, SystemTable) and table.kind == READ_OPTIMIZED
+    if isinstance(table, SystemTable):
+        if not optimised:
+            return MetadataPin(spec=spec, kind=table.kind)
+        table = table.base
     if options.pinned is not None:
-        return ReadPin(spec=spec, snapshot_id=options.pinned["snapshot"], schema_id=options.pinned["schema"])
-    return pin_read(table, spec, snapshot_id=options.snapshot_id, timestamp=options.timestamp_millis)
+        fixed = options.pinned
+        return ReadPin(spec=spec, snapshot_id=fixed["snapshot"], schema_id=fixed["schema"], read_optimised=optimised)
+    pin = pin_read(table, spec, snapshot_id=options.snapshot_id, timestamp=options.timestamp_millis)
+    return replace(pin, read_optimised=optimised)

@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType
 
+from pyspark_tablestore.metadata import MetadataPin
 from pyspark_tablestore.options import PINNED, SourceOptions, parse_options
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.schema import spark_schema
@@ -60,13 +61,16 @@ def read(
     ``table`` is a path, or ``database.table`` with a ``warehouse``. ``filter`` is SQL text. Raises tablestore's errors.
     """
     texts = {"snapshot-id": snapshot_id, "timestamp-millis": timestamp_millis, "filter": filter}
-    options = parse_options(
-        {
-            **_place(table, warehouse, storage_options),
-            **{key: str(value) for key, value in texts.items() if value is not None},
-        }
-    )
+    given = {
+        **_place(table, warehouse, storage_options),
+        **{key: str(value) for key, value in texts.items() if value is not None},
+    }
+    options = parse_options(given)
     pin = pin_options(options)
+    if isinstance(pin, MetadataPin):
+        # There is nothing to read natively.
+        asked = {} if columns is None else {"columns": json.dumps(list(columns))}
+        return spark.read.format("tablestore").options(**given, **asked).load()
     names = tuple(field.name for field in pinned_fields(pin, columns, filter))
     location = pin.spec.location
     # Rows of plain files are filtered by Spark, whose comparisons of text and numbers are not in all corners ours.
@@ -164,7 +168,7 @@ def _our_part(spark: SparkSession, plan: ReadPlan, options: SourceOptions, filte
     given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if filter is not None:
         given["filter"] = filter
-    place = _place(plan.pin.spec.location, None, options.storage)
+    place = _place(plan.pin.spec.location + plan.pin.suffix, None, options.storage)
     return spark.read.format("tablestore").options(**given, **place).load()
 
 
