@@ -26,6 +26,7 @@ from tablestore.table.listing import files_table, partitions_table, schema_histo
 from tablestore.table.overwrite import overwrite
 from tablestore.table.position import Position
 from tablestore.table.scan import Scan, check_columns
+from tablestore.table.system import SystemTable
 from tablestore.table.writer import TableWriter
 from tablestore.types.changes import SchemaChange
 from tablestore.types.filters import parse_filter
@@ -287,6 +288,13 @@ class Table(Keeping):
     def schema_history(self) -> pa.Table:
         """Every schema that the table has had."""
         return schema_history_table(self._context)
+
+    def system(self, name: str) -> SystemTable:
+        """One of its system tables, such as ``snapshots``, ``files`` or ``audit_log`` (see :mod:`tablestore.table.system`).
+
+        Raises NotFoundError that names them all.
+        """
+        return SystemTable(self, name)
 
     def __repr__(self) -> str:
         return f"Table({self._name!r}, location={self.location!r})"
