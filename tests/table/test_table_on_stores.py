@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.services import require_service
 
@@ -77,7 +78,9 @@ def test_writers_at_the_same_time_all_land(table: ts.Table) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
-    assert [snapshot.id for snapshot in table.snapshots()] == list(range(1, 13))
+    kinds = [snapshot.commit_kind for snapshot in table.snapshots()]
+    assert [snapshot.id for snapshot in table.snapshots()] == list(range(1, len(kinds) + 1))
+    assert kinds.count(CommitKind.APPEND) == 12 and set(kinds) <= {CommitKind.APPEND, CommitKind.COMPACT}
     found = table.scan().to_arrow()
     assert found.num_rows == 40
     assert set(found["price"].to_pylist()) == {2.0}
