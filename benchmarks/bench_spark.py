@@ -1,11 +1,12 @@
 """What does a table cost in Spark, next to Spark's own Parquet?
 
-    read        a table without overlap, through the data source and through ``pyspark_tablestore.read``
+    read        a table without overlap, through the data source and through ``pyspark_tablestore.read``; and the same rows through
+                a data source that does no work at all, which is the most that any could give; on one core and on two
     bulk load   from a cached DataFrame into 4 buckets
     upsert      100,000 rows into 10 M, 20 times in a row
 
-One task at a time (``local[1]``), the JVM and its Python worker on one core, warm. Rows are counted and summed by Spark and by the
-engine.
+One task at a time (``local[1]``), the JVM and its Python worker on one core, warm. A second core lets the worker read while the JVM
+takes what was read before, as on an executor that is not full. Rows are counted and summed by Spark and by the engine.
 """
 
 import os
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import tablestore as ts
 from benchmarks import ours
-from benchmarks.measure import Case, Sample, WrongRows, take_turns, tree_stopwatch
+from benchmarks.measure import Case, Sample, WrongRows, second_core, take_turns, tree_stopwatch
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
 from benchmarks.workloads import Workload
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 BUCKETS = 4
 UPSERTS = 20
 PARQUET, SOURCE, FUNCTION = "Spark's Parquet", 'format("tablestore")', "pyspark_tablestore"
+IDLE = "a data source without work"
 _SUMS = ("count(*)", "sum(id)", "sum(quantity)", "sum(cast(round(price * 100) as bigint))", "sum(cast(code as bigint) % 1000003)")
 
 
@@ -75,6 +77,8 @@ def _session(space: Path) -> "SparkSession":
 def _read_and_load(setting: Setting, spark: "SparkSession", space: Path) -> None:
     import pyspark_tablestore
 
+    from benchmarks import idle_source
+
     workload = Workload("bigint", setting.scaled(5_000_000), setting.seed)
     table = ours.create(space, "loaded", workload, buckets=BUCKETS)
     ours.load(table, workload.base())
@@ -85,25 +89,23 @@ def _read_and_load(setting: Setting, spark: "SparkSession", space: Path) -> None
         raise WrongRows(f"Spark counts {expected[0]} rows of {workload.rows}")
     rows.write.mode("overwrite").parquet(parquet)
 
+    prebuilt = idle_source.build(table.scan().to_batches(), space)
+    spark.dataSource.register(idle_source.IdleSource)
     sources: dict[str, Callable[[], DataFrame]] = {
         PARQUET: lambda: spark.read.parquet(parquet),
         SOURCE: lambda: spark.read.format("tablestore").load(table.location),
         FUNCTION: lambda: pyspark_tablestore.read(spark, table.location),
+        IDLE: lambda: spark.read.format(idle_source.IdleSource.name()).load(str(prebuilt)),
     }
-    timings = setting.take_turns([Case(name, _read_all(make)) for name, make in sources.items()])
+    _read(setting, workload.rows, sources)
+    with second_core() as there_is_one:
+        if there_is_one:
+            _read(setting, workload.rows, sources, ", a second core for Python")
+        else:
+            setting.report.skipped.append("Spark's reads on two cores: there is but one")
     for name, make in sources.items():
         if (found := _sums(make())) != expected:
             raise WrongRows(f"{name}: expected the sums {expected}, found {found}")
-    result = Result(
-        name="Spark: read without overlap",
-        question="How fast does Spark read a table that needs no merge, all columns into nothing?",
-        rows=workload.rows,
-        base=PARQUET,
-        timings=timings,
-    )
-    setting.add(result)
-    for name in (SOURCE, FUNCTION):
-        setting.add_bar(result.bar(f"Spark's Parquet read / read by {name}", PARQUET, name, 0.7, at_least=True))
 
     timings = setting.take_turns(
         [
@@ -123,6 +125,21 @@ def _read_and_load(setting: Setting, spark: "SparkSession", space: Path) -> None
     setting.add(result)
     for name in (SOURCE, FUNCTION):
         setting.add_bar(result.bar(f"Spark bulk load of {workload.rows:,} rows by {name} / Parquet", name, PARQUET, 2.5))
+
+
+def _read(setting: Setting, rows: int, sources: "dict[str, Callable[[], DataFrame]]", cores: str = "") -> None:
+    timings = setting.take_turns([Case(name, _read_all(make)) for name, make in sources.items()])
+    result = Result(
+        name=f"Spark: read without overlap{cores}",
+        question="How fast does Spark read a table that needs no merge, all columns into nothing?",
+        rows=rows,
+        base=PARQUET,
+        timings=timings,
+        notes=f"{IDLE.capitalize()} hands over what lies in memory: the rest is Spark's own way from Python to its rows.",
+    )
+    setting.add(result)
+    for name in (SOURCE, FUNCTION):
+        setting.add_bar(result.bar(f"Spark's Parquet read / read by {name}{cores}", PARQUET, name, 0.7, at_least=True))
 
 
 def _upsert(setting: Setting, spark: "SparkSession", space: Path) -> None:

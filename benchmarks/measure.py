@@ -14,7 +14,8 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
@@ -94,6 +95,35 @@ def pin_to_one_core() -> int | None:
     core = max(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {core})
     return core
+
+
+@contextmanager
+def second_core() -> Iterator[bool]:
+    """Let this process and all that it has started use one core more, in their running threads too; False if there is none."""
+    import psutil
+
+    if not hasattr(os, "sched_setaffinity"):
+        yield False
+        return
+    pinned = os.sched_getaffinity(0)
+    others = set(range(os.cpu_count() or 1)) - pinned
+
+    def let(cores: set[int]) -> None:
+        own = psutil.Process()
+        for process in (own, *own.children(recursive=True)):
+            # What ends meanwhile needs no core.
+            with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                for thread in process.threads():
+                    os.sched_setaffinity(thread.id, cores)
+
+    if not others:
+        yield False
+        return
+    let(pinned | {max(others)})
+    try:
+        yield True
+    finally:
+        let(pinned)
 
 
 def stopwatch(run: Callable[[], Any]) -> tuple[Sample, Any]:

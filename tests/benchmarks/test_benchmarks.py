@@ -1,6 +1,7 @@
 """The benchmarks measure what they say they measure. Their sizes here are tiny, and no time is looked at."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,27 @@ def test_cases_take_turns_after_a_warm_up() -> None:
     assert {name: len(timing.seconds) for name, timing in timings.items()} == {"a": 3, "b": 3, "slow": 1}
 
 
+def test_a_second_core_is_there_for_a_while_also_for_what_runs_already() -> None:
+    pytest.importorskip("psutil")
+    if not hasattr(os, "sched_setaffinity") or (os.cpu_count() or 1) < 2:
+        pytest.skip("one core, or a system that does not pin")
+    program = """
+import os, subprocess, sys
+from benchmarks.measure import pin_to_one_core, second_core
+pin_to_one_core()
+child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+def seen():
+    return [len(os.sched_getaffinity(process)) for process in (0, child.pid)]
+before = seen()
+with second_core() as there_is_one:
+    print(there_is_one, before, seen())
+print(seen())
+child.communicate(b"\\n")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True [1, 1] [2, 2]", "[1, 1]"]
+
+
 def test_ratios_are_those_of_medians() -> None:
     def timing(name: str, *walls: float) -> Timing:
         return Timing(name, tuple(Sample(wall, wall / 2) for wall in walls))
@@ -204,8 +226,11 @@ def test_spark_workloads_run_and_report_every_bar(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     report = json.loads(out.read_text())
-    assert len(report["workloads"]) == 3
-    assert len(report["bars"]) == 8
+    two_cores = [result for result in report["workloads"] if "second core" in result["name"]]
+    # A machine of one core says that it has no other.
+    assert bool(two_cores) != bool(report["skipped"])
+    assert len(report["workloads"]) == 3 + len(two_cores)
+    assert len(report["bars"]) == 8 + 2 * len(two_cores)
     assert all(bar["measured"] is not None for bar in report["bars"])
 
 
