@@ -63,12 +63,17 @@ def _show_looks(session: Session, looks: Sequence[Look]) -> None:
 
 
 def _table(session: Session, name: str, deep: bool) -> None:
-    table = session.table(name)
-    with session.out.progress("checking", 1) as bar:
-        findings = [*check_table(table.context, deep=deep, progress=_progress(bar)), *_orphans(table)]
+    try:
+        table = session.table(name)
+    except (ts.FormatError, ts.UnsupportedError) as error:
+        fix = "restore the schema file from a copy"
+        findings = [Finding(severity="problem", kind="schema", subject=name, message=str(error), fix=fix)]
+    else:
+        with session.out.progress("checking", 1) as bar:
+            findings = [*check_table(table.context, deep=deep, progress=_progress(bar)), *_orphans(table)]
     problems = [finding for finding in findings if finding.severity == "problem"]
     if session.out.as_json:
-        document: dict[str, Any] = {"table": table.name, "healthy": not problems, "deep": deep}
+        document: dict[str, Any] = {"table": name, "healthy": not problems, "deep": deep}
         session.out.document({**document, "findings": [asdict(finding) for finding in findings]})
     else:
         for finding in findings:
@@ -76,7 +81,7 @@ def _table(session: Session, name: str, deep: bool) -> None:
             session.out.show_line(head)
             session.out.say(f"         {finding.message}\n         -> {finding.fix}")
         depth = "every row was read" if deep else "metadata and files; --deep reads every row"
-        session.out.say(f"{table.name}: {len(problems)} problem(s), {len(findings) - len(problems)} warning(s) ({depth}).")
+        session.out.say(f"{name}: {len(problems)} problem(s), {len(findings) - len(problems)} warning(s) ({depth}).")
     if problems:
         raise FoundProblems
 

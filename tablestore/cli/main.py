@@ -6,12 +6,17 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli import altering, consume, database, describe, doctor, loading, table, tableread
+from tablestore.cli import altering, consume, database, describe, doctor, keeping, loading, references, snapshot, table, tableread
 from tablestore.cli.apps import root as app
 
 # Each registers its verbs where it is imported; these nouns are programs of their own.
-VERBS = (table, describe, tableread, altering, loading, consume, doctor)
+VERBS = (table, describe, tableread, altering, loading, consume, keeping, doctor)
 app.add_typer(database.app, name="db")
+app.add_typer(snapshot.app, name="snapshot")
+app.add_typer(references.tag_app, name="tag")
+app.add_typer(references.branch_app, name="branch")
+app.add_typer(references.consumer_app, name="consumer")
+app.add_typer(keeping.expire_app, name="expire")
 
 
 def _show_version(wanted: bool) -> None:

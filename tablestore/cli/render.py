@@ -62,6 +62,14 @@ class Output:
         """One JSON document. Only under ``--json``."""
         self.write(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False, indent=2 if self.console.is_terminal else None))
 
+    def line(self, value: Any) -> None:
+        """One of several JSON documents, on a line of its own."""
+        self.write(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False))
+
+    def flush(self) -> None:
+        """Let readers see what was written so far."""
+        sys.stdout.flush()
+
     def write(self, line: str) -> None:
         """One line, as it is."""
         sys.stdout.write(line + "\n")

@@ -61,11 +61,14 @@ def write_rows(
     row_format: RowFormat | None = None,
     output: Path | None = None,
     limit: int | None = None,
+    draw: bool = True,
 ) -> int:
-    """Write the rows and return their number. Without a format: JSON under ``--json``, else a table."""
+    """Write the rows and return their number. Without a format: JSON under ``--json``, else a table.
+
+    ``draw``: a table may be drawn on a terminal, which takes its first rows together; False writes row by row as they come.
+    """
     chosen = row_format or (RowFormat.JSON if out.as_json else _by_name(output) or RowFormat.TABLE)
-    draws = chosen is RowFormat.TABLE and output is None and out.is_terminal
-    if draws:
+    if draw and chosen is RowFormat.TABLE and output is None and out.is_terminal:
         return _draw(out, schema, batches, limit)
     if chosen is RowFormat.PARQUET and output is None and sys.stdout.isatty():
         raise InvalidInputError("Parquet is no text for a terminal: name a file with --output, or pipe it on")

@@ -27,6 +27,7 @@ import tablestore as ts
 from tablestore.cli.render import Output, silence_stdout
 from tablestore.cli.safetext import safe, safe_lines
 from tablestore.clock import SystemClock
+from tablestore.table.system import SystemTable
 
 FAILED, USAGE, REFUSED = 1, 2, 3
 READER_LEFT = 141
@@ -88,7 +89,16 @@ class Session:
         return ts.open_catalog(self.warehouse, **self.storage)
 
     def table(self, name: str) -> ts.Table:
-        """A table by ``database.table`` or by path."""
+        """A table by ``database.table`` or by path; ``$branch_b`` behind it is a branch. A system table is refused."""
+        found = self.source(name)
+        if isinstance(found, SystemTable):
+            raise ts.InvalidInputError(
+                f"{name} is a system table, which can only be read: tablestore table show '{name}'", kind="system-table"
+            )
+        return found
+
+    def source(self, name: str) -> "ts.Table | SystemTable":
+        """As :meth:`table`, or one of its system tables: what can be read."""
         if is_path(name):
             return ts.open_table(name, **self.storage)
         return self.catalog().table(name)

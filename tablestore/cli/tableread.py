@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-import tablestore as ts
 from tablestore.cli.apps import table as app
+from tablestore.cli.render import Column
 from tablestore.cli.rowsink import RowFormat, write_rows
 from tablestore.cli.session import Session, TableName, command, names
 from tablestore.cli.units import parse_time
+from tablestore.table.system import SEPARATOR, SYSTEM_TABLES
 
 Filter = Annotated[str | None, typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.")]
 Columns = Annotated[str | None, typer.Option("--columns", "-c", metavar="COLUMNS", help="Only these columns, separated by commas.")]
@@ -42,7 +43,40 @@ def read(
 ) -> None:
     """Print the rows of a table, or write them to a file. Rows are streamed: the table may be larger than memory."""
     wanted = names(columns) if columns is not None else None
-    scan = _scan(session, name, wanted, filter, snapshot, tag, timestamp)
+    scan = session.source(name).scan(wanted, filter, **_at(snapshot, tag, timestamp))
+    rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=format, output=output, limit=limit)
+    if output is not None and str(output) != "-":
+        session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} rows to {output}.")
+
+
+@command(
+    app,
+    "show",
+    "tablestore table show shop.orders",
+    "tablestore table show shop.orders snapshots --columns snapshot_id,commit_kind",
+    "tablestore table show 'shop.orders$files' --json",
+)
+def show(
+    session: Session,
+    name: TableName,
+    system: Annotated[str | None, typer.Argument(metavar="[SYSTEM]", help="Name of the system table; left out: list them.")] = None,
+    columns: Columns = None,
+    filter: Filter = None,
+    snapshot: SnapshotId = None,
+    tag: Tag = None,
+    limit: Limit = None,
+    format: Format = None,
+    output: OutputFile = None,
+) -> None:
+    """Print a system table: what a table is made of, as rows."""
+    if system is None and SEPARATOR not in name.rpartition("/")[2]:
+        records = [{"name": one} for one in SYSTEM_TABLES]
+        session.table(name)
+        session.out.listing("system_tables", [Column("name", "system table")], records, empty="")
+        return
+    source = session.source(name if system is None else f"{name}{SEPARATOR}{system}")
+    at = _at(snapshot, tag, None)
+    scan = source.scan(names(columns) if columns is not None else None, filter, **at)
     rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=format, output=output, limit=limit)
     if output is not None and str(output) != "-":
         session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} rows to {output}.")
@@ -58,7 +92,7 @@ def count(
     timestamp: Timestamp = None,
 ) -> None:
     """Count rows, after merging."""
-    scan = _scan(session, name, None, filter, snapshot, tag, timestamp)
+    scan = session.table(name).scan(None, filter, **_at(snapshot, tag, timestamp))
     rows = scan.count()
     session.out.done({"rows": rows, "snapshot_id": scan.snapshot_id}, f"{rows:,}" if session.out.is_terminal else str(rows))
 
@@ -74,7 +108,8 @@ def explain(
     timestamp: Timestamp = None,
 ) -> None:
     """Say what a read would do: manifests, files and splits, read and left out."""
-    scan = _scan(session, name, names(columns) if columns is not None else None, filter, snapshot, tag, timestamp)
+    wanted = names(columns) if columns is not None else None
+    scan = session.table(name).scan(wanted, filter, **_at(snapshot, tag, timestamp))
     plan = scan.plan
     document = {
         "snapshot_id": scan.snapshot_id,
@@ -89,16 +124,7 @@ def explain(
     session.out.done(document, scan.explain())
 
 
-def _scan(
-    session: Session,
-    name: str,
-    columns: list[str] | None,
-    filter: str | None,
-    snapshot: int | None,
-    tag: str | None,
-    timestamp: str | None,
-) -> ts.Scan:
-    given: dict[str, Any] = {"snapshot_id": snapshot, "tag": tag}
-    return session.table(name).scan(
-        columns=columns, filter=filter, timestamp=parse_time(timestamp) if timestamp is not None else None, **given
-    )
+def _at(snapshot: int | None, tag: str | None, timestamp: str | None) -> dict[str, Any]:
+    """What was given of the ways to name a moment."""
+    given = {"snapshot_id": snapshot, "tag": tag, "timestamp": parse_time(timestamp) if timestamp is not None else None}
+    return {key: value for key, value in given.items() if value is not None}

@@ -83,3 +83,10 @@ def test_damage_is_found_and_returns_3(run: Run, orders: ts.Table) -> None:
     assert found["healthy"] is False
     assert [(one["kind"], one["severity"]) for one in found["findings"]] == [("file-missing", "problem")]
     assert "->" in run("doctor", "shop.orders", code=3).out
+
+
+def test_a_table_that_cannot_be_opened_has_a_problem(run: Run, orders: ts.Table) -> None:
+    Path(orders.location, "schema", "schema-0").write_text("{}")
+    (finding,) = run("doctor", "shop.orders", "--json", code=3).json["findings"]
+    assert finding["kind"] == "schema"
+    run("doctor", "shop.nothing", code=1)

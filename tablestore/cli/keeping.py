@@ -1,0 +1,223 @@
+"""``tablestore compact``, ``expire``, ``clean`` and ``table drop-partition``: keep tables fast and small."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+import tablestore as ts
+from tablestore.cli.apps import root as app
+from tablestore.cli.apps import table as table_app
+from tablestore.cli.session import Session, TableName, Yes, command, parse_pairs
+from tablestore.clock import Clock, SystemClock
+from tablestore.options import parse_duration
+from tablestore.table.compact import CompactReport
+from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.schema import TableSchema
+
+expire_app = typer.Typer(no_args_is_help=True, help="Let go of what is old: snapshots, partitions.")
+
+Partitions = Annotated[
+    list[str] | None,
+    typer.Option("--partition", "-p", metavar="COLUMN=VALUE,…", help="Only this partition. May be repeated."),
+]
+OlderThan = Annotated[str | None, typer.Option("--older-than", metavar="DURATION", help="Age, such as '7 d' or '12 h'.")]
+_SHOWN_ORPHANS = 10
+
+
+@command(
+    app,
+    "compact",
+    "tablestore compact shop.orders",
+    "tablestore compact shop.visits --full --partition day=2026-01-31",
+    "tablestore compact shop.orders shop.visits --watch --interval '30 s'",
+)
+def compact(
+    session: Session,
+    tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="database.table of the warehouse, or paths.")],
+    full: Annotated[bool, typer.Option("--full", help="Everything into one sorted run per bucket.")] = False,
+    partition: Partitions = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on for ever: look again after every interval.")] = False,
+    interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Between two looks of --watch.")] = "10 s",
+) -> None:
+    """Merge sorted runs and small files as far as it is due. No query sees a difference.
+
+    With --watch every look that found work is one line, or one JSON document a line.
+    """
+    wait_millis = parse_duration(interval)
+    opened = [session.table(name) for name in tables]
+    wanted = [parse_partitions(table.table_schema, partition) for table in opened]
+    if watch:
+        run_service(session, opened, wanted, SystemClock(), full=full, wait_s=wait_millis / 1000)
+        return
+    reports = []
+    for table, partitions in zip(opened, wanted, strict=True):
+        with session.out.progress(f"compacting {table.name}", None):
+            report = table.compact(full=full, partitions=partitions)
+        reports.append(_report_of(table, report))
+        session.out.say(f"{table.name}: {report}")
+    if session.out.as_json:
+        session.out.document({"tables": reports})
+
+
+def run_service(
+    session: Session,
+    tables: Sequence[ts.Table],
+    partitions: Sequence[list[dict[str, Any]] | None],
+    clock: Clock,
+    *,
+    full: bool,
+    wait_s: float,
+    looks: int | None = None,
+) -> None:
+    """Compact whatever is due, look again after ``wait_s``; without end, or ``looks`` times.
+
+    What fails once (a store that does not answer, a table that is being dropped) is noted and tried again with the next look.
+    """
+    seen: dict[str, int] = {}
+    done = 0
+    while looks is None or done < looks:
+        for table, wanted in zip(tables, partitions, strict=True):
+            try:
+                _one_look(session, table, wanted, seen, full=full)
+            except ts.TablestoreError as error:
+                session.out.note(f"{table.name}: {error}")
+        done += 1
+        if looks is None or done < looks:
+            clock.sleep(wait_s)
+
+
+def _one_look(session: Session, table: ts.Table, wanted: list[dict[str, Any]] | None, seen: dict[str, int], *, full: bool) -> None:
+    ids = table.context.snapshots.listed_ids()
+    # Nothing new since the last look that found nothing to do: nothing is due.
+    if not ids or seen.get(table.name) == ids[-1]:
+        return
+    report = table.compact(full=full, partitions=wanted)
+    seen[table.name] = max(ids[-1], *report.snapshot_ids) if report.snapshot_ids else ids[-1]
+    if report.tasks or report.dropped:
+        if session.out.as_json:
+            session.out.line(_report_of(table, report))
+        else:
+            session.out.say(f"{table.name}: {report}")
+        session.out.flush()
+
+
+def _report_of(table: ts.Table, report: CompactReport) -> dict[str, Any]:
+    return {"table": table.name, **asdict(report)}
+
+
+@command(
+    expire_app,
+    "snapshots",
+    "tablestore expire snapshots shop.orders --yes",
+    "tablestore expire snapshots shop.orders --retain-max 20 --older-than '7 d'",
+)
+def expire_snapshots(
+    session: Session,
+    name: TableName,
+    retain_max: Annotated[int | None, typer.Option("--retain-max", min=1, help="Above so many they go whatever their age.")] = None,
+    retain_min: Annotated[int | None, typer.Option("--retain-min", min=1, help="So many always stay.")] = None,
+    older_than: OlderThan = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many at once.")] = None,
+    yes: Yes = False,
+) -> None:
+    """Remove old snapshots and the files that only they needed. Without options the table's own rules count.
+
+    Tags, branches and consumers keep what they need.
+    """
+    table = session.table(name)
+    rules: dict[str, Any] = {"retain_max": retain_max, "retain_min": retain_min, "older_than": _age(older_than), "limit": limit}
+    plan = table.expire_snapshots(**rules, dry_run=True)
+    if plan.snapshots or plan.tags or plan.changelogs:
+        session.confirm(yes, f"{table.name}: {plan}", {"table": table.name, **asdict(plan)})
+    report = table.expire_snapshots(**rules)
+    session.out.done({"table": table.name, **asdict(report)}, f"{table.name}: {report}")
+
+
+@command(expire_app, "partitions", "tablestore expire partitions shop.visits --older-than '90 d' --yes")
+def expire_partitions(session: Session, name: TableName, older_than: OlderThan = None, yes: Yes = False) -> None:
+    """Drop the partitions that are older than an age, else than the table's option partition.expiration-time."""
+    table = session.table(name)
+    age = _age(older_than)
+    plan = table.expire_partitions(age, dry_run=True)
+    if plan.partitions:
+        session.confirm(yes, f"{table.name}: {plan}", {"table": table.name, **_partition_report(plan)})
+    report = table.expire_partitions(age)
+    session.out.done({"table": table.name, **_partition_report(report)}, f"{table.name}: {report}")
+
+
+@command(table_app, "drop-partition", "tablestore table drop-partition shop.visits day=2026-01-31 --yes")
+def drop_partition(
+    session: Session,
+    name: TableName,
+    partition: Annotated[list[str], typer.Argument(metavar="COLUMN=VALUE,…", help="Some or all of the partition's values.")],
+    yes: Yes = False,
+) -> None:
+    """Drop partitions with all of their rows, in one commit."""
+    table = session.table(name)
+    wanted = parse_partitions(table.table_schema, partition) or []
+    plan = table.drop_partitions(wanted, dry_run=True)
+    if plan.partitions:
+        session.confirm(yes, f"{table.name}: {plan}", {"table": table.name, **_partition_report(plan)})
+    report = table.drop_partitions(wanted)
+    session.out.done({"table": table.name, **_partition_report(report)}, f"{table.name}: {report}")
+
+
+@command(app, "clean", "tablestore clean shop.orders", "tablestore clean shop.orders --yes")
+def clean(session: Session, name: TableName, older_than: OlderThan = None, yes: Yes = False) -> None:
+    """Remove files that nothing in the table names: what crashed writers have left.
+
+    Without --older-than the table's option tablestore.orphan-age protects commits that are on their way; give less only if
+    nobody writes.
+    """
+    table = session.table(name)
+    age = _age(older_than)
+    plan = table.remove_orphan_files(age, dry_run=True)
+    if plan.orphans:
+        listed = "\n".join(f"  {orphan.path}" for orphan in plan.orphans[:_SHOWN_ORPHANS])
+        more = f"\n  … and {len(plan.orphans) - _SHOWN_ORPHANS} more" if len(plan.orphans) > _SHOWN_ORPHANS else ""
+        session.confirm(yes, f"{table.name}: {plan}\n{listed}{more}", {"table": table.name, **asdict(plan), "bytes": plan.bytes})
+    report = table.remove_orphan_files(age, dry_run=False)
+    session.out.done({"table": table.name, **asdict(report), "bytes": report.bytes}, f"{table.name}: {report}")
+
+
+def parse_partitions(schema: TableSchema, texts: Sequence[str] | None) -> list[dict[str, Any]] | None:
+    """``day=2026-01-31,region=eu`` as values of the partition columns; None for none given."""
+    if texts is None:
+        return None
+    found = []
+    for text in texts:
+        pairs = parse_pairs(text.split(","), "--partition")
+        found.append({key: _value(schema, key, value) for key, value in pairs.items()})
+    return found
+
+
+def _value(schema: TableSchema, name: str, text: str) -> Any:
+    if name not in schema.partition_keys:
+        # Who takes the values refuses the name, and says which there are.
+        return text
+    kind = to_arrow_type(schema.field(name).type)
+    try:
+        return pa.scalar(text, pa.string()).cast(kind).as_py()
+    except pa.ArrowException as error:
+        raise ts.InvalidInputError(f"partition value {text!r} does not fit column {name!r}: {error}") from error
+
+
+def _age(older_than: str | None) -> timedelta | None:
+    return None if older_than is None else timedelta(milliseconds=parse_duration(older_than))
+
+
+def _partition_report(report: Any) -> Mapping[str, Any]:
+    """The report with the id of its snapshot."""
+    return {
+        "dry_run": report.dry_run,
+        "partitions": list(report.partitions),
+        "undated": list(report.undated),
+        "files": report.files,
+        "rows": report.rows,
+        "bytes": report.bytes,
+        "snapshot_id": report.snapshot.id if report.snapshot else None,
+    }

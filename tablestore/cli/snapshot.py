@@ -1,0 +1,162 @@
+"""``tablestore snapshot``: the states of a table: list them, look at one, compare two, go back to one."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+import tablestore as ts
+from tablestore.cli.render import Column
+from tablestore.cli.session import Session, TableName, Yes, command
+from tablestore.format.manifest import ManifestEntry
+
+app = typer.Typer(no_args_is_help=True, help="Snapshots: the states of a table, one for each commit.")
+
+SnapshotId = Annotated[int, typer.Argument(metavar="SNAPSHOT", min=1, help="Id of the snapshot.")]
+
+_COLUMNS = (
+    Column("id", "id", "count"),
+    Column("time", "when", "time"),
+    Column("kind", "kind"),
+    Column("operation", "operation"),
+    Column("delta_records", "records added", "count"),
+    Column("total_records", "records stored", "count"),
+    Column("changelog_records", "changes", "count"),
+    Column("schema_id", "schema", "count"),
+    Column("user", "by"),
+    Column("tags", "tags", "names"),
+)
+_DIFFERENCE = (
+    Column("from_snapshot", "from", "count"),
+    Column("to_snapshot", "to", "count"),
+    Column("commits", "commits", "count"),
+    Column("files_added", "files added", "count"),
+    Column("bytes_added", "bytes added", "bytes"),
+    Column("files_removed", "files removed", "count"),
+    Column("bytes_removed", "bytes removed", "bytes"),
+    Column("records", "records stored", "text"),
+    Column("schemas", "schemas", "text"),
+)
+
+
+@command(app, "list", "tablestore snapshot list shop.orders --limit 10")
+def list_snapshots(
+    session: Session,
+    name: TableName,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Only the newest so many.")] = None,
+) -> None:
+    """List the retained snapshots, newest first."""
+    table = session.table(name)
+    tags: dict[int, list[str]] = {}
+    for tag in table.tags():
+        tags.setdefault(tag.snapshot.id, []).append(tag.name)
+    records = [{**_record(snapshot), "tags": tags.get(snapshot.id, [])} for snapshot in reversed(table.snapshots())]
+    session.out.listing("snapshots", _COLUMNS, records[:limit], empty="No snapshots: nothing was written yet.")
+
+
+@command(app, "show", "tablestore snapshot show shop.orders 7")
+def show_snapshot(session: Session, name: TableName, snapshot_id: SnapshotId) -> None:
+    """Show one snapshot with the files of its metadata and its properties."""
+    snapshot = session.table(name).context.snapshots.live(snapshot_id)
+    document: dict[str, Any] = {
+        **_record(snapshot),
+        "identifier": snapshot.commit_identifier,
+        "uuid": snapshot.uuid,
+        "base_manifest_list": snapshot.base_manifest_list,
+        "delta_manifest_list": snapshot.delta_manifest_list,
+        "changelog_manifest_list": snapshot.changelog_manifest_list,
+        "index_manifest": snapshot.index_manifest,
+        "statistics": snapshot.statistics,
+        "watermark": snapshot.watermark,
+        "written_by": snapshot.writer_version,
+    }
+    columns = [*_COLUMNS[:-1], *(Column(key, key.replace("_", " ")) for key in document if key not in _record(snapshot))]
+    if session.out.as_json:
+        session.out.document({**session.out.record(columns, document), "properties": dict(snapshot.properties)})
+        return
+    session.out.facts(document, columns)
+    for key, value in sorted(snapshot.properties.items()):
+        session.out.say(f"property {key} = {value}")
+
+
+@command(app, "diff", "tablestore snapshot diff shop.orders 3 7")
+def diff_snapshots(
+    session: Session,
+    name: TableName,
+    from_snapshot: Annotated[int, typer.Argument(metavar="FROM", min=1, help="The older snapshot.")],
+    to_snapshot: Annotated[int, typer.Argument(metavar="TO", min=1, help="The newer snapshot.")],
+) -> None:
+    """Compare the files of two snapshots. The rows that changed between them are shown by 'consume'."""
+    table = session.table(name)
+    context = table.context
+    first, last = context.snapshots.live(from_snapshot), context.snapshots.live(to_snapshot)
+    before = {entry.identity: entry for entry in context.manifests.live(first)}
+    after = {entry.identity: entry for entry in context.manifests.live(last)}
+    added = [entry for identity, entry in after.items() if identity not in before]
+    removed = [entry for identity, entry in before.items() if identity not in after]
+    document = {
+        "from_snapshot": from_snapshot,
+        "to_snapshot": to_snapshot,
+        "commits": abs(to_snapshot - from_snapshot),
+        "files_added": len(added),
+        "bytes_added": _size(added),
+        "files_removed": len(removed),
+        "bytes_removed": _size(removed),
+        "records": [first.total_record_count, last.total_record_count],
+        "schemas": [first.schema_id, last.schema_id],
+    }
+    if session.out.as_json:
+        session.out.document(document)
+        return
+    changes = {
+        "records": f"{first.total_record_count:,} -> {last.total_record_count:,}",
+        "schemas": f"{first.schema_id} -> {last.schema_id}",
+    }
+    session.out.facts({**document, **changes}, _DIFFERENCE)
+
+
+@command(
+    app,
+    "rollback",
+    "tablestore snapshot rollback shop.orders 3 --yes",
+    "tablestore snapshot rollback shop.orders --tag before-import --yes",
+)
+def rollback(
+    session: Session,
+    name: TableName,
+    snapshot_id: Annotated[int | None, typer.Argument(metavar="[SNAPSHOT]", min=1, help="Id of the snapshot.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", "-t", help="Go back to this tag.")] = None,
+    yes: Yes = False,
+) -> None:
+    """Make the table what it was, by a new commit: nothing is taken out of the history."""
+    if (snapshot_id is None) == (tag is None):
+        raise typer.BadParameter("give a snapshot or a --tag", param_hint="'SNAPSHOT'")
+    table = session.table(name)
+    target = table.context.snapshots.live(snapshot_id) if snapshot_id is not None else table.context.snapshots.tagged(str(tag))
+    latest = table.context.snapshots.latest()
+    plan = {"table": table.name, "to_snapshot": target.id, "latest_snapshot": latest.id if latest else None}
+    undone = latest.id - target.id if latest else 0
+    sentence = f"Takes back what {undone} commit(s) after snapshot {target.id} changed in {table.name}; they stay in its history."
+    session.confirm(yes, sentence, plan)
+    made = table.rollback_to(snapshot_id, tag=tag)
+    document = {"table": table.name, "snapshot_id": made.id if made else None, "to_snapshot": target.id}
+    done = f"{table.name} is what it was at snapshot {target.id}"
+    session.out.done(document, f"{done} (new snapshot {made.id})." if made else f"{done} already: nothing differs.")
+
+
+def _record(snapshot: ts.Snapshot) -> dict[str, Any]:
+    return {
+        "id": snapshot.id,
+        "time": snapshot.time_millis,
+        "kind": str(snapshot.commit_kind),
+        "operation": snapshot.operation,
+        "delta_records": snapshot.delta_record_count,
+        "total_records": snapshot.total_record_count,
+        "changelog_records": snapshot.changelog_record_count,
+        "schema_id": snapshot.schema_id,
+        "user": snapshot.commit_user,
+    }
+
+
+def _size(entries: Iterable[ManifestEntry]) -> int:
+    return sum(entry.file.file_size for entry in entries)
