@@ -176,3 +176,31 @@ class MergeFunction:
                     + (", or aggregation.remove-record-on-delete to let -D remove the row" if self.engine == "aggregation" else ""),
                     kind="retraction",
                 )
+
+    def check_removal(self, where: str, *, by_key: bool) -> None:
+        """Raise InvalidInputError unless a ``-D`` removes its row: one with the row's values, or with the key only."""
+        if self.ignore_delete:
+            why = "it skips them (ignore-delete)"
+        elif self.engine == "first-row":
+            why = "merge-engine first-row keeps the first row of a key for ever"
+        elif self.engine == "aggregation" and not self.remove_on_delete:
+            why = (
+                "a -D takes its values back and leaves the row (merge-engine aggregation): set "
+                "aggregation.remove-record-on-delete, or write what is to be taken back with table.write_changes(rows)"
+            )
+        elif self.engine == "partial-update" and not self.marks_replacements:
+            why = (
+                "merge-engine partial-update lets a -D remove its row only with partial-update.remove-record-on-delete or "
+                "partial-update.remove-record-on-sequence-group; set one of them"
+            )
+        elif by_key and (self.sequence_fields or (self.groups and not self.remove_on_delete)):
+            ordering = [field.name for field in self.sequence_fields] or [
+                name for group in self.groups if group.removes for name in group.fields
+            ]
+            why = (
+                f"a key alone does not say how new the delete is, rows are ordered by {', '.join(ordering)}: delete by a condition "
+                'such as table.delete("id = 7"), or write rows of kind -D with table.write_changes(rows)'
+            )
+        else:
+            return
+        raise InvalidInputError(f"{where} does not delete rows this way: {why}", kind="delete")

@@ -26,6 +26,8 @@ from tablestore.types.predicate import Predicate, evaluate
 
 def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None:
     """Delete the rows for which ``predicate`` is TRUE. Raises ConflictError when others change rows faster than it can plan."""
+    if context.settings.merge is not None:
+        context.settings.merge.check_removal(f"table {context.files.root_uri}", by_key=False)
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
     attempts = 0
     while True:

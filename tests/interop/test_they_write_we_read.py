@@ -169,21 +169,9 @@ def test_we_read_deletion_vectors(java: JavaOracle, warehouse: Path) -> None:
 MERGE_ENGINES: dict[str, dict[str, str]] = {
     "first-row": {"merge-engine": "first-row"},
     "sequence-field": {"sequence.field": "g"},
+    "partial-update": {"merge-engine": "partial-update"},
+    "aggregation": {"merge-engine": "aggregation", "fields.a.aggregate-function": "sum"},
 }
-
-
-@pytest.mark.parametrize("engine", ["partial-update", "aggregation"])
-def test_merge_engines_that_we_lack_are_refused_by_name(java: JavaOracle, warehouse: Path, engine: str) -> None:
-    path = warehouse / "db.db" / "refused"
-    java.create(
-        path,
-        number_fields([{"name": "k", "type": "INT NOT NULL"}, {"name": "a", "type": "BIGINT"}]),
-        primary_key=["k"],
-        options={"bucket": "1", "merge-engine": engine},
-    )
-    java.write(path, [{"k": 1, "a": 1}])
-    with pytest.raises(ts.UnsupportedError, match=engine):
-        Ours().read(path)
 
 
 @pytest.mark.parametrize("engine", sorted(MERGE_ENGINES))
