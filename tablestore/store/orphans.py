@@ -28,7 +28,6 @@ from tablestore.format.paths import (
     schema_path,
     snapshot_path,
 )
-from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import TEMPORARY_PREFIX, FileInfo, FileStore
 from tablestore.store.branchfiles import MAIN_BRANCH, OWN_DIRECTORIES, branch_files, main_files
 from tablestore.store.condemned import EXPIRY_DIR
@@ -36,7 +35,6 @@ from tablestore.store.context import TableContext
 from tablestore.store.expire import LOOKS, produces_changelog
 from tablestore.store.references import Line, Needs, branch_directories, held_snapshots
 from tablestore.store.replay import MARKS_DIR
-from tablestore.store.snapshots import follows
 
 _BUCKET = re.compile(r"bucket-(\d+|postpone)", re.ASCII)
 _SHARED = (MANIFEST_DIR, INDEX_DIR, STATISTICS_DIR)
@@ -84,7 +82,7 @@ def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_ru
     given_up = {orphan.path for orphan in found if orphan.kind == "branch"}
     needed: set[str] = set()
     for _ in range(2):
-        needed |= _needed(context, main, wanted, old={orphan.path for orphan in found}, given_up=given_up)
+        needed |= _needed(context, main, wanted, given_up)
     orphans = tuple(o for o in found if o.path not in needed and (o.kind in _BY_PLACE or name_of(o.path) not in needed))
     if not dry_run:
         for orphan in sorted(orphans, key=lambda orphan: KINDS.index(orphan.kind)):
@@ -101,7 +99,7 @@ def name_of(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _needed(context: TableContext, main: FileStore, wanted: set[str], *, old: set[str], given_up: set[str]) -> set[str]:
+def _needed(context: TableContext, main: FileStore, wanted: set[str], given_up: set[str]) -> set[str]:
     """Names of files, and paths of snapshots, that must stay."""
     for look in range(LOOKS):
         needs = Needs(context.manifests, wanted=wanted)
@@ -110,9 +108,8 @@ def _needed(context: TableContext, main: FileStore, wanted: set[str], *, old: se
             for line in _lines(main, given_up):
                 prefix = "" if line.branch == MAIN_BRANCH else f"{branch_directory(line.branch)}/"
                 snapshots = held_snapshots(line, context.manifests)
-                dead = {snapshot.id for snapshot in _nobodys_parents(snapshots) if f"{prefix}{snapshot_path(snapshot.id)}" in old}
-                needs.add_line(line, lambda snapshot: produces_changelog(context, snapshot), without=dead)
-                held |= {f"{prefix}{snapshot_path(snapshot.id)}" for snapshot in snapshots if snapshot.id not in dead}
+                needs.add_line(line, lambda snapshot: produces_changelog(context, snapshot))
+                held |= {f"{prefix}{snapshot_path(snapshot.id)}" for snapshot in snapshots}
             return held | needs.data | needs.metadata | needs.index | needs.statistics
         except NotFoundError as error:
             # Snapshots and tags may go while we read them. What is missing for good must not be taken for unused.
@@ -127,14 +124,6 @@ def _lines(main: FileStore, given_up: set[str]) -> tuple[Line, ...]:
     # Half made branches too, unless they are given up: they may become whole.
     names = [name for name in branch_directories(main) if not any(p.startswith(f"{branch_directory(name)}/") for p in given_up)]
     return (Line(MAIN_BRANCH, main), *(Line(name, branch_files(main, name)) for name in names))
-
-
-def _nobodys_parents(snapshots: Sequence[Snapshot]) -> Sequence[Snapshot]:
-    """Those below the highest snapshot that says it was built on another one than the file beside it."""
-    for position in range(len(snapshots) - 1, 0, -1):
-        if follows(snapshots[position], snapshots[position - 1]) is False:
-            return snapshots[:position]
-    return ()
 
 
 def _candidates(context: TableContext, main: FileStore, older_than: int) -> Iterator[Orphan]:

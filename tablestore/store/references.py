@@ -109,14 +109,11 @@ class Needs:
         produces: Callable[[Snapshot], bool],
         *,
         changelogs: bool = True,
-        without: Collection[int] = (),
     ) -> None:
-        """Everything that a line leads to, with its kept ``changelogs`` or not, ``without`` some snapshots. ``produces``: whether
-        a snapshot's table writes its changes to changelog files."""
+        """Everything that a line leads to, with its kept ``changelogs`` or not. ``produces``: whether a snapshot's table writes
+        its changes to changelog files."""
         previous: Snapshot | None = None
         for snapshot in held_snapshots(line, self.manifests):
-            if snapshot.id in without:
-                continue
             if previous is None or not _is_chained(snapshot, previous):
                 self.add_snapshot(snapshot)
             else:
@@ -183,13 +180,16 @@ class Needs:
 def held_snapshots(line: Line, manifests: Manifests) -> tuple[Snapshot, ...]:
     """The snapshots of a line that hold on to files, oldest first.
 
-    All of the unbroken range counts, except what an expiry that did not finish has condemned, and ids below EARLIEST whose
-    metadata is gone: two signs, because a damaged hint alone must not give anything up.
+    All of the unbroken range counts, except what is nobody's parent, what an expiry that did not finish has condemned, and ids
+    below EARLIEST whose metadata is gone: two signs, because a damaged hint alone must not give anything up. Files of a committer
+    who is still to hear that his snapshot is nobody's parent are young.
     """
     snapshots, earliest = line.snapshots, line.snapshots.earliest_hint()
     notes = read_notes(line.files)
-    held = []
+    held: list[Snapshot] = []
     for snapshot in snapshots.tail():
+        if held and follows(snapshot, held[-1]) is False and held[-1].id == snapshot.id - 1:
+            held.clear()
         if snapshot.id < earliest and (is_condemned(snapshot.id, snapshots, notes) or not _is_whole(snapshot, manifests)):
             continue
         held.append(snapshot)

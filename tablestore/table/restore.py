@@ -58,7 +58,10 @@ def fast_forward(context: TableContext, branch: str, *, discard_newer: bool = Fa
         if not discard_newer:
             _check_behind(context, line, target, latest)
 
-    check(context.snapshots.latest())
+    latest = context.snapshots.latest()
+    if _is_there(context, line, target, latest):
+        return None
+    check(latest)
     _bring_schemas(context, line, target)
     context = open_context(context.files, clock=context.clock, ids=context.ids)
     return restore(context, target, properties={FAST_FORWARD_PROPERTY: _pointer(branch, target)}, check=check)
@@ -146,42 +149,54 @@ def _check_behind(context: TableContext, line: Line, target: Snapshot, latest: S
     """Raise ConflictError unless main has not changed since the branch began, or since it was last fast-forwarded to it."""
     fork = fork_of(line)
     began = fork.snapshot.id if fork is not None else 0
+    snapshot = _before_compactions(context, latest, began)
+    if snapshot is None or snapshot.id <= began or _source(snapshot, line, target) is not None:
+        return
+    if snapshot.commit_kind is CommitKind.COMPACT:
+        raise ConflictError(
+            f"whether table {context.files.root_uri} changed between snapshots {began} and {snapshot.id} is not known any more, "
+            f"because those in between have expired; pass discard_newer=True if branch {line.branch!r} is to win",
+            kind="not-a-fast-forward",
+        )
+    raise ConflictError(
+        f"table {context.files.root_uri} went on since branch {line.branch!r} began (at snapshot {began}): snapshot {snapshot.id} "
+        f"by {snapshot.commit_user} is a {snapshot.commit_kind}, and would be undone; write what the branch has with an overwrite, "
+        "or pass discard_newer=True",
+        kind="not-a-fast-forward",
+    )
+
+
+def _is_there(context: TableContext, line: Line, target: Snapshot, latest: Snapshot | None) -> bool:
+    """Whether the table was fast-forwarded to ``target`` before and has not changed since."""
+    snapshot = _before_compactions(context, latest, 0)
+    return snapshot is not None and _source(snapshot, line, target) == target.id
+
+
+def _before_compactions(context: TableContext, latest: Snapshot | None, floor: int) -> Snapshot | None:
+    """The newest snapshot above ``floor`` that changed rows, or the last one known to lie on top of it."""
     snapshot = latest
-    while snapshot is not None and snapshot.id > began:
-        if _came_from(snapshot, line, target):
-            return
-        if snapshot.commit_kind is not CommitKind.COMPACT:
-            raise ConflictError(
-                f"table {context.files.root_uri} went on since branch {line.branch!r} began (at snapshot {began}): snapshot "
-                f"{snapshot.id} by {snapshot.commit_user} is a {snapshot.commit_kind}, and would be undone; write what the branch "
-                f"has with an overwrite, or pass discard_newer=True",
-                kind="not-a-fast-forward",
-            )
-        if snapshot.id - 1 == began:
-            return
-        previous = context.snapshots.find(snapshot.id - 1)
+    while snapshot is not None and snapshot.id > floor and snapshot.commit_kind is CommitKind.COMPACT:
+        previous = context.snapshots.find(snapshot.id - 1) if snapshot.id - 1 > floor else None
         if previous is None:
-            raise ConflictError(
-                f"whether table {context.files.root_uri} changed between snapshots {began} and {snapshot.id} is not known any "
-                f"more, because those in between have expired; pass discard_newer=True if branch {line.branch!r} is to win",
-                kind="not-a-fast-forward",
-            )
+            return snapshot if snapshot.id - 1 > floor else None
         snapshot = previous
+    return snapshot
 
 
-def _came_from(snapshot: Snapshot, line: Line, target: Snapshot) -> bool:
+def _source(snapshot: Snapshot, line: Line, target: Snapshot) -> int | None:
+    """The snapshot of the branch that a fast-forward brought, if ``snapshot`` is one and ``target`` came after it."""
     text = snapshot.properties.get(FAST_FORWARD_PROPERTY)
     if text is None:
-        return False
+        return None
     try:
         pointer = json.loads(text)
         branch, source, uuid = pointer["branch"], int(pointer["snapshot"]), pointer["uuid"]
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"snapshot property {FAST_FORWARD_PROPERTY} is not what tablestore writes: {text[:80]!r}") from error
     if branch != line.branch or source > target.id:
-        return False
+        return None
     then = target if source == target.id else line.snapshots.find(source)
-    return then is None or then.uuid == uuid
+    return source if then is None or then.uuid == uuid else None
 
 
 def _pointer(branch: str | None, target: Snapshot) -> str:
