@@ -92,6 +92,7 @@ def test_rows_are_those_of_the_java_core(java: JavaOracle, make: Any, engine: st
     assert [(field.name, type_to_sql(field.type)) for field in fields] == [(c["name"], c["type"]) for c in theirs["columns"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", GOLDEN)
 @pytest.mark.parametrize("name", [name for name in SYSTEM_TABLES if name not in ("audit_log", "branches")])
 def test_golden_tables_look_alike(java: JavaOracle, warehouse: Path, golden_tables: Path, table: str, name: str) -> None:
