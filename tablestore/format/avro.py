@@ -14,7 +14,7 @@ bytes. The nonce is never zero: Java refuses such files.
 import io
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -70,10 +70,17 @@ def read_container(
         are returned too, and ignored by the caller.
     :raises FormatError: for anything that is not a well-formed file within ``limits``.
     """
+    return [record for block in read_blocks(data, name=name, limits=limits, expected=expected) for record in block]
+
+
+def read_blocks(
+    data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, expected: Schema | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    """As :func:`read_container`, one block of records after the other."""
     if len(data) > limits.max_bytes:
         over_limit(name, "the size in bytes", len(data), limits.max_bytes)
     try:
-        return _read(data, name, limits, expected)
+        yield from _blocks(data, name, limits, expected)
     except FormatError:
         raise
     except (EOFError, ValueError, TypeError, LookupError, OverflowError, OSError, zlib.error, RecursionError) as error:
@@ -84,7 +91,7 @@ def read_container(
         raise
 
 
-def _read(data: bytes, name: str, limits: Limits, expected: Schema | None) -> list[dict[str, Any]]:
+def _blocks(data: bytes, name: str, limits: Limits, expected: Schema | None) -> Iterator[list[dict[str, Any]]]:
     reader = _Cursor(data, name)
     if reader.take(4) != MAGIC:
         raise _corrupt(name, f"expected an Avro container file, found {data[:4]!r} at its start")
@@ -93,14 +100,13 @@ def _read(data: bytes, name: str, limits: Limits, expected: Schema | None) -> li
     codec = metadata.get("avro.codec", b"null").decode("ascii", "replace")
     array, unwrap = _reader_schema(metadata.get("avro.schema", b""), name, limits, expected)
     allowed = min(limits.max_decompressed_bytes, max(limits.expansion_floor_bytes, len(data) * limits.max_expansion))
-    records: list[dict[str, Any]] = []
-    total = 0
+    total = records = 0
     while not reader.at_end():
         count, size = reader.long(), reader.long()
         if count < 0 or size < 0:
             raise _corrupt(name, f"a block claims {count} records in {size} bytes")
-        if len(records) + count > limits.max_records:
-            over_limit(name, "the number of records", len(records) + count, limits.max_records)
+        if records + count > limits.max_records:
+            over_limit(name, "the number of records", records + count, limits.max_records)
         payload = reader.take(size)
         if reader.take(16) != sync:
             raise _corrupt(name, "a block does not end with the sync marker of the file")
@@ -114,10 +120,10 @@ def _read(data: bytes, name: str, limits: Limits, expected: Schema | None) -> li
         block: list[dict[str, Any]] = fastavro.schemaless_reader(stream, array, None)  # type: ignore[assignment]
         if len(block) != count or stream.read(1):
             raise _corrupt(name, f"a block claims {count} records and holds other ones")
-        records += block
-    if unwrap and any(record is None for record in records):
-        raise _corrupt(name, "a record is null")
-    return records
+        if unwrap and any(record is None for record in block):
+            raise _corrupt(name, "a record is null")
+        records += count
+        yield block
 
 
 def _read_metadata(reader: "_Cursor", limits: Limits) -> dict[str, bytes]:

@@ -86,9 +86,9 @@ def table_settings(schema: TableSchema) -> TableSettings:
     )
 
 
-def check_writable(schema: TableSchema, settings: TableSettings, table: str) -> None:
+def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, new_rows: bool = True) -> None:
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
-    merge options that name what is not there."""
+    merge options that name what is not there. A compaction brings no ``new_rows``."""
     options = TableOptions(schema.options)
     if schema.is_keyed:
         check_merge_options(schema)
@@ -97,7 +97,8 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str) -> 
         "rowkind.field": options.value(opt.ROWKIND_FIELD) is not None,
         "file.format": options.get("file.format", "parquet").strip().lower() != "parquet",
         "data-file.external-paths": bool(options.get("data-file.external-paths")),
-        "bucket": schema.is_keyed and settings.total_buckets < DYNAMIC_BUCKETS,
+        # Rows of ours would go straight to buckets, and older ones that wait for a compaction would come after them.
+        "bucket": new_rows and schema.is_keyed and settings.total_buckets < DYNAMIC_BUCKETS,
     }
     for key, applies in refused.items():
         if applies:

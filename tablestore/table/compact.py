@@ -151,7 +151,7 @@ class _Run:
     """One call: plans on the newest snapshot, again and again."""
 
     def __init__(self, context: TableContext, *, full: bool = False) -> None:
-        check_writable(context.schema, context.settings, context.files.root_uri)
+        check_writable(context.schema, context.settings, context.files.root_uri, new_rows=False)
         self._context, self._full = context, full
 
     def everywhere(self, wanted: Callable[[BucketId], bool]) -> CompactReport:

@@ -16,7 +16,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.alter import alter_schema
 from tablestore.store.context import TableContext, open_context
-from tablestore.table import consume
+from tablestore.table import consume, logs
 from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
 from tablestore.table.compact import CompactReport, compact_table
 from tablestore.table.consume import ChangeBatch, ScanMode
@@ -25,6 +25,7 @@ from tablestore.table.keeping import Keeping
 from tablestore.table.listing import files_table, partitions_table, schema_history_table
 from tablestore.table.overwrite import overwrite
 from tablestore.table.position import Position
+from tablestore.table.postponed import compact_postponed
 from tablestore.table.scan import Scan, check_columns
 from tablestore.table.system import SystemTable
 from tablestore.table.writer import TableWriter
@@ -194,7 +195,9 @@ class Table(Keeping):
         ``partitions``: only these, each given by some or all of its column values. No query sees a difference. Returns what was
         done; print it.
         """
-        return compact_table(self.refresh().context, full=full, partitions=partitions)
+        context = self.refresh().context
+        chosen = None if partitions is None else tuple(partitions)
+        return compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen)
 
     def new_writer(self, commit_user: str | None = None) -> TableWriter:
         """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
@@ -269,7 +272,7 @@ class Table(Keeping):
             on_discontinuity=on_discontinuity,
             stop=stop,
         )
-        return consume.FileStoreConsumption(self._context, request).batches()
+        return logs.consumption(self._context, request).batches()
 
     # -- looking around
 

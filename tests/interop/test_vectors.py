@@ -14,9 +14,10 @@ from typing import Any
 import ours
 import pytest
 from canonical import comparable
+from limits import has_nanoseconds, seen_by
 from oracles import JavaOracle, PypaimonOracle
 from ours import Ours
-from random_tables import Batch, History, Model, TableSpec, number_fields, random_spec
+from random_tables import Batch, History, Model, TableSpec, all_type_columns, number_fields, random_spec
 
 import tablestore as ts
 from tablestore.io.local import LocalFileStore
@@ -237,3 +238,35 @@ def test_an_overwritten_dynamic_table_is_written_on_by_others(readers: list[Any]
     shared.write(pure, Batch([{"k": k, "v": "pure"} for k in range(15, 40)], None))
     shared.check()
     shared.auditor.check_dynamic_buckets(("k",))
+
+
+@pytest.mark.parametrize("writer_name", ["java", "pypaimon_pure"])
+@pytest.mark.parametrize("shape", ["keyed", "keyed-partitioned"])
+def test_we_bring_postponed_rows_of_every_type_into_buckets(
+    request: pytest.FixtureRequest, readers: list[Any], warehouse: Path, writer_name: str, shape: str
+) -> None:
+    rng = random.Random(f"postponed {writer_name} {shape}")
+    us, java = readers[:2]
+    writer = request.getfixturevalue(writer_name)
+    # Paimon writes no nanoseconds to Avro, pypaimon nothing that is nested.
+    types = [
+        c["type"] for c in all_type_columns() if not has_nanoseconds(c["type"]) and (writer is java or isinstance(c["type"], str))
+    ]
+    spec = random_spec(rng, shape, types=types, options={"bucket": "-2", "postpone.default-bucket-num": "3"})
+    columns = [{"name": c["name"], "type": c["type"]} for c in spec.columns if not c["name"].startswith("v")]
+    columns += [{"name": f"v{number}", "type": kind} for number, kind in enumerate(types)]
+    spec = TableSpec(number_fields(columns), spec.primary_key, spec.partition_by, spec.options)
+    path = warehouse / "db.db" / "postponed"
+    ours.create(java, path, spec)
+    model, history = Model(spec), History(rng, spec, keys=40)
+    for turn in range(3):
+        for count in (30, 1, 12):
+            batch = history.batch(count, delete_rate=0.25 if writer is java else 0)
+            model.apply(batch.rows, batch.kinds)
+            writer.write(path, batch.rows, kinds=batch.kinds)
+        us.compact(path, full=turn == 1)
+        for reader in readers:
+            assert seen_by(reader.name, reader.read(path)) == seen_by(reader.name, model.contents()), (reader.name, turn)
+    assert {file["bucket"] for file in java.files(path)} == {0, 1, 2}
+    with pytest.raises(ts.UnsupportedError, match="bucket = -2"):
+        us.write(path, model.contents()[:1])

@@ -1,0 +1,55 @@
+"""Bringing postponed rows into real buckets, as part of a compaction on demand.
+
+    newest snapshot -> one partition's postponed files -> level-0 files of its buckets -> COMPACT commit -> next partition
+
+Who loses the race for a partition's files drops the work: the rows are where the winner has put them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tablestore.errors import NotFoundError
+from tablestore.format.paths import POSTPONE_BUCKET
+from tablestore.store.context import TableContext
+from tablestore.store.postpone import distribute, postponed_files
+from tablestore.table.compact import CompactReport, commit_compaction
+from tablestore.table.partitionspec import partition_matcher
+
+# How often a partition is planned anew because others took its files.
+_ATTEMPTS = 10
+
+
+def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, Any]] | None = None) -> CompactReport:
+    """Move postponed rows into buckets; ``partitions``: only those of these. Raises what reading and committing raise."""
+    report = CompactReport()
+    if context.settings.total_buckets != POSTPONE_BUCKET:
+        return report
+    wanted = partition_matcher(context.schema, partitions)
+    done: set[bytes] = set()
+    for _ in range(_ATTEMPTS):
+        latest = context.snapshots.latest()
+        live = context.manifests.live(latest)
+        todo = {p: files for p, files in postponed_files(live).items() if wanted(p) and p not in done}
+        if latest is None or not todo:
+            break
+        for partition, postponed in todo.items():
+            base_id, first_sequence = context.sequence.start()
+            try:
+                message = distribute(context, live, postponed, base_id=base_id, first_sequence=first_sequence)
+            except NotFoundError:
+                # What it read was taken by others and expired; that takes a newer snapshot, else a file is missing.
+                if context.snapshots.latest() == latest:
+                    raise
+                break
+            part = commit_compaction(context, [message])
+            if not part.dropped:
+                done.add(partition)
+                part = replace(
+                    part,
+                    buckets=len({entry.bucket for entry in message.entries}),
+                    files_written=len(message.entries),
+                    bytes_written=sum(entry.file.file_size for entry in message.entries),
+                )
+            report += part
+    return report
