@@ -66,7 +66,7 @@ def test_the_engine_knows_neither_spark_nor_kafka_nor_a_connector(project: Path)
     wrong = [
         found
         for found in imports_of_ours(project)
-        if found.where.startswith("tablestore")
+        if root_of(found.where) == "tablestore"
         and root_of(found.target) in FOREIGN
         and (found.where, root_of(found.target)) not in FOREIGN_ALLOWED
     ]

@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 Bytes = npt.NDArray[np.uint8]
 
-_NULL = pa.scalar("null", pa.string())
 _ESCAPES = {
     0x5C: "\\\\",
     0x22: '\\"',
@@ -50,7 +49,7 @@ def rows_to_json(columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:
 def to_json(array: pa.Array) -> pa.Array:
     """The JSON text of each value, as an array of strings without nulls."""
     texts = _text_of(array)
-    return texts if not array.null_count else pc.if_else(array.is_valid(), pc.fill_null(texts, _NULL), _NULL)
+    return texts if not array.null_count else pc.if_else(array.is_valid(), pc.fill_null(texts, "null"), "null")
 
 
 def concat(*parts: pa.Array | str) -> pa.Array:

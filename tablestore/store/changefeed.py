@@ -160,7 +160,7 @@ class SnapshotChanges:
             kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
             matches = evaluate(feed.predicate, batch).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
             fixed = columns_of(feed.predicate) <= set(feed.context.schema.primary_keys)
-            pairs = _pairs(batch, kinds, feed.context.schema.primary_keys)
+            pairs = update_pairs(batch, kinds, feed.context.schema.primary_keys)
             new_kinds, kept = filtered_kinds(kinds, matches, pairs, known_before=self.complete or fixed)
             batch = _with_kinds(batch, new_kinds)
             batch = batch if kept.all() else batch.filter(pa.array(kept))
@@ -191,7 +191,7 @@ def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bo
     return out, kept
 
 
-def _pairs(batch: pa.RecordBatch, kinds: Kinds, key: Sequence[str]) -> Mask:
+def update_pairs(batch: pa.RecordBatch, kinds: Kinds, key: Sequence[str]) -> Mask:
     """Where a ``-U`` is followed by the ``+U`` of its key."""
     pairs = np.zeros(len(kinds), dtype=np.bool_)
     places = np.flatnonzero((kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER))

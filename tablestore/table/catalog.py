@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from tablestore.catalog.catalog import MetaCatalog
-from tablestore.catalog.identifier import parse_identifier
+from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.clock import Clock
-from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
-from tablestore.store.context import open_context
+from tablestore.store.context import TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
+from tablestore.table.logs import create_log, drop_log, named_log
 from tablestore.table.named import named_part
 from tablestore.table.system import SEPARATOR
 from tablestore.table.table import Table
@@ -66,9 +67,18 @@ class Catalog:
             comment=comment,
             time_millis=self._clock.now_ms(),
         )
+        made = named_log(made, str(identifier))
         check_writable(made, table_settings(made), str(identifier))
         self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
-        return self.table(name)
+        table = self.table(name)
+        try:
+            create_log(table.context, ignore_if_exists=ignore_if_exists)
+        except TablestoreError:
+            # All or nothing: a table that was there before is left as it is.
+            if not ignore_if_exists:
+                self._meta.drop_table(identifier)
+            raise
+        return table
 
     def table(self, name: str) -> Table:
         """Open the table ``database.name``, or what ``name$…`` names (a system table, a branch). Raises NotFoundError."""
@@ -94,8 +104,19 @@ class Catalog:
         return table.alter(changes)
 
     def drop_table(self, name: str, ignore_if_not_exists: bool = False) -> None:
-        """Remove a table and all of its files."""
-        self._meta.drop_table(parse_identifier(name), ignore_if_not_exists=ignore_if_not_exists)
+        """Remove a table, all of its files and its log."""
+        identifier = parse_identifier(name)
+        context = self._log_owner(identifier)
+        self._meta.drop_table(identifier, ignore_if_not_exists=ignore_if_not_exists)
+        if context is not None:
+            drop_log(context)
+
+    def _log_owner(self, identifier: Identifier) -> TableContext | None:
+        """The context of a table that is about to be dropped, as far as it can be read at all."""
+        try:
+            return open_context(self._meta.table_files(identifier), clock=self._clock, ids=self._ids)
+        except TablestoreError:
+            return None
 
     def rename_table(self, name: str, new_name: str, ignore_if_not_exists: bool = False) -> None:
         """Give a table another name; ``new_name`` may be in another database."""

@@ -16,7 +16,7 @@ the table, and expiry keeps what it still has to read.
 Memory: one batch. Left to others: what a snapshot's changes are (store.changefeed).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,11 +34,12 @@ from tablestore.store.changeplan import Discontinuity, change_rule
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits
-from tablestore.table.position import POSITION_KEY, Position, fingerprint, parse_position
+from tablestore.table.position import POSITION_KEY, LogPlace, Position, fingerprint, parse_position
 from tablestore.types.predicate import Predicate
 from tablestore.types.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 
+AnyPosition = Position | LogPlace
 ScanMode = Literal["full", "latest", "from-timestamp"]
 OnDiscontinuity = Literal["raise", "skip", "restart"]
 _MODES = ("full", "latest", "from-timestamp")
@@ -55,7 +56,7 @@ class Consumption:
     scan: ScanMode
     time_millis: int | None
     consumer_id: str | None
-    position: Position | None
+    position: AnyPosition | None
     follow: bool
     on_discontinuity: OnDiscontinuity
     stop: Callable[[], bool] | None
@@ -70,7 +71,7 @@ class ChangeBatch:
     """Some rows in order: ``_row_kind``, then the columns. Rows of the table as it was at the start are ``+I``."""
 
     def __init__(
-        self, rows: pa.RecordBatch, snapshot_id: int, position: Position, *, in_frame: bool, progress: "_Progress"
+        self, rows: pa.RecordBatch, snapshot_id: int, position: AnyPosition, *, in_frame: bool, progress: "Progress"
     ) -> None:
         self.rows, self.snapshot_id, self.position, self.in_frame = rows, snapshot_id, position, in_frame
         self._progress = progress
@@ -83,18 +84,18 @@ class ChangeBatch:
         return f"ChangeBatch(snapshot_id={self.snapshot_id}, rows={self.rows.num_rows}, position={self.position})"
 
 
-class _Progress:
+class Progress:
     """Where a named consumer stands, in the table; without a name nothing is kept."""
 
     def __init__(self, consumers: Consumers, consumer_id: str | None) -> None:
         self._consumers, self._id = consumers, consumer_id
-        self._committed: Position | None = None
+        self._committed: AnyPosition | None = None
 
-    def begin(self, position: Position) -> None:
+    def begin(self, position: AnyPosition) -> None:
         self._committed = position
         self._write(position)
 
-    def commit(self, position: Position) -> None:
+    def commit(self, position: AnyPosition) -> None:
         if self._id is None:
             raise InvalidInputError(
                 "this consumer has no name to keep its progress under: pass consumer_id=..., or store batch.position yourself and "
@@ -104,14 +105,14 @@ class _Progress:
         self._committed = position
         self._write(position)
 
-    def passed(self, before: Position, after: Position) -> None:
+    def passed(self, before: AnyPosition, after: AnyPosition) -> None:
         """Nothing lies between the two: a consumer that was done with the first is done with the second."""
         if self._id is not None and self._committed == before:
             self.commit(after)
 
-    def _write(self, position: Position) -> None:
+    def _write(self, position: AnyPosition) -> None:
         if self._id is not None:
-            self._consumers.write(self._id, position.snapshot_id, {POSITION_KEY: position.to_json()})
+            self._consumers.write(self._id, position.needed_snapshot, {POSITION_KEY: position.to_json()})
 
 
 def check_consumption(
@@ -163,15 +164,19 @@ def check_consumption(
 
 
 class FileStoreConsumption:
-    """Reads a table's snapshots and their changes from the file store."""
+    """Reads a table's snapshots and their changes from the file store.
+
+    ``last``: behind what was handed out last; ``resumed``: a named consumer went on where it stood.
+    """
 
     def __init__(self, context: TableContext, request: Consumption) -> None:
         self._context, self._request = context, request
-        self._progress = _Progress(Consumers(context.files), request.consumer_id)
+        self.progress = Progress(Consumers(context.files), request.consumer_id)
         self._feed = ChangeFeed(context=context, columns=request.columns, predicate=request.predicate, pairs=request.pairs)
         schema = context.reader(request.columns, None).arrow_schema
-        self._schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
-        self._last: Position | None = None
+        self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
+        self.last: Position | None = None
+        self.resumed = False
         self._interval_s = TableOptions(context.schema.options).integer(opt.DISCOVERY_INTERVAL) / 1000
 
     def batches(self) -> Iterator[ChangeBatch]:
@@ -179,7 +184,9 @@ class FileStoreConsumption:
 
         Raises NotFoundError (expired, discontinuity).
         """
-        return self._batches(self._start())
+        start = self.start()
+        # A position in a log that the table no longer has: everything up to its base is done.
+        return self._batches(start if isinstance(start, Position) else self._out_of_log(start))
 
     def _batches(self, position: Position) -> Iterator[ChangeBatch]:
         while not self._stopped():
@@ -202,25 +209,27 @@ class FileStoreConsumption:
 
     # -- where to begin
 
-    def _start(self) -> Position:
+    def start(self) -> AnyPosition:
+        """Where to begin: where the named consumer stood, at the position given, or where ``scan`` says."""
         request, consumers = self._request, Consumers(self._context.files)
         known = consumers.find(request.consumer_id) if request.consumer_id is not None else None
         if known is not None:
             stored = known.extra.get(POSITION_KEY)
             # Another engine moves nextSnapshot and does not know of places inside of a snapshot.
             position = parse_position(stored) if stored is not None else None
-            if position is None or position.snapshot_id != known.next_snapshot:
+            if position is None or position.needed_snapshot != known.next_snapshot:
                 position = Position(phase="changes", snapshot_id=known.next_snapshot, reading=request.reading)
-            self._progress.begin(self._checked(position))
+            self.resumed = True
+            self.progress.begin(self._checked(position))
             return position
         if request.position is not None:
             return self._checked(request.position)
         while True:
-            position = self._first()
+            first = self._first()
             # Registered first, then looked at: expiry that did not see the registration has removed it by now.
-            self._progress.begin(position)
-            if position.phase == "changes" or self._context.snapshots.find(position.snapshot_id) is not None:
-                return position
+            self.progress.begin(first)
+            if first.phase == "changes" or self._context.snapshots.find(first.snapshot_id) is not None:
+                return first
 
     def _first(self) -> Position:
         request, snapshots = self._request, self._context.snapshots
@@ -237,8 +246,8 @@ class FileStoreConsumption:
                 first = snapshot_id
         return Position(phase="changes", snapshot_id=first, reading=request.reading)
 
-    def _checked(self, position: Position) -> Position:
-        if position.rows and position.reading != self._request.reading:
+    def _checked(self, position: AnyPosition) -> AnyPosition:
+        if isinstance(position, Position) and position.rows and position.reading != self._request.reading:
             raise InvalidInputError(
                 f"the position {position} lies inside of a snapshot and was made with other columns, another filter or pairs: go "
                 "on as before, or begin anew under another consumer_id",
@@ -246,7 +255,36 @@ class FileStoreConsumption:
             )
         return position
 
+    def _out_of_log(self, place: LogPlace) -> Position:
+        if place.marks:
+            raise InvalidInputError(
+                f"the position {place} lies inside of snapshot {place.base + 1} in a log that this table no longer has, or that "
+                "cannot tell -U rows: go on as before, or begin anew under another consumer_id",
+                kind="position",
+            )
+        return Position(phase="changes", snapshot_id=place.base + 1, reading=self._request.reading)
+
     # -- reading on
+
+    def batch(self, rows: pa.RecordBatch, snapshot_id: int, position: AnyPosition) -> ChangeBatch:
+        """Changes as they are handed out."""
+        return ChangeBatch(rows, snapshot_id, position, in_frame=False, progress=self.progress)
+
+    def finish(self, position: Position) -> Generator[ChangeBatch, None, int]:
+        """What is left of the snapshot in which ``position`` lies; returns the snapshot up to which everything is then done."""
+        if position.phase == "changes" and not position.rows:
+            return position.snapshot_id - 1
+        if position.phase == "frame":
+            yield from self._frame(position)
+        elif (snapshot := self._find(position.snapshot_id)) is not None:
+            yield from self._changes(position, snapshot)
+        return position.snapshot_id
+
+    def place(self, position: Position) -> Position:
+        """``position``, or what was handed out of its snapshot last."""
+        last = self.last
+        is_here = last is not None and (last.phase, last.snapshot_id) == (position.phase, position.snapshot_id)
+        return last if is_here and last is not None else position
 
     def _frame(self, position: Position) -> Iterator[ChangeBatch]:
         context, request = self._context, self._request
@@ -279,20 +317,25 @@ class FileStoreConsumption:
             if not batch.num_rows:
                 continue
             kinds = pa.repeat(pa.scalar("+I"), batch.num_rows) if frame else symbols_from_kinds(batch.column(KIND_COLUMN))
-            rows = pa.RecordBatch.from_arrays([kinds, *(batch.column(name) for name in self._request.columns)], schema=self._schema)
+            rows = pa.RecordBatch.from_arrays([kinds, *(batch.column(name) for name in self._request.columns)], schema=self.schema)
             place = Position(phase=position.phase, snapshot_id=position.snapshot_id, rows=seen, reading=self._request.reading)
-            self._last = place
-            yield ChangeBatch(rows, position.snapshot_id, place, in_frame=frame, progress=self._progress)
+            self.last = place
+            yield ChangeBatch(rows, position.snapshot_id, place, in_frame=frame, progress=self.progress)
 
     def _pass(self, position: Position) -> Position:
         """Behind the snapshot of ``position``, all of which was handed out."""
-        last = self._last
-        is_here = last is not None and (last.phase, last.snapshot_id) == (position.phase, position.snapshot_id)
-        self._progress.passed(last if is_here and last is not None else position, position.behind())
+        self.progress.passed(self.place(position), position.behind())
         return position.behind()
 
     def _behind(self, found: Discontinuity, position: Position) -> Position:
-        """Where to go on at a snapshot that does not tell its changes."""
+        restart = self.on_discontinuity(found)
+        if restart is None:
+            return self._pass(position)
+        self.progress.passed(position, restart)
+        return restart
+
+    def on_discontinuity(self, found: Discontinuity) -> Position | None:
+        """Where to begin anew at a snapshot that does not tell its changes; None to leave them out. Raises NotFoundError."""
         way = self._request.on_discontinuity
         if way == "raise":
             raise NotFoundError(
@@ -300,11 +343,7 @@ class FileStoreConsumption:
                 'not known; go on with on_discontinuity="restart" (the whole table as of that snapshot comes next) or "skip"',
                 kind="discontinuity",
             )
-        if way == "skip":
-            return self._pass(position)
-        restart = Position(phase="frame", snapshot_id=found.snapshot_id, reading=self._request.reading)
-        self._progress.passed(position, restart)
-        return restart
+        return None if way == "skip" else Position(phase="frame", snapshot_id=found.snapshot_id, reading=self._request.reading)
 
     def _find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot, None if it is still to come. Raises NotFoundError if it has expired."""

@@ -5,9 +5,10 @@ A change's ordinal counts the changes of its snapshot in its bucket, before ``-U
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.format.parquetschema import KIND_COLUMN
@@ -24,13 +25,19 @@ def snapshot_records(
     context: TableContext, snapshot: Snapshot, buckets: Sequence[int], mode: ChangelogMode, marks: Mapping[int, Mark | None]
 ) -> Iterator[LogRecords] | Discontinuity:
     """The records of ``snapshot`` in these buckets that lie behind ``marks``; a Discontinuity if it does not tell its changes."""
-    then = context.at_schema(context.schemas.read(snapshot.schema_id))
-    pairs = mode == "all" or not tells_rows(then.settings)
-    feed = ChangeFeed(context=then, columns=then.schema.field_names, pairs=pairs)
-    plan = feed.plan(snapshot)
+    then, plan = published_changes(context, snapshot, mode)
     if isinstance(plan, Discontinuity):
         return plan
     return _records(then, snapshot, plan, buckets, mode, marks)
+
+
+def published_changes(
+    context: TableContext, snapshot: Snapshot, mode: ChangelogMode
+) -> tuple[TableContext, SnapshotChanges | Discontinuity]:
+    """The table at a snapshot's schema, and the changes that its log has, all columns."""
+    then = context.at_schema(context.schemas.read(snapshot.schema_id))
+    pairs = mode == "all" or not tells_rows(then.settings)
+    return then, ChangeFeed(context=then, columns=then.schema.field_names, pairs=pairs).plan(snapshot)
 
 
 def tells_rows(settings: TableSettings) -> bool:
@@ -40,6 +47,31 @@ def tells_rows(settings: TableSettings) -> bool:
         return True
     is_plain = merge.engine == "deduplicate" and not merge.sequence_fields and not merge.ignore_delete
     return is_plain and not settings.skips_level_zero
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrdinalRows:
+    """Changes of one bucket and snapshot: row i has the ordinal ``first + i``."""
+
+    first: int
+    kinds: npt.NDArray[np.int8]
+    rows: pa.RecordBatch
+
+
+def rows_behind(plan: SnapshotChanges, snapshot_id: int, bucket: int, mark: Mark | None) -> Iterator[OrdinalRows]:
+    """The changes of a snapshot in one bucket that lie behind ``mark``, at the snapshot's own schema."""
+    if mark is not None and mark.snapshot_id > snapshot_id:
+        return
+    done = mark.ordinal + 1 if mark is not None and mark.snapshot_id == snapshot_id else 0
+    ordinal = 0
+    for batch in replace(plan, steps=[step for step in plan.steps if _bucket(step) == bucket]).batches():
+        start, ordinal = ordinal, ordinal + batch.num_rows
+        if ordinal <= done:
+            continue
+        skipped = max(done - start, 0)
+        batch = batch.slice(skipped)
+        kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
+        yield OrdinalRows(first=start + skipped, kinds=kinds, rows=batch.drop_columns([KIND_COLUMN]))
 
 
 def _records(
@@ -52,25 +84,14 @@ def _records(
 ) -> Iterator[LogRecords]:
     key = context.schema.primary_keys
     for bucket in buckets:
-        mark = marks.get(bucket)
-        if mark is not None and mark.snapshot_id > snapshot.id:
-            continue
-        done = mark.ordinal + 1 if mark is not None and mark.snapshot_id == snapshot.id else 0
-        ordinal = 0
-        for batch in replace(plan, steps=[step for step in plan.steps if _bucket(step) == bucket]).batches():
-            start, ordinal = ordinal, ordinal + batch.num_rows
-            if ordinal <= done:
-                continue
-            batch = batch.slice(max(done - start, 0))
-            kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
-            rows = pa.Table.from_batches([batch]).drop_columns([KIND_COLUMN])
-            messages = encode_changes(rows, kinds, key=key, mode=mode)
+        for part in rows_behind(plan, snapshot.id, bucket, marks.get(bucket)):
+            messages = encode_changes(pa.Table.from_batches([part.rows]), part.kinds, key=key, mode=mode)
             if messages.values:
                 yield LogRecords(
                     bucket=bucket,
                     snapshot_id=snapshot.id,
                     time_millis=snapshot.time_millis,
-                    ordinals=messages.places + (ordinal - batch.num_rows),
+                    ordinals=messages.places + part.first,
                     kinds=messages.kinds,
                     keys=messages.keys,
                     values=messages.values,

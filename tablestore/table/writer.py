@@ -22,6 +22,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write import DataWriter
 from tablestore.table.compact import MOST_BUDGET_BYTES, compact_after_write
+from tablestore.table.logs import log_properties, publish_after_commit
 from tablestore.table.retention import after_commit
 from tablestore.table.rows import schema_and_tables
 from tablestore.types.conform import conform
@@ -109,6 +110,8 @@ class TableWriter:
         where = f"table {context.files.root_uri}"
         if not schema.is_keyed:
             raise InvalidInputError(f'{where} has no primary key: delete by a condition, table.delete("price > 10")')
+        assert context.settings.merge is not None, "keyed tables merge"
+        context.settings.merge.check_removal(where, by_key=True)
         given, tables = schema_and_tables(keys)
         key_fields = tuple(f for f in schema.fields if f.name in schema.primary_keys)
         names = [f.name for f in key_fields]
@@ -223,13 +226,16 @@ def commit_message(
         revise=dynamic.revise if dynamic else None,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
         tracked=context.settings.tracked and _is_tracked(effect.kind, message),
-        properties=effect.properties or {},
+        properties={**log_properties(context), **(effect.properties or {})},
         allow_empty=effect.allow_empty,
     )
     snapshot = context.committer().commit(request)
     if snapshot is not None:
+        # First what others wait for; then what is compacted may bring changes of its own.
+        publish_after_commit(context, snapshot.id)
         compact_after_write(context, message.entries, most_bytes=most_compaction_bytes)
         after_commit(context, snapshot)
+        publish_after_commit(context, snapshot.id)
     return snapshot
 
 

@@ -1,5 +1,17 @@
-"""Kafka as the change log of a tablestore table."""
+"""Kafka as the change log of a tablestore table; tablestore finds it by the entry point group ``tablestore.log_stores``."""
 
+import os
+from collections.abc import Mapping
+
+from tablestore_kafka.client import environment_settings, table_settings
 from tablestore_kafka.logstore import KafkaLogStore
 
-__all__ = ["KafkaLogStore"]
+__all__ = ["KafkaLogStore", "open_log_store"]
+
+
+def open_log_store(topic: str, properties: Mapping[str, str]) -> KafkaLogStore:
+    """The log of a table: the client properties that the table sets, and what the environment adds (``TABLESTORE_KAFKA_…``).
+
+    Raises InvalidInputError for a property that a table may not set.
+    """
+    return KafkaLogStore(topic, {**table_settings(properties), **environment_settings(os.environ)})

@@ -73,20 +73,23 @@ CONSUMER: Mapping[str, Any] = {
 ADMIN: Mapping[str, Any] = _COMMON
 
 
-def table_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """The client settings in a table's ``log.kafka.*`` options. Raises InvalidInputError for one that tables may not set."""
-    prefix = "log.kafka."
-    settings = {key.removeprefix(prefix): value for key, value in options.items() if key.startswith(prefix)}
-    settings.pop("topic", None)
-    for key in settings:
+def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Client properties of the process, secrets among them: ``TABLESTORE_KAFKA_SASL_PASSWORD`` is ``sasl.password``."""
+    prefix = "TABLESTORE_KAFKA_"
+    return {key.removeprefix(prefix).lower().replace("_", "."): value for key, value in environ.items() if key.startswith(prefix)}
+
+
+def table_settings(properties: Mapping[str, str]) -> dict[str, str]:
+    """The client properties of a table's ``log.kafka.*`` options, checked. Raises InvalidInputError for one it may not set."""
+    for key in properties:
         if key not in TABLE_SETTINGS:
             raise InvalidInputError(
-                f"option {prefix}{key}: a table may not set this property of the Kafka client, since whoever may alter a table "
-                "could reach files and secrets with it; set it where the catalog is opened. Tables may set "
-                f"{', '.join(sorted(TABLE_SETTINGS))}",
+                f"option log.kafka.{key}: a table may not set this property of the Kafka client, since whoever may alter a table "
+                f"could reach files and secrets with it; set TABLESTORE_KAFKA_{key.upper().replace('.', '_')} in the environment "
+                f"instead. Tables may set {', '.join(sorted(TABLE_SETTINGS))}",
                 kind="invalid-option",
             )
-    return settings
+    return dict(properties)
 
 
 def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
@@ -101,8 +104,8 @@ def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
     name = cause.name() if isinstance(cause, KafkaError) else type(error).__name__
     if code in _REFUSED:
         return InvalidInputError(
-            f"{doing}: Kafka at {servers} refuses it: {said} ({name}); ask for the right, or name other credentials where the "
-            "catalog is opened",
+            f"{doing}: Kafka at {servers} refuses it: {said} ({name}); ask for the right, or name other credentials in "
+            "the environment (TABLESTORE_KAFKA_…)",
             kind="kafka-denied",
         )
     return StorageError(

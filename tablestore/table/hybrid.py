@@ -1,0 +1,181 @@
+"""Following a table whose log is not the file store: its rows at a snapshot, then the log, with no gap at either seam.
+
+    frame of N ── log behind N ── … ── log truncated or silent ── file store up to L ── log behind L ── …
+
+* A *discontinuity* (an overwrite, an untracked write) is not in the log; before a change of a later snapshot is handed out the
+  snapshots up to it are looked at, so nobody reads across one without being told.
+* The log lags behind when nobody publishes. A reader that sees snapshots and no records for a while takes their changes from the
+  file store, and says so; when they are published after all it leaves them out.
+"""
+
+import logging
+from collections.abc import Generator, Iterator, Mapping
+
+from tablestore.log.logstore import LogStore, LogTruncated
+from tablestore.log.settings import LogSettings
+from tablestore.store.changeplan import Discontinuity
+from tablestore.store.context import TableContext
+from tablestore.table.consume import AnyPosition, ChangeBatch, Consumption, FileStoreConsumption
+from tablestore.table.logconsume import LogReader, missing_snapshot, place_at
+from tablestore.table.logrecords import published_changes
+from tablestore.table.position import LogPlace, Position
+
+LOG = logging.getLogger(__name__)
+
+POLL_S = 0.2
+BOUNDED_POLL_S = 1.0
+# Snapshots without records for so long: nobody publishes, or a foreign engine committed and nobody has published since.
+SILENCE_S = 5.0
+
+
+class HybridConsumption:
+    """Reads rows from the file store and changes from the log."""
+
+    def __init__(self, context: TableContext, request: Consumption, log: LogStore, settings: LogSettings) -> None:
+        self._context, self._request, self._log, self._settings = context, request, log, settings
+        self._store = FileStoreConsumption(context, request)
+        self._reader = LogReader(
+            context, log, settings, columns=request.columns, predicate=request.predicate, schema=self._store.schema
+        )
+        self._looked_at = 0
+        self._silent_since: float | None = None
+
+    def batches(self) -> Iterator[ChangeBatch]:
+        """The batches, for ever if the request follows. Where to begin is decided now."""
+        # Measured before the snapshot is chosen: what the log has lost by now belongs to snapshots that are there by then.
+        begins = self._reader.begins()
+        start = self._store.start()
+        request = self._request
+        is_new = request.position is None and not self._store.resumed and request.scan != "from-timestamp"
+        return self._batches(start, begins if is_new else {})
+
+    def _newest(self) -> int:
+        latest = self._context.snapshots.latest()
+        return latest.id if latest else 0
+
+    def _batches(self, position: AnyPosition, begins: Mapping[int, int]) -> Iterator[ChangeBatch]:
+        try:
+            restart: AnyPosition | None = position
+            while restart is not None:
+                if isinstance(restart, Position):
+                    done = yield from self._store.finish(restart)
+                    place = self._place_behind(done, begins)
+                    self._store.progress.passed(self._store.place(restart), place)
+                else:
+                    place = restart
+                restart, begins = (yield from self._follow(place)), {}
+        finally:
+            self._reader.close()
+
+    def _place_behind(self, done: int, begins: Mapping[int, int]) -> LogPlace:
+        """The place in the log behind a snapshot that was handed out whole."""
+        snapshot = self._context.snapshots.find(done) if done else None
+        return place_at(self._context, self._log, self._settings, snapshot, begins).at_base(done)
+
+    def _follow(self, place: LogPlace) -> Generator[ChangeBatch, None, Position | None]:
+        """Changes behind ``place``; returns where to begin anew, None at the end."""
+        self._looked_at = place.base
+        opened = False
+        while not self._stopped():
+            found = False
+            try:
+                if not opened:
+                    self._reader.open(place)
+                    opened = True
+                for rows in self._reader.poll(place, POLL_S if self._request.follow else BOUNDED_POLL_S):
+                    found = True
+                    if (restart := self._look_until(rows.snapshot_id)) is not None:
+                        return restart
+                    before, place = place, rows.place
+                    if rows.rows.num_rows:
+                        yield self._store.batch(rows.rows, rows.snapshot_id, place)
+                    else:
+                        self._store.progress.passed(before, place)
+            except LogTruncated as error:
+                LOG.warning("%s; the changes behind snapshot %d are read from the file store", error, place.base)
+                begins = self._reader.begins()
+                filled = yield from self._fill(place)
+                if isinstance(filled, Position):
+                    return filled
+                place = self._place_behind(filled.base, begins)
+                self._store.progress.passed(filled, place)
+                opened = False
+                continue
+            if found:
+                self._silent_since = None
+                continue
+            before, place = place, self._reader.caught_up(place)
+            if before != place:
+                self._store.progress.passed(before, place)
+            if (restart := self._look_until(self._newest())) is not None:
+                return restart
+            if self._is_silent(place):
+                filled = yield from self._fill(place)
+                if isinstance(filled, Position):
+                    return filled
+                place = filled
+            if not self._request.follow and self._newest() <= place.base:
+                return None
+        return None
+
+    # -- what the log does not say
+
+    def _look_until(self, snapshot_id: int) -> Position | None:
+        """Look at the snapshots up to one for a discontinuity; where to begin anew if that is asked for."""
+        while self._looked_at < snapshot_id:
+            snapshot = self._context.snapshots.find(self._looked_at + 1)
+            if snapshot is not None:
+                _, plan = published_changes(self._context, snapshot, self._settings.mode)
+                if isinstance(plan, Discontinuity):
+                    restart = self._store.on_discontinuity(plan)
+                    if restart is not None:
+                        self._looked_at = snapshot.id
+                        return restart
+            self._looked_at += 1
+        return None
+
+    def _is_silent(self, place: LogPlace) -> bool:
+        """Whether there are snapshots whose records do not come. At the end of a bounded read nobody waits for them."""
+        if self._looked_at <= place.base:
+            self._silent_since = None
+            return False
+        if not self._request.follow:
+            return True
+        now = self._context.clock.steady_s()
+        if self._silent_since is None:
+            self._silent_since = now
+            return False
+        if now - self._silent_since < SILENCE_S:
+            return False
+        LOG.warning(
+            "%s has no records of the snapshots %d to %d of %s: their changes are read from the file store; `tablestore log "
+            "publish` brings the log up to date",
+            self._log.name,
+            place.base + 1,
+            self._looked_at,
+            self._context.files.root_uri,
+        )
+        self._silent_since = None
+        return True
+
+    def _fill(self, place: LogPlace) -> Generator[ChangeBatch, None, LogPlace | Position]:
+        """Changes behind ``place`` up to the newest snapshot, from the file store.
+
+        Returns the place behind them, or where to begin anew.
+        """
+        for snapshot_id in range(place.base + 1, self._newest() + 1):
+            snapshot = self._context.snapshots.find(snapshot_id)
+            if snapshot is None:
+                raise missing_snapshot(self._context, place)
+            if (restart := self._look_until(snapshot_id)) is not None:
+                return restart
+            for rows in self._reader.from_store(snapshot, place):
+                place = rows.place
+                if rows.rows.num_rows:
+                    yield self._store.batch(rows.rows, snapshot_id, place)
+            before, place = place, place.at_base(snapshot_id)
+            self._store.progress.passed(before, place)
+        return place
+
+    def _stopped(self) -> bool:
+        return self._request.stop is not None and self._request.stop()

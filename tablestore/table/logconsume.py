@@ -1,0 +1,272 @@
+"""The table now, and every change after it from the log: the hybrid read without a gap.
+
+    rows at snapshot N  |  log from the offsets that N noted, records of snapshots up to N left out  |  …
+                                     └ truncated: the file store's changes fill the hole, and it is said
+
+Every bucket has its own place: the next position in the log, and the last change (snapshot, ordinal) that was handed out. The place
+is what makes the seam exact in both directions: into the log (skip what N holds) and out of it (what the log lost is read from the
+snapshots behind that change). Batches are of one bucket; per key the order is that of the table.
+
+Left to the file store: exact ``-U`` rows of an ``upsert`` log, whose old rows the LSM knows (see :mod:`tablestore.table.consume`).
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import FormatError, NotFoundError
+from tablestore.format.projection import Projection
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.debezium import Changes, decode_changes
+from tablestore.log.jsonrows import BadJson
+from tablestore.log.logstore import LogCursor, LogStore, LogTruncated
+from tablestore.log.record import Mark, RawRecords
+from tablestore.log.settings import LogSettings
+from tablestore.store.changefeed import filtered_kinds, update_pairs
+from tablestore.store.changeplan import Discontinuity
+from tablestore.store.context import TableContext
+from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, decode_log_offsets
+from tablestore.table.logrecords import published_changes, rows_behind
+from tablestore.table.position import LogPlace
+from tablestore.types.predicate import Predicate, evaluate
+from tablestore.types.predicate import columns as columns_of
+from tablestore.types.rowkind import RowKind, symbols_from_kinds
+from tablestore.types.schema import TableSchema
+
+LOG = logging.getLogger(__name__)
+
+MAX_RECORDS = 10_000
+
+
+def place_at(
+    context: TableContext, log: LogStore, settings: LogSettings, snapshot: Snapshot | None, begins: Mapping[int, int]
+) -> LogPlace:
+    """Where the log goes on behind ``snapshot``: the offsets that it noted, or the newest earlier one's, else the beginning.
+
+    ``begins``: positions before which the log holds nothing that comes behind ``snapshot``.
+    """
+    incarnation = log.incarnation(partitions=settings.partitions)
+    noted = _noted(context, snapshot, incarnation)
+    offsets = {bucket: max(noted.get(bucket, 0), begins.get(bucket, 0)) for bucket in range(settings.partitions)}
+    return LogPlace(incarnation=incarnation, base=snapshot.id if snapshot else 0, offsets=offsets)
+
+
+def _noted(context: TableContext, snapshot: Snapshot | None, incarnation: str) -> dict[int, int]:
+    # A foreign commit notes nothing: an older bound is one too.
+    while snapshot is not None:
+        text = snapshot.properties.get(LOG_OFFSETS_PROPERTY)
+        if text is not None:
+            found, offsets = decode_log_offsets(text)
+            return offsets if found == incarnation else {}
+        snapshot = context.snapshots.find(snapshot.id - 1) if snapshot.id > 1 else None
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRows:
+    """Decoded changes of one bucket and snapshot: ``rows`` with ``_row_kind`` first. ``place`` is the one behind them."""
+
+    bucket: int
+    snapshot_id: int
+    rows: pa.RecordBatch
+    place: LogPlace
+
+
+class LogReader:
+    """Reads a table's log from a place on, as the columns and rows that were asked for."""
+
+    def __init__(
+        self,
+        context: TableContext,
+        log: LogStore,
+        settings: LogSettings,
+        *,
+        columns: tuple[str, ...],
+        predicate: Predicate | None,
+        schema: pa.Schema,
+    ) -> None:
+        self._context, self._log, self._settings = context, log, settings
+        self._columns, self._predicate, self._schema = columns, predicate, schema
+        self._cursor: LogCursor | None = None
+        self._schemas: dict[int, TableSchema] = {}
+        self._said_foreign = False
+        self._uuid = (context.table_uuid or "").encode()
+
+    def open(self, place: LogPlace) -> None:
+        """Begin at ``place``. Raises LogTruncated if the log no longer goes back so far, NotFoundError if it was replaced."""
+        settings, log = self._settings, self._log
+        incarnation = log.incarnation(partitions=settings.partitions)
+        if incarnation != place.incarnation:
+            raise LogTruncated(f"{log.name} was made anew since this position was taken")
+        bounds = log.bounds(sorted(place.offsets))
+        for bucket, offset in place.offsets.items():
+            if offset < bounds[bucket][0]:
+                raise LogTruncated(f"bucket {bucket} of {log.name} begins at {bounds[bucket][0]}, this position is {offset}")
+        self.close()
+        self._cursor = log.open_cursor(place.offsets)
+
+    def begins(self) -> dict[int, int]:
+        """The first position that the log still holds, per bucket."""
+        bounds = self._log.bounds(list(range(self._settings.partitions)))
+        return {bucket: begin for bucket, (begin, _) in bounds.items()}
+
+    def from_store(self, snapshot: Snapshot, place: LogPlace) -> Iterator[LogRows]:
+        """The changes of one snapshot behind ``place`` as the log would give them, from the file store."""
+        context, settings = self._context, self._settings
+        then, plan = published_changes(context, snapshot, settings.mode)
+        if isinstance(plan, Discontinuity):
+            return
+        for bucket in range(settings.partitions):
+            for part in rows_behind(plan, snapshot.id, bucket, place.mark(bucket)):
+                place = place.moved(bucket, place.offsets[bucket], Mark(snapshot.id, part.first + part.rows.num_rows - 1))
+                rows, kinds = part.rows, part.kinds
+                if then.schema.fields != context.schema.fields:
+                    rows = Projection(then.schema.fields, context.schema.fields, where=self._log.name).apply(rows)
+                if settings.mode == "upsert":
+                    kept = kinds != RowKind.UPDATE_BEFORE
+                    rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
+                yield LogRows(bucket=bucket, snapshot_id=snapshot.id, rows=self.selected(rows, kinds), place=place)
+
+    def close(self) -> None:
+        """Give up the connection."""
+        if self._cursor is not None:
+            self._cursor.close()
+            self._cursor = None
+
+    def poll(self, place: LogPlace, timeout_s: float) -> Iterator[LogRows]:
+        """What is new behind ``place``, bucket by bucket. Raises LogTruncated, StorageError, FormatError (a poison message)."""
+        assert self._cursor is not None, "open comes first"
+        for raw in self._cursor.poll(timeout_s, MAX_RECORDS):
+            fresh = self._fresh(raw, place.mark(raw.bucket))
+            if not len(fresh):
+                place = place.moved(raw.bucket, raw.next_offset, None)
+                continue
+            for start, stop in _runs(self._schema_ids(raw.snapshots[fresh])):
+                part = fresh[start:stop]
+                rows, changes = self._decoded(raw, part)
+                for first, end in _runs(raw.snapshots[part]):
+                    last = int(part[end - 1])
+                    mark = Mark(int(raw.snapshots[last]), int(raw.ordinals[last]))
+                    is_last = last == int(fresh[-1])
+                    place = place.moved(raw.bucket, raw.next_offset if is_last else int(raw.offsets[last]) + 1, mark)
+                    low, high = np.searchsorted(changes.places, [first, end]).tolist()
+                    chosen = self.selected(rows.slice(low, high - low), changes.kinds[low:high])
+                    yield LogRows(bucket=raw.bucket, snapshot_id=mark.snapshot_id, rows=chosen, place=place)
+
+    def caught_up(self, place: LogPlace) -> LogPlace:
+        """The place with its base raised to what all publishers had completed, as far as all of that was read."""
+        progress, slots = LogProgress(self._context.files), self._settings.slots
+        found = [progress.read(slot, slots) for slot in range(slots)]
+        complete = [one for one in found if one is not None and one.incarnation == place.incarnation]
+        if len(complete) < slots:
+            return place
+        base = min(one.snapshot_id for one in complete)
+        read = all(place.offsets.get(bucket, 0) >= offset for one in complete for bucket, offset in one.offsets.items())
+        return place.at_base(base) if read and base > place.base else place
+
+    def _fresh(self, raw: RawRecords, done: Mark) -> npt.NDArray[np.int64]:
+        """Which records are this table's and not handed out yet."""
+        ours = np.fromiter((table == self._uuid for table in raw.tables), dtype=np.bool_, count=len(raw))
+        foreign = len(raw) - int(ours.sum())
+        if foreign and not self._said_foreign:
+            self._said_foreign = True
+            LOG.warning(
+                "%s holds records that are not of table %s: they are left out", self._log.name, self._context.files.root_uri
+            )
+        later = (raw.snapshots > done.snapshot_id) | ((raw.snapshots == done.snapshot_id) & (raw.ordinals > done.ordinal))
+        fresh: npt.NDArray[np.int64] = np.flatnonzero(ours & later)
+        return fresh
+
+    def _schema_ids(self, snapshots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        known = {snapshot_id: self._schema_of(snapshot_id).id for snapshot_id in np.unique(snapshots).tolist()}
+        return np.fromiter((known[s] for s in snapshots.tolist()), dtype=np.int64, count=len(snapshots))
+
+    def _schema_of(self, snapshot_id: int) -> TableSchema:
+        """The columns that a snapshot's messages have; of one that has expired, the reader's own are as good as any."""
+        if (known := self._schemas.get(snapshot_id)) is None:
+            snapshot = self._context.snapshots.find(snapshot_id)
+            known = self._context.schemas.read(snapshot.schema_id) if snapshot is not None else self._context.schema
+            if len(self._schemas) > 10_000:
+                self._schemas.clear()
+            self._schemas[snapshot_id] = known
+        return known
+
+    def _decoded(self, raw: RawRecords, part: npt.NDArray[np.int64]) -> tuple[pa.RecordBatch, Changes]:
+        """Records of one schema as rows of the reader's; the changes say which record each row is of."""
+        written = self._schema_of(int(raw.snapshots[part[0]]))
+        now = self._context.schema
+        predicate = self._predicate
+        wanted = set(self._columns) | (columns_of(predicate) if predicate is not None else frozenset()) | set(now.primary_keys)
+        ids = {now.field(name).id for name in wanted}
+        fields = [f for f in written.fields if f.id in ids]
+        places = part.tolist()
+        try:
+            changes = decode_changes(
+                [raw.keys[i] for i in places],
+                [raw.values[i] for i in places],
+                pa.schema([written.arrow_schema.field(f.name) for f in fields]),
+                key=written.primary_keys,
+                kinds=raw.kinds[part],
+            )
+        except BadJson as error:
+            offset = int(raw.offsets[part[error.position]])
+            raise FormatError(
+                f"record {offset} in bucket {raw.bucket} of {self._log.name} cannot be understood: {error.reason}; "
+                "`tablestore log verify` finds others, `tablestore log rebuild` makes the log anew from the table",
+                kind="bad-record",
+            ) from error
+        rows = (
+            changes.rows.combine_chunks().to_batches()[0]
+            if changes.rows.num_rows
+            else pa.RecordBatch.from_pylist([], changes.rows.schema)
+        )
+        if written.fields != now.fields:
+            targets = [now.field(name) for name in now.field_names if name in wanted]
+            rows = Projection(fields, targets, where=self._log.name).apply(rows)
+        return rows, changes
+
+    def selected(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> pa.RecordBatch:
+        """Of rows in the reader's schema: those that the filter lets through, with ``_row_kind`` and the columns asked for."""
+        if self._predicate is not None:
+            matches = evaluate(self._predicate, rows).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
+            kinds, kept = self._filtered(rows, kinds, matches)
+            rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
+        columns = [symbols_from_kinds(pa.array(kinds)), *(rows.column(name) for name in self._columns)]
+        target = pa.schema([f if i == 0 else f.with_nullable(True) for i, f in enumerate(self._schema)])
+        return pa.RecordBatch.from_arrays([pc.cast(c, f.type) for c, f in zip(columns, target, strict=True)], schema=target)
+
+    def _filtered(
+        self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8], matches: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
+        schema, predicate = self._context.schema, self._predicate
+        assert predicate is not None
+        pairs = update_pairs(rows, kinds, schema.primary_keys)
+        complete = self._settings.mode == "all" or not schema.is_keyed or columns_of(predicate) <= set(schema.primary_keys)
+        new, kept = filtered_kinds(kinds, matches, pairs, known_before=complete)
+        # A pair that was cut apart: its row before leaves, its row after enters.
+        alone = ~pairs
+        alone[1:] &= ~pairs[:-1]
+        new[alone & kept & (kinds == RowKind.UPDATE_BEFORE)] = RowKind.DELETE
+        return new, kept
+
+
+def _runs(values: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Stretches of equal neighbours as (start, stop)."""
+    cuts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
+    yield from pairwise(cuts)
+
+
+def missing_snapshot(context: TableContext, place: LogPlace) -> NotFoundError:
+    """Neither the log nor the snapshots hold what comes behind ``place``."""
+    return NotFoundError(
+        f"table {context.files.root_uri}: the log no longer holds what comes behind snapshot {place.base}, and that snapshot's "
+        'successor has expired; begin anew with scan="full", and read under a consumer_id so that expiry keeps what is to be read; '
+        "`tablestore log rebuild` starts the log anew",
+        kind="snapshot-expired",
+    )

@@ -1,0 +1,206 @@
+"""Which log does this table have, and who keeps it?
+
+    CREATE   the topic is named, made, and every publisher slot opened once (a publisher of a dropped table is fenced for good)
+    commit   the snapshot notes where later records begin; after it has landed this process publishes what the log lacks
+    DROP     the topic goes with the table
+
+A log system is found by the entry point group ``tablestore.log_stores``, so the engine knows no client library. A publish that
+fails never fails the write that it follows: the snapshot has landed, and the next publisher catches up.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import entry_points
+from threading import Lock
+
+from tablestore import options as opt
+from tablestore.errors import ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
+from tablestore.log.logstore import LogStore
+from tablestore.log.settings import LogSettings, log_settings
+from tablestore.store.consumers import Consumers
+from tablestore.store.context import TableContext
+from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
+from tablestore.table.consume import Consumption, FileStoreConsumption
+from tablestore.table.hybrid import HybridConsumption
+from tablestore.table.publish import OPEN_TIMEOUT_S, PUBLISHER_CONSUMER, LogPublisher, PublishReport, current_offsets
+from tablestore.types.schema import TableSchema
+
+LOG = logging.getLogger(__name__)
+
+GROUP = "tablestore.log_stores"
+
+OpenLogStore = Callable[[str, Mapping[str, str]], LogStore]
+"""What an entry point gives: (topic, client properties of the table) -> the log."""
+
+
+def named_log(schema: TableSchema, name: str) -> TableSchema:
+    """The schema of a table that is to be made, with the topic of its log written down. Raises what :func:`log_settings` raises."""
+    settings = log_settings(schema, name=name)
+    if settings.system == "filestore":
+        return schema
+    return replace(schema, options={**schema.options, opt.LOG_KAFKA_TOPIC.key: settings.topic})
+
+
+def settings_of(context: TableContext) -> LogSettings:
+    """The log of an open table."""
+    return log_settings(context.schema, name=context.files.root_uri.rstrip("/").rpartition("/")[2])
+
+
+def open_log(settings: LogSettings) -> LogStore:
+    """The log store that the settings name. Raises UnsupportedError if its connector is not installed."""
+    found = [point for point in entry_points(group=GROUP) if point.name == settings.system]
+    if not found:
+        raise UnsupportedError(
+            f"log.system = {settings.system} needs its connector, which is not installed: pip install "
+            f"'tablestore[{settings.system}]'",
+            kind="no-log-connector",
+        )
+    try:
+        make: OpenLogStore = found[0].load()
+    except ImportError as error:
+        raise UnsupportedError(
+            f"log.system = {settings.system}: its connector does not load ({error}); pip install 'tablestore[{settings.system}]'",
+            kind="no-log-connector",
+        ) from error
+    return make(settings.topic, settings.properties)
+
+
+def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
+    """Make the log of a new table. Raises AlreadyExistsError, StorageError, InvalidInputError; then there is no log."""
+    settings = settings_of(context)
+    if settings.system == "filestore":
+        return
+    log, consumers = open_log(settings), Consumers(context.files)
+    log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=ignore_if_exists)
+    if consumers.find(PUBLISHER_CONSUMER) is not None:
+        return
+    for slot in range(settings.slots):
+        log.open_slot(slot, timeout_s=OPEN_TIMEOUT_S).close()
+    # From the first snapshot on: expiry keeps what is still to be published.
+    consumers.write(PUBLISHER_CONSUMER, 1)
+
+
+def drop_log(context: TableContext) -> None:
+    """Remove the log of a table that is dropped."""
+    settings = settings_of(context)
+    if settings.system != "filestore":
+        open_log(settings).drop(ignore_if_not_exists=True)
+
+
+def consumption(context: TableContext, request: Consumption) -> FileStoreConsumption | HybridConsumption:
+    """How a request to follow the table is served: from its log, or from the file store alone."""
+    settings = settings_of(context)
+    # An upsert log does not hold the rows before an update; the file store finds them.
+    wants_lookup = request.pairs and settings.mode == "upsert" and context.schema.is_keyed
+    if settings.system == "filestore" or wants_lookup:
+        return FileStoreConsumption(context, request)
+    return HybridConsumption(context, request, open_log(settings), settings)
+
+
+def log_properties(context: TableContext) -> dict[str, str]:
+    """What a snapshot that is about to be committed notes about the log."""
+    settings = settings_of(context)
+    if settings.system == "filestore":
+        return {}
+    known = current_offsets(context, settings)
+    return {} if known is None else {LOG_OFFSETS_PROPERTY: encode_log_offsets(*known)}
+
+
+class _Publishers:
+    """The open publishers of this process, by log and slot: opening one costs more than a small transaction."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[int, str, str, int, int], LogPublisher] = {}
+        self._lock = Lock()
+
+    @contextmanager
+    def use(self, context: TableContext, settings: LogSettings, slot: int) -> Iterator[LogPublisher]:
+        """The publisher of a slot, for one thread at a time. One that failed is closed and made anew next time."""
+        # A client does not live on in a forked process.
+        key = (os.getpid(), context.files.root_uri, settings.topic, settings.slots, slot)
+        with self._lock:
+            publisher = self._open.pop(key, None) or LogPublisher(context, open_log(settings), settings, slot=slot)
+        try:
+            yield publisher
+        except BaseException:
+            publisher.close()
+            raise
+        with self._lock:
+            other = self._open.get(key)
+            self._open[key] = publisher
+        if other is not None:
+            other.close()
+
+    def close(self, root_uri: str | None = None) -> None:
+        """Close those of one table, or all."""
+        with self._lock:
+            chosen = [key for key in self._open if root_uri is None or key[1] == root_uri]
+            closing = [(key, self._open.pop(key)) for key in chosen]
+        for key, publisher in closing:
+            if key[0] == os.getpid():
+                publisher.close()
+
+
+PUBLISHERS = _Publishers()
+
+
+def publish_log(context: TableContext, *, slots: tuple[int, ...] | None = None) -> tuple[PublishReport, ...]:
+    """Publish what snapshots have and the log lacks, of all slots or some. Empty for a table whose log is the file store."""
+    settings = settings_of(context)
+    if settings.system == "filestore":
+        return ()
+    reports = []
+    for slot in range(settings.slots) if slots is None else slots:
+        with PUBLISHERS.use(context, settings, slot) as publisher:
+            reports.append(publisher.publish())
+    return tuple(reports)
+
+
+def publish_after_commit(context: TableContext, snapshot_id: int) -> None:
+    """Publish after a write of this process has landed. Whatever fails is said, not raised: the write is done."""
+    try:
+        publish_log(context)
+    except TablestoreError as error:
+        LOG.warning(
+            "snapshot %d of %s has landed; its changes are not in the log yet (%s). The next publisher sends them: the next write, "
+            "or `tablestore log publish`",
+            snapshot_id,
+            context.files.root_uri,
+            error,
+        )
+
+
+def rebuild_log(context: TableContext) -> tuple[PublishReport, ...]:
+    """Make the log anew and begin it with the earliest retained snapshot. Readers of the old one are told that it was replaced."""
+    settings = settings_of(context)
+    if settings.system == "filestore":
+        raise UnsupportedError(f"the log of {context.files.root_uri} is the file store itself: there is nothing to rebuild")
+    log = open_log(settings)
+    PUBLISHERS.close(context.files.root_uri)
+    log.drop(ignore_if_not_exists=True)
+    _wait_until_gone(context, log, settings)
+    LogProgress(context.files).forget()
+    Consumers(context.files).delete(PUBLISHER_CONSUMER)
+    log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
+    ids = context.snapshots.live_ids()
+    Consumers(context.files).write(PUBLISHER_CONSUMER, ids[0] if ids else 1)
+    return publish_log(context)
+
+
+def _wait_until_gone(context: TableContext, log: LogStore, settings: LogSettings) -> None:
+    deadline_s = context.clock.steady_s() + OPEN_TIMEOUT_S
+    while True:
+        try:
+            log.incarnation(partitions=settings.partitions)
+        except NotFoundError:
+            return
+        except ConflictError:
+            pass
+        if context.clock.steady_s() >= deadline_s:
+            raise StorageError(
+                f"{log.name} is still there {OPEN_TIMEOUT_S:.0f} s after it was deleted; repeat the rebuild", kind="kafka"
+            )
+        context.clock.sleep(0.05)
