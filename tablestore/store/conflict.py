@@ -62,7 +62,8 @@ def check_buckets(own: Iterable[ManifestEntry], landed: Iterable[ManifestEntry],
         if entry.kind is EntryKind.ADD and there != entry.total_buckets:
             raise ConflictError(
                 f"table {table}: these files were written for {entry.total_buckets} buckets, the partition has {there} now; "
-                "open the table again and repeat the write",
+                "open the table again and repeat the write. If its option bucket says another number than the partition has, the "
+                f"partition is still to be rescaled: table.rescale({entry.total_buckets}), or overwrite it",
                 kind="rescaled",
             )
 

@@ -26,6 +26,7 @@ from tablestore.table.listing import files_table, partitions_table, schema_histo
 from tablestore.table.overwrite import overwrite
 from tablestore.table.position import Position
 from tablestore.table.postponed import compact_postponed
+from tablestore.table.rescale import rescale
 from tablestore.table.scan import Scan, check_columns
 from tablestore.table.system import SystemTable
 from tablestore.table.writer import TableWriter
@@ -103,6 +104,14 @@ class Table(Keeping):
         old = self._context
         schema = alter_schema(old, changes)
         return Table(open_context(old.files, clock=old.clock, ids=old.ids, schema=schema), self._name)
+
+    def rescale(self, buckets: int) -> "Table":
+        """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.
+
+        Writers with an older handle are refused. Called again, it goes on where it was interrupted. Returns the altered table.
+        """
+        context = rescale(self._context, buckets)
+        return Table(open_context(context.files, clock=context.clock, ids=context.ids, schema=context.schema), self._name)
 
     # -- reading
 

@@ -344,4 +344,4 @@ def test_an_evolving_table_agrees_with_its_model(machine: type[EvolutionMachine]
 @pytest.mark.slow
 @pytest.mark.parametrize("machine", [KeyedEvolution, AppendEvolution])
 def test_an_evolving_table_agrees_with_its_model_for_long(machine: type[EvolutionMachine]) -> None:
-    run(machine, 500, 40)
+    run(machine, 150, 30)

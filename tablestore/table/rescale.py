@@ -1,0 +1,109 @@
+"""Giving a table another number of buckets: the option first, then partition by partition.
+
+    ALTER … SET bucket = n         new partitions, and writes to rescaled ones, have n buckets from now on
+    for each partition in between  INSERT OVERWRITE of its own rows          files of the old buckets -> n buckets
+
+Until its turn comes, a partition keeps its old number and is read as ever (the number is in its files' metadata); a write to it is
+refused. Overwriting is a compare-and-set on the partition: if anything else landed in it since it was read (a compaction, marks of
+deleted rows), it is read again. So nothing is lost, and a rescale that was interrupted goes on when it is called again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tablestore.errors import ConflictError, InvalidInputError, UnsupportedError
+from tablestore.format.indexmanifest import IndexEntry
+from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.options import BUCKET
+from tablestore.store.alter import alter_schema
+from tablestore.store.conflict import StalePlan
+from tablestore.store.context import TableContext
+from tablestore.store.scan import plan_splits
+from tablestore.table.writer import Effect, TableWriter
+from tablestore.types.changes import SetOption
+
+_Seen = tuple[frozenset[object], tuple[IndexEntry, ...]]
+
+
+def rescale(context: TableContext, buckets: int) -> TableContext:
+    """Give a table of fixed buckets ``buckets`` of them; the table at its new schema.
+
+    Memory is that of a writer. Raises InvalidInputError, UnsupportedError (the table has no fixed buckets, or rows that only a
+    compaction shows), and what altering and overwriting raise.
+    """
+    if isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1:
+        raise InvalidInputError(f"expected a positive number of buckets, found {buckets!r:.80}")
+    now = context.settings.total_buckets
+    if now < 1:
+        raise UnsupportedError(
+            f"table {context.files.root_uri} has bucket = {now}: only a fixed number of buckets can be changed to another one; "
+            "create a table with a fixed number and copy the rows into it",
+            kind="no-fixed-buckets",
+        )
+    made = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
+    context = context.at_schema(made)
+    live = context.manifests.live(context.snapshots.latest())
+    for partition in sorted({entry.partition for entry in live if entry.total_buckets != buckets}):
+        _rescale_partition(context, partition)
+    return context
+
+
+def _rescale_partition(context: TableContext, partition: bytes) -> None:
+    deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
+    while True:
+        try:
+            _rewrite(context, partition)
+            return
+        except StalePlan as error:
+            if context.clock.steady_s() >= deadline_s:
+                raise ConflictError(
+                    f"a partition of table {context.files.root_uri} changed each time that it was read to be rescaled: {error}; "
+                    "stop compacting it and call rescale again, which goes on where it stopped",
+                    kind="commit-timeout",
+                ) from error
+
+
+def _rewrite(context: TableContext, partition: bytes) -> None:
+    snapshot = context.snapshots.latest()
+    entries, seen = _look(context, snapshot, partition)
+    wanted = context.settings.total_buckets
+    if all(entry.total_buckets == wanted for entry in entries):
+        return
+    if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in entries):
+        raise UnsupportedError(
+            f"table {context.files.root_uri} has rows in level 0, which its readers see only after a compaction; run "
+            "table.compact(full=True) and call rescale again",
+            kind="outside-frame",
+        )
+
+    def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
+        found, now = _look(context, latest, partition)
+        if now != seen:
+            raise StalePlan(f"files of the partition changed by snapshot {latest.id if latest else 0}")
+        return [replace(entry, kind=EntryKind.DELETE) for entry in found]
+
+    index = context.manifests.read_index(snapshot) if snapshot is not None else ()
+    splits = plan_splits(entries, index, context.schema, context.settings, None, file_fields={})
+    reader = context.reader(context.schema.field_names, None)
+    batches = (batch for split in splits for batch in reader.read(split))
+    effect = Effect(
+        kind=CommitKind.OVERWRITE,
+        operation="OVERWRITE",
+        plan_deletes=plan_deletes,
+        replaces=lambda candidate: candidate == partition,
+        replaces_everything_it_meets=True,
+    )
+    with TableWriter(context, replaces=True) as writer:
+        writer.write(pa.RecordBatchReader.from_batches(reader.arrow_schema, batches))
+        writer.commit_as(effect)
+
+
+def _look(context: TableContext, snapshot: Snapshot | None, partition: bytes) -> tuple[list[ManifestEntry], _Seen]:
+    """The live files of a partition, and what must be the same when they are replaced."""
+    entries = [entry for entry in context.manifests.live(snapshot) if entry.partition == partition]
+    index = context.manifests.read_index(snapshot) if snapshot is not None else ()
+    marks = tuple(sorted((entry for entry in index if entry.partition == partition), key=lambda entry: entry.file_name))
+    return entries, (frozenset(entry.identity for entry in entries), marks)
