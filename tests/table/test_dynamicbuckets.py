@@ -1,17 +1,22 @@
 """Keyed tables with bucket = -1: every key in one bucket, whoever writes at once."""
 
+import shutil
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import tablestore as ts
 from tablestore.errors import StorageError, UnsupportedError
+from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, commit_message
+from tablestore.testing.auditor import Auditor
 from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.lab import Lab
 
@@ -172,3 +177,16 @@ def test_an_upsert_that_would_have_to_move_rows_between_partitions_is_refused_by
         check_writable(theirs, table_settings(theirs), "t")
     assert caught.value.kind == "cross-partition"
     check_writable(made, table_settings(made), "t")
+
+
+def test_a_golden_table_is_written_on_with_the_hash_index_that_is_there(tmp_path: Path, project: Path) -> None:
+    shutil.copytree(project / "tests" / "golden" / "paimon" / "py_pk_dynamic", tmp_path / "t")
+    table = ts.open_table(str(tmp_path / "t"))
+    before = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+    rows = [{"id": 2, "a": 0, "b": "ours", "seq": 0}, {"id": 77, "a": 1, "b": "new", "seq": 1}]
+    table.upsert(pa.Table.from_pylist(rows, schema=table.schema))
+    found = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
+    assert found == {**before, **{row["id"]: row for row in rows}}
+    auditor = Auditor(LocalFileStore(str(tmp_path / "t")))
+    auditor.check_dynamic_buckets(("id",))
+    assert [entry["_ROW_COUNT"] for entry in auditor.index_entries()] == [7]
