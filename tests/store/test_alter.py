@@ -1,7 +1,9 @@
 """Altering a table: the n-th failure of the store, lost races, unclear publishes, and writers that hold the old schema."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,9 +17,11 @@ from tablestore.errors import (
     TablestoreError,
     UnsupportedError,
 )
+from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.alter import alter_schema, holds_data
 from tablestore.table.table import Table
+from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab
 from tablestore.types.changes import AddColumn, ChangeNullability, DropColumn, RenameColumn, SetOption, SetTableComment
@@ -321,3 +325,35 @@ def test_a_rename_is_no_change_of_what_decides_between_versions() -> None:
     assert altered.options()["sequence.field"] == "at"
     altered.upsert(pa.table({"id": [1], "at": ["aa"]}))
     assert altered.scan().to_arrow().to_pylist() == [{"id": 1, "at": "b"}]
+
+
+def test_alterations_and_writes_at_once_lose_neither_columns_nor_rows(tmp_path: Path) -> None:
+    shared = Lab(LocalFileStore(tmp_path))
+
+    def alter(actor: int) -> None:
+        for n in range(6):
+            shared.open(clock=ManualClock()).alter(AddColumn(f"c{actor}_{n}", "INT"))
+
+    def write(actor: int) -> None:
+        for n in range(12):
+            while True:
+                try:
+                    shared.open(clock=ManualClock()).upsert(pa.table({"id": [actor * 100 + n], "v": ["x"]}))
+                    break
+                except ConflictError as error:
+                    if error.kind != "schema-changed":
+                        raise
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        tasks = [pool.submit(work, actor) for work in (alter, write) for actor in (1, 2)]
+        for task in tasks:
+            task.result()
+    table = shared.open()
+    fields = table.table_schema.fields
+    assert {field.name for field in fields} == {"id", "v", *(f"c{actor}_{n}" for actor in (1, 2) for n in range(6))}
+    assert sorted(field.id for field in fields) == list(range(14))
+    assert ids(shared) == tuple(range(13))
+    found = sorted(table.scan(columns=["id"]).to_arrow().column(0).to_pylist())
+    assert found == sorted(actor * 100 + n for actor in (1, 2) for n in range(12))
+    shared.auditor.check_metadata()
+    assert shared.auditor.orphans() == set()
