@@ -18,7 +18,7 @@ from benchmarks import floors, ours
 from benchmarks.measure import Case, Sample, WrongRows, peak_memory, stopwatch
 from benchmarks.peers import Peer
 from benchmarks.report import OURS, Bar, Result
-from benchmarks.setting import Setting
+from benchmarks.setting import SLOW_RUNS, Setting
 from benchmarks.workloads import KeyKind, Workload
 
 BUCKETS = 4
@@ -55,7 +55,7 @@ def _scan(setting: Setting, kind: KeyKind, runs: int, count: int, peers: Sequenc
             _floor(PLAIN, files, workload.schema.names, stored, verify=False),
             _floor(VERIFIED, files, workload.schema.names, stored, verify=True),
             _ours(workload, table.location, expected),
-            *(Case(peer.name, partial(peer.read, ours.table_path(space, "read"), expected)) for peer in peers),
+            *_peers(peers, ours.table_path(space, "read"), expected, merges=runs > 1),
         ]
         timings = setting.take_turns(cases)
     fewer = count < setting.rows
@@ -107,6 +107,13 @@ def _ours(workload: Workload, location: str, expected: tuple[int, int]) -> Case:
         return sample
 
     return Case(OURS, attempt)
+
+
+def _peers(peers: Sequence[Peer], path: Path, expected: tuple[int, int], *, merges: bool) -> list[Case]:
+    return [
+        Case(peer.name, partial(peer.read, path, expected), runs=SLOW_RUNS if peer.mode == "pure" and merges else None)
+        for peer in peers
+    ]
 
 
 def _memory(setting: Setting) -> None:

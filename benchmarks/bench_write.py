@@ -17,7 +17,7 @@ from benchmarks import floors, ours
 from benchmarks.measure import Case, Sample, stopwatch
 from benchmarks.peers import Peer
 from benchmarks.report import OURS, Result
-from benchmarks.setting import Setting
+from benchmarks.setting import SLOW_RUNS, Setting
 from benchmarks.workloads import KeyKind, Workload
 
 BUCKETS = 4
@@ -176,5 +176,5 @@ def _peer_writes(
                 ours.check(workload, ts.open_table(str(path)).scan().to_arrow(), expected)
             return sample
 
-        cases.append(Case(peer.name, attempt))
+        cases.append(Case(peer.name, attempt, runs=SLOW_RUNS if peer.mode == "pure" and keyed else None))
     return cases

@@ -15,6 +15,8 @@ from benchmarks.workloads import KEY_KINDS, KeyKind
 # pypaimon's pure Python takes a minute where the others take a second, wherever it goes row by row: it does so on this share of
 # the rows, and whatever it is compared with runs on as few again.
 FEWER = 10
+# ... and so often, without a warm-up.
+SLOW_RUNS = 3
 
 
 @dataclass(slots=True)
