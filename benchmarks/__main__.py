@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import bench_commit, bench_scan, bench_spark, bench_write
+from benchmarks import bench_changelog, bench_commit, bench_log, bench_scan, bench_spark, bench_write
 from benchmarks.measure import machine, pin_to_one_core
 from benchmarks.peers import Peer, PeerFailed, PeerUnavailable, find_interpreter
 from benchmarks.report import Report
@@ -22,6 +22,8 @@ class Suite(StrEnum):
     WRITE = "write"
     SCAN = "scan"
     COMMIT = "commit"
+    CHANGELOG = "changelog"
+    LOG = "log"
     SPARK = "spark"
 
 
@@ -55,6 +57,10 @@ def main(
             bench_scan.run(setting)
         if suite in (Suite.ALL, Suite.COMMIT):
             bench_commit.run(setting)
+        if suite in (Suite.ALL, Suite.CHANGELOG):
+            bench_changelog.run(setting)
+        if suite in (Suite.ALL, Suite.LOG):
+            bench_log.run(setting)
         if suite in (Suite.ALL, Suite.SPARK):
             bench_spark.run(setting)
     print(report.to_markdown())

@@ -19,7 +19,8 @@ from tablestore.format.manifest import ManifestEntry
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
-from tablestore.store.producer import changelog_settings, check_frame_change
+from tablestore.store.lookupcache import PROCESS_CACHE
+from tablestore.store.producer import LOOKUP, changelog_settings, check_frame_change
 from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.store.statediff import BucketState, StateDiff
 
@@ -57,6 +58,8 @@ def compaction_changelog(
         columns=context.schema.field_names,
         deduplicate=settings.deduplicate,
         ignored=settings.ignored,
+        # A full compaction leaves hardly a file of the frame as it was.
+        cache=PROCESS_CACHE if settings.producer == LOOKUP else None,
     )
     before = BucketState(files=frame, vectors=vectors)
     after = BucketState(files=(*frame, *arriving), vectors=vectors)

@@ -10,7 +10,7 @@ rows that are found in it.
 Deleted positions (deletion vectors) count as found: what they mean is the caller's business.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,7 @@ from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
 from tablestore.lsm.survivors import WindowKeys
+from tablestore.store.lookupcache import LEAST_FILE_BYTES, LookupCache
 from tablestore.store.read import SplitReader
 from tablestore.types.arrow import to_arrow_type
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
@@ -80,17 +81,20 @@ def find_rows(
     files: Sequence[DataFileMeta],
     keys: SortedKeys,
     columns: Sequence[str] | None = None,
+    *,
+    cache: LookupCache | None = None,
 ) -> Iterator[Found]:
     """Where the keys lie in these files of one bucket, file by file in the given order, positions ascending.
 
     With ``columns`` (of the table, but not of its partition) the rows come along. ``reader`` is any reader of the table at the
-    schema that the keys have.
+    schema that the keys have. ``cache``: where to keep what is decoded, for lookups to come.
     """
     directory = reader.directory(partition, bucket)
     for file in files:
         first, last = _keys_in_range(reader, file, keys)
         if first < last:
-            with _Lookup(reader, directory, file, columns) as lookup:
+            kept = None if cache is None or columns is None else _KeptGroups.of(cache, reader, directory, file, columns)
+            with _Lookup(reader, directory, file, columns, kept) as lookup:
                 for found in lookup.find(keys.slice(first, last)):
                     yield Found(file=file, positions=found.positions, keys=found.keys + first, rows=found.rows)
 
@@ -106,11 +110,43 @@ def match_sorted(left: Sequence[PlainColumn], right: Sequence[PlainColumn]) -> t
     return order[repeats], order[repeats + 1] - window.bounds[1]
 
 
+@dataclass(frozen=True, slots=True)
+class _KeptGroups:
+    """The row groups of one file in the cache. ``fills``: what is decoded is to be kept."""
+
+    cache: LookupCache
+    file: Hashable
+    fills: bool
+
+    @classmethod
+    def of(
+        cls, cache: LookupCache, reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str]
+    ) -> "_KeptGroups | None":
+        if file.file_size < LEAST_FILE_BYTES:
+            return None
+        place = (reader.files.root_uri, directory, file.file_name, file.file_size, file.footer_digest)
+        name = (*place, reader.schema.id, tuple(columns))
+        return cls(cache, name, cache.begin(name))
+
+    def get(self, group: int) -> pa.RecordBatch | None:
+        return self.cache.get(self.file, group)
+
+    def put(self, group: int, rows: pa.RecordBatch) -> None:
+        self.cache.put(self.file, group, rows)
+
+
 class _Lookup:
     """One open data file, searched from its first row group to its last."""
 
-    def __init__(self, reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str] | None) -> None:
-        self._file = file
+    def __init__(
+        self,
+        reader: SplitReader,
+        directory: str,
+        file: DataFileMeta,
+        columns: Sequence[str] | None,
+        kept: _KeptGroups | None,
+    ) -> None:
+        self._file, self._kept = file, kept
         self._path = f"{directory}/{file.file_name}"
         self._key_fields = reader.schema.key_fields
         self._key_names = [field.name for field in self._key_fields]
@@ -137,16 +173,33 @@ class _Lookup:
             first, last = self._keys_in_group(keys, group)
             if first < last:
                 wanted = keys.slice(first, last)
-                found, before = self._find_in_group(wanted, group, start, before)
+                kept = None if self._kept is None else self._kept.get(group.index)
+                if kept is not None:
+                    found, before = self._find_in_kept(wanted, kept, start), None
+                else:
+                    found, before = self._find_in_group(wanted, group, start, before)
                 yield from (Found(file=self._file, positions=f.positions, keys=f.keys + first, rows=f.rows) for f in found)
             start += group.row_count
+
+    def _find_in_kept(self, keys: SortedKeys, rows: pa.RecordBatch, start: int) -> list[Found]:
+        """The hits of a row group that was decoded, and found to be sorted, before."""
+        plain = plain_columns([rows.column(name) for name in self._key_names], [f.type.nullable for f in self._key_fields])
+        at_key, at_row = match_sorted(keys.plain, plain)
+        if not len(at_row):
+            return []
+        taken = _take(rows.select(self._rows_schema.names), at_row)
+        return [Found(file=self._file, positions=at_row + start, keys=at_key, rows=taken)]
 
     def _find_in_group(self, keys: SortedKeys, group: RowGroup, start: int, before: Key | None) -> tuple[list[Found], Key | None]:
         """The hits of one row group, batch by batch; ``before`` is the last key that was seen."""
         hits: list[tuple[Positions, Positions, pa.RecordBatch]] = []
+        fills = self._kept is not None and self._kept.fills
+        all_keys: list[pa.RecordBatch] = []
         row = 0
         for batch in self._source.read(self._keys.file_columns, [group.index]):
             columns = self._keys.apply(batch)
+            if fills:
+                all_keys.append(columns)
             plain = plain_columns(columns.columns, [field.type.nullable for field in self._key_fields])
             before = self._check_sorted(plain, before)
             low, high = _range_of(keys.plain, key_at(plain, 0), before)
@@ -160,8 +213,23 @@ class _Lookup:
         if self._columns is None:
             return [Found(file=self._file, positions=at + start, keys=key) for at, key, _ in hits], before
         places = np.concatenate([at for at, _, _ in hits])
+        if self._kept is not None and fills:
+            kept = self._whole_group(group, pa.Table.from_batches(all_keys))
+            self._kept.put(group.index, kept)
+            rows = _take(kept.select(self._rows_schema.names), places)
+            keys_found = np.concatenate([key for _, key, _ in hits])
+            return [Found(file=self._file, positions=places + start, keys=keys_found, rows=rows)], before
         rows = self._rows_at(group, places, pa.Table.from_batches([rows for _, _, rows in hits]))
         return [Found(file=self._file, positions=places + start, keys=np.concatenate([k for _, k, _ in hits]), rows=rows)], before
+
+    def _whole_group(self, group: RowGroup, keys: pa.Table) -> pa.RecordBatch:
+        """All rows of a row group: what lookups give back, and the key."""
+        values = pa.Table.from_batches([self._values.apply(b) for b in self._source.read(self._values.file_columns, [group.index])])
+        schema = self._rows_schema
+        columns = [(keys if name in self._key_names else values).column(name) for name in schema.names]
+        others = [name for name in self._key_names if name not in schema.names]
+        fields = [*schema, *(keys.schema.field(name) for name in others)]
+        return _one_batch(pa.Table.from_arrays([*columns, *(keys.column(name) for name in others)], schema=pa.schema(fields)))
 
     def _rows_at(self, group: RowGroup, places: Positions, key_columns: pa.Table) -> pa.RecordBatch:
         """The system columns and the wanted ones of these rows of a row group."""

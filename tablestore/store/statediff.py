@@ -13,6 +13,7 @@ Pure of policy: which files make a state, and which of them are touched, is deci
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +27,11 @@ from tablestore.lsm.rowdiff import RowState, diff_rows
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.keywindows import WINDOW_KEYS, key_windows
 from tablestore.store.lookup import Found, Positions, SortedKeys, find_rows, match_sorted
+from tablestore.store.lookupcache import LookupCache
 from tablestore.store.read import SplitReader
+
+# Arrow strings address 2 GiB per column.
+_ONE_BATCH_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +47,7 @@ class StateDiff:
     """Finds changes in one bucket of one table, as ``reader`` sees it (its columns and predicate do not matter).
 
     ``columns``: what comes out besides ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND``, which come first. ``deduplicate``: rows of
-    equal values are no change, ``ignored`` columns left aside.
+    equal values are no change, ``ignored`` columns left aside. ``cache``: where lookups keep what they decode.
     """
 
     reader: SplitReader
@@ -52,6 +57,7 @@ class StateDiff:
     deduplicate: bool = False
     ignored: tuple[str, ...] = ()
     window_keys: int = WINDOW_KEYS
+    cache: LookupCache | None = None
 
     def changes(self, before: BucketState, after: BucketState, touched: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
         """The changes of the keys in ``touched``, in key order. Keys in no touched file must be the same in both states.
@@ -62,7 +68,8 @@ class StateDiff:
         oldest_first = sorted(files.values(), key=_age)
         for keys in key_windows(self.reader, self.partition, self.bucket, touched, window_keys=self.window_keys):
             found: dict[str, list[Found]] = {}
-            for hit in find_rows(self.reader, self.partition, self.bucket, oldest_first, keys, self._read_columns):
+            hits = find_rows(self.reader, self.partition, self.bucket, oldest_first, keys, self._read_columns, cache=self.cache)
+            for hit in hits:
                 found.setdefault(hit.file.file_name, []).append(hit)
             old, new = self._fold(before, found, keys), self._fold(after, found, keys)
             changes = diff_rows(old, new, len(keys), deduplicate=self.deduplicate, ignored=self.ignored)
@@ -89,10 +96,7 @@ class StateDiff:
 
     def _fold(self, state: BucketState, found: dict[str, list[Found]], keys: SortedKeys) -> RowState:
         """The state's row of each key that has one."""
-        runs = []
-        for file in sorted(state.files, key=_age):
-            if batches := [rows for hit in found.get(file.file_name, ()) if (rows := _alive(hit, state.vectors)) is not None]:
-                runs.append([_source(file, batches)])
+        runs = list(self._runs(state, found))
         spec = MergeSpec(
             key_fields=self.reader.schema.key_fields,
             output_columns=self._stored_columns,
@@ -109,6 +113,17 @@ class StateDiff:
         )
         assert len(at_row) == rows.num_rows, "a fold gives one row per key, in key order"
         return RowState(rows, at_key)
+
+    def _runs(self, state: BucketState, found: dict[str, list[Found]]) -> Iterator[list[SortedSource]]:
+        """What was found, oldest first: a run for each level, and one for each file of level 0."""
+        for _, files in groupby(sorted(state.files, key=_age), key=lambda file: (file.level, file.level or file.file_name)):
+            run: list[tuple[int, SortedSource]] = []
+            for file in files:
+                hits = found.get(file.file_name) or []
+                if batches := [rows for hit in hits if (rows := _alive(hit, state.vectors)) is not None]:
+                    run.append((int(hits[0].keys[0]), _source(file, batches)))
+            if run:
+                yield [source for _, source in sorted(run, key=lambda item: item[0])]
 
     @property
     def _folded_schema(self) -> pa.Schema:
@@ -142,6 +157,9 @@ def _contained(values: Positions, among: Positions) -> "np.ndarray[tuple[int], n
 
 
 def _source(file: DataFileMeta, batches: list[pa.RecordBatch]) -> SortedSource:
+    if sum(batch.nbytes for batch in batches) <= _ONE_BATCH_BYTES:
+        # A merge goes from the end of one batch to the next: few long ones are faster.
+        batches = [pa.concat_batches(batches)]
     return SortedSource(
         min_sequence=file.min_sequence_number,
         max_sequence=file.max_sequence_number,

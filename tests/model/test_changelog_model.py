@@ -103,6 +103,7 @@ class Run:
         options = {
             **engine.options,
             "changelog-producer": producer,
+            "write-only": "false",
             "bucket": str(self.rng.choice([1, 2])),
             "target-file-size": self.rng.choice(["2 kb", "128 mb"]),
             "full-compaction.delta-commits": str(self.rng.choice([1, 4])),

@@ -27,7 +27,7 @@ def files(request: pytest.FixtureRequest) -> MemoryFileStore:
 
 
 def make(files: MemoryFileStore, producer: str = "none", options: Mapping[str, str] | None = None, **more: Any) -> Lab:
-    return Lab(files, options={"changelog-producer": producer, **(options or {})}, **more)
+    return Lab(files, options={"write-only": "false", "changelog-producer": producer, **(options or {})}, **more)
 
 
 def told(table: Table, start: int, stop: int | None = None, **options: Any) -> list[str]:

@@ -1,0 +1,151 @@
+"""What lookups have decoded, kept so that the next lookup in the same file need not decode it again.
+
+Updates that are scattered over a bucket hit every row group of its large files, commit after commit, and those files stay for long.
+Decoding all their rows to find a few in each is what a lookup costs. So the row groups of a file that is looked up a second time
+are kept uncompressed in a scratch file, from where rows are gathered without reading the rest.
+
+    first lookup    nothing is kept: a process that writes once pays nothing
+    second          decodes, and keeps the row groups in which a key was found
+    later           views of the scratch file
+
+Scratch files lie in the directory for temporary files, have no name, and vanish with the process however it ends. All together
+they hold at most ``budget_bytes``, and at most half of what is free on the disk; the least recently used file goes first. Data
+files never change and their names are never used again, so nothing has to be invalidated.
+"""
+
+import mmap
+import os
+import shutil
+import tempfile
+import weakref
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import Lock
+from typing import IO
+
+import pyarrow as pa
+
+# Smaller files cost little to decode, and are soon merged into others.
+LEAST_FILE_BYTES = 6 * 1024 * 1024
+_ALIGNMENT = 64
+
+
+class CachedFile:
+    """The kept row groups of one data file, by number. Batches are views of the scratch file."""
+
+    def __init__(self) -> None:
+        self._scratch: IO[bytes] = tempfile.TemporaryFile(prefix="tablestore-lookup-")  # noqa: SIM115 (closed when dropped)
+        # Whoever lets go of the last reference has not to think of closing.
+        self._close = weakref.finalize(self, self._scratch.close)
+        self._places: dict[int, tuple[int, int]] = {}
+        self._mapped: pa.Buffer | None = None
+        self.size_bytes = 0
+
+    def get(self, number: int) -> pa.RecordBatch | None:
+        """A row group's rows; None if they were not kept."""
+        place = self._places.get(number)
+        if place is None:
+            return None
+        offset, length = place
+        if self._mapped is None or offset + length > self._mapped.size:
+            # What was handed out before keeps its own view.
+            self._mapped = pa.py_buffer(mmap.mmap(self._scratch.fileno(), 0, access=mmap.ACCESS_READ))
+        with pa.ipc.open_stream(pa.BufferReader(self._mapped.slice(offset, length))) as stream:
+            return stream.read_next_batch()
+
+    def put(self, number: int, rows: pa.RecordBatch) -> None:
+        """Keep a row group's rows."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_batch(rows)
+        data = sink.getvalue()
+        self._scratch.seek(self.size_bytes)
+        self._scratch.write(data)
+        self._scratch.flush()
+        self._places[number] = self.size_bytes, data.size
+        self.size_bytes += -(-data.size // _ALIGNMENT) * _ALIGNMENT
+
+    def close(self) -> None:
+        """Let the disk space go, as soon as no batch refers to it."""
+        self._mapped = None
+        self._close()
+
+
+class LookupCache:
+    """Cached files of this process, least recently used first. Safe for several threads; a forked process begins anew."""
+
+    def __init__(self, budget_bytes: int) -> None:
+        self.budget_bytes = budget_bytes
+        self._files: OrderedDict[Hashable, CachedFile | None] = OrderedDict()
+        self._used = 0
+        self._owner = os.getpid()
+        self._lock = Lock()
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes in scratch files."""
+        return self._used
+
+    def get(self, file: Hashable, number: int) -> pa.RecordBatch | None:
+        """The rows of a row group; None if they were not kept."""
+        with self._lock:
+            self._check_owner()
+            cached = self._files.get(file)
+            if cached is None:
+                return None
+            self._files.move_to_end(file)
+            return cached.get(number)
+
+    def begin(self, file: Hashable) -> bool:
+        """Note that a file is looked up; True if it was before, so that its row groups are worth keeping."""
+        with self._lock:
+            self._check_owner()
+            if file in self._files:
+                self._files.move_to_end(file)
+                return True
+            self._files[file] = None
+            return False
+
+    def put(self, file: Hashable, number: int, rows: pa.RecordBatch) -> None:
+        """Keep the rows of a row group, if there is room. A full disk is no error: then they are decoded again."""
+        with self._lock:
+            self._check_owner()
+            if not self._make_room(rows.nbytes, keep=file):
+                return
+            try:
+                cached = self._files.get(file) or CachedFile()
+                self._files[file] = cached
+                before = cached.size_bytes
+                cached.put(number, rows)
+                self._used += cached.size_bytes - before
+            except OSError:
+                self._drop(file)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            for file in list(self._files):
+                self._drop(file)
+
+    def _make_room(self, size: int, *, keep: Hashable) -> bool:
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        limit = min(self.budget_bytes, self._used + free // 2)
+        for file in [file for file, cached in self._files.items() if cached is not None and file != keep]:
+            if self._used + size <= limit:
+                break
+            self._drop(file)
+        return self._used + size <= limit
+
+    def _drop(self, file: Hashable) -> None:
+        cached = self._files.pop(file, None)
+        if cached is not None:
+            self._used -= cached.size_bytes
+            cached.close()
+
+    def _check_owner(self) -> None:
+        # After a fork the scratch files are the parent's.
+        if self._owner != os.getpid():
+            self._files, self._used, self._owner = OrderedDict(), 0, os.getpid()
+
+
+PROCESS_CACHE = LookupCache(budget_bytes=4 * 1024**3)

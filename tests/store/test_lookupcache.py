@@ -1,0 +1,121 @@
+"""What lookups decoded is found again, within its bounds, and never changes an answer."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tablestore.format.parquet import DataFileReader, ParquetOptions
+from tablestore.io.memory import MemoryFileStore
+from tablestore.store import lookup, lookupcache
+from tablestore.store.lookup import find_rows, sorted_keys
+from tablestore.store.lookupcache import CachedFile, LookupCache
+from tablestore.table.table import Table
+from tablestore.testing.lab import Lab
+
+SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.string())])
+
+
+def _rows(start, count=100):
+    return pa.record_batch([pa.array(range(start, start + count)), [f"v{i}" for i in range(start, start + count)]], schema=SCHEMA)
+
+
+def test_a_kept_row_group_comes_back_as_it_was_and_stays_readable_when_more_are_kept():
+    cached = CachedFile()
+    cached.put(3, _rows(0))
+    first = cached.get(3)
+    cached.put(7, _rows(500, 5000))
+    assert cached.get(7).equals(_rows(500, 5000))
+    assert first.equals(_rows(0)) and cached.get(3).equals(_rows(0))
+    assert cached.get(4) is None
+    cached.close()
+    assert first.equals(_rows(0)), "what was handed out outlives the file"
+
+
+def test_a_file_is_worth_keeping_from_its_second_lookup_on():
+    cache = LookupCache(1 << 20)
+    assert [cache.begin("a"), cache.begin("b"), cache.begin("a"), cache.begin("a")] == [False, False, True, True]
+    assert cache.get("a", 0) is None
+
+
+def test_the_least_recently_used_file_goes_when_the_budget_is_reached():
+    cache = LookupCache(4 * _rows(0, 1000).nbytes)
+    for name in ("a", "b", "c"):
+        cache.put(name, 0, _rows(0, 1000))
+    assert cache.get("a", 0) is not None
+    cache.put("d", 0, _rows(0, 1000))
+    kept = [name for name in "abcd" if cache.get(name, 0) is not None]
+    assert "b" not in kept and {"a", "d"} <= set(kept)
+    assert cache.used_bytes <= cache.budget_bytes + 4096
+    cache.put("e", 0, _rows(0, 100_000))
+    assert cache.get("e", 0) is None, "more than the budget is not kept"
+    cache.clear()
+    assert cache.used_bytes == 0 and cache.get("d", 0) is None
+
+
+def test_little_free_disk_bounds_what_is_kept(monkeypatch):
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr(lookupcache.shutil, "disk_usage", lambda _path: usage)
+    cache = LookupCache(1 << 30)
+    cache.put("a", 0, _rows(0, 1000))
+    assert cache.get("a", 0) is None and cache.used_bytes == 0
+
+
+def test_a_disk_that_fails_is_no_error_and_what_lay_there_is_forgotten(monkeypatch):
+    cache = LookupCache(1 << 30)
+    cache.put("a", 0, _rows(0))
+
+    def fail(_self, _number, _rows):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(CachedFile, "put", fail)
+    cache.put("a", 1, _rows(0))
+    assert cache.get("a", 0) is None and cache.used_bytes == 0
+
+
+def test_a_forked_process_begins_anew(monkeypatch):
+    cache = LookupCache(1 << 30)
+    cache.put("a", 0, _rows(0))
+    pid = lookupcache.os.getpid()
+    monkeypatch.setattr(lookupcache.os, "getpid", lambda: pid + 1)
+    assert cache.get("a", 0) is None and cache.used_bytes == 0
+    cache.put("b", 0, _rows(5000))
+    assert cache.get("b", 0).equals(_rows(5000))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lookups_find_the_same_rows_with_and_without_a_cache(request, monkeypatch, seed):
+    monkeypatch.setattr(lookup, "LEAST_FILE_BYTES", 0)
+    rng = np.random.default_rng(seed)
+    lab = Lab(MemoryFileStore(request.node.name))
+    opened = lab.open()
+    settings = replace(opened.context.settings, parquet=ParquetOptions(row_group_rows=50))
+    table = Table(replace(opened.context, settings=settings), "small groups")
+    for _ in range(3):
+        table.upsert(lab.rows(*((int(i), f"v{i}") for i in rng.choice(2000, 400, replace=False))))
+    context = table.context
+    reader = context.reader((), None)
+    entries = context.manifests.live(context.snapshots.latest())
+    cache = LookupCache(1 << 30)
+    decoded = []
+    read = DataFileReader.read
+    monkeypatch.setattr(DataFileReader, "read", lambda *args: decoded.append(1) or read(*args))
+
+    def find(keys, kept):
+        hits = find_rows(reader, entries[0].partition, 0, [e.file for e in entries], keys, columns, cache=kept)
+        return [
+            (h.file.file_name, position, key, tuple(row.values()))
+            for h in hits
+            for position, key, row in zip(h.positions.tolist(), h.keys.tolist(), h.rows.to_pylist(), strict=True)
+        ]
+
+    columns = ["v", "id"] if seed % 2 else ["v"]
+    for turn in range(4):
+        keys = sorted_keys(pa.table({"id": np.sort(rng.choice(2500, 900, replace=False))}), context.schema.key_fields)
+        plain = find(keys, None)
+        before = len(decoded)
+        assert find(keys, cache) == plain and plain
+        if turn == 3:
+            assert len(decoded) - before <= 2, "nearly every row group was kept by then"
+    assert cache.used_bytes > 0
