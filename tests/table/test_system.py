@@ -223,3 +223,11 @@ def test_a_name_that_says_nothing_is_refused(opened: Callable[[str], ts.Table], 
 def test_durations_are_spelled_as_java_does() -> None:
     cases = {0: "PT0S", 1: "PT0.001S", 1_500: "PT1.5S", 60_000: "PT1M", 3_661_000: "PT1H1M1S", 86_400_000: "PT24H"}
     assert {millis: duration_text(millis) for millis in cases} == cases
+
+
+def test_the_audit_log_of_an_evolved_and_expired_table_tells_what_is_retained(orders: ts.Table) -> None:
+    altered = orders.alter([ts.RenameColumn("v", to="w"), ts.AddColumn("n", "INT", first=True)])
+    altered.upsert(pa.table({"n": pa.array([7], pa.int32()), "day": ["d1"], "id": [1], "w": ["A"]}))
+    altered.expire_snapshots(retain_max=2, retain_min=2)
+    found = [tuple(row.values()) for row in read(altered, "audit_log", filter="id < 3", columns=["rowkind", "n", "id", "w"])]
+    assert found == [("-U", None, 2, "b"), ("+U", None, 2, "B"), ("-U", None, 1, "a"), ("+U", 7, 1, "A")]
