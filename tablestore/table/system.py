@@ -14,11 +14,11 @@ Names and types of columns are Paimon's. A system table is read-only and compute
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.store.context import TableContext
@@ -252,6 +252,16 @@ class SystemTable(ArrowSource):
 
     def __repr__(self) -> str:
         return f"SystemTable({self.name!r})"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # The name behind a `$` opens this in place of a table: what a table can and this cannot is said, not just missing.
+        if not name.startswith("_") and hasattr(type(self._base), name):
+            raise UnsupportedError(
+                f"{self.name} is a system table, which is computed and only read: it has no {name}; use scan(columns, filter), "
+                f"to_arrow() and the like, or open {self._base.name} itself",
+                kind="read-only-table",
+            )
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
 class _MetadataScan(ArrowSource):

@@ -220,6 +220,22 @@ def test_a_name_that_says_nothing_is_refused(opened: Callable[[str], ts.Table], 
         opened(suffix)
 
 
+def test_a_system_table_says_that_it_is_only_read(catalog: ts.Catalog, orders: ts.Table) -> None:
+    files = catalog.table("shop.orders$files")
+    attempts: list[Callable[[], object]] = [
+        lambda: files.upsert(rows()),
+        lambda: files.delete("level = 0"),
+        lambda: files.compact(),
+        lambda: files.alter(ts.SetTableComment("x")),
+        lambda: catalog.alter_table("shop.orders$files", ts.SetTableComment("x")),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ts.UnsupportedError, match=r"shop\.orders\$files is a system table"):
+            attempt()
+    assert not hasattr(files, "no_such_thing")
+    assert len(orders.snapshots()) == 2
+
+
 def test_durations_are_spelled_as_java_does() -> None:
     cases = {0: "PT0S", 1: "PT0.001S", 1_500: "PT1.5S", 60_000: "PT1M", 3_661_000: "PT1H1M1S", 86_400_000: "PT24H"}
     assert {millis: duration_text(millis) for millis in cases} == cases

@@ -323,6 +323,14 @@ def test_other_changes_rest_on_nothing() -> None:
     assert not evolve(base(), changes, has_data=False, time_millis=0).rests_on_emptiness
 
 
+def test_options_that_only_go_together_are_set_together() -> None:
+    both = (SetOption("snapshot.num-retained.max", "2"), SetOption("snapshot.num-retained.min", "1"))
+    assert after(*both).options["snapshot.num-retained.max"] == "2"
+    assert after(*reversed(both)).options["snapshot.num-retained.min"] == "1"
+    with pytest.raises(InvalidInputError, match="expected text"):
+        after(SetOption("write-only", True))  # type: ignore[arg-type]
+
+
 def test_a_column_that_an_option_names_is_dropped_after_the_option() -> None:
     schema = base(**{"sequence.field": "price"})
     with pytest.raises(InvalidInputError, match="RemoveOption"):

@@ -1,0 +1,262 @@
+"""What each change of a column does to a schema in the making, and what it refuses.
+
+One function a kind of change; all work on a :class:`State`, which :mod:`tablestore.types.evolution` makes and finishes. The rules
+are told there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from tablestore.types.changes import (
+    AddColumn,
+    ChangeComment,
+    ChangeDefault,
+    ChangeNullability,
+    ChangeType,
+    DropColumn,
+    MoveColumn,
+    RenameColumn,
+)
+from tablestore.types.datatypes import AtomicType, DataType, Field, with_nullable
+from tablestore.types.defaults import default_scalar
+from tablestore.types.fieldpaths import Fields, Path, dotted, edit_field, edit_fields, edit_type, find_field, parse_path
+from tablestore.types.giventypes import type_of
+from tablestore.types.optionchanges import naming_options, renamed_options
+from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import type_to_sql
+from tablestore.types.widening import is_same, keeps_values
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """The schema while it changes. ``options_before``: the old options under the new names of columns, to compare with."""
+
+    schema: TableSchema
+    has_data: bool
+    fields: Fields
+    highest_field_id: int
+    primary_keys: tuple[str, ...]
+    options: dict[str, str]
+    options_before: Mapping[str, str]
+    comment: str | None
+    rests_on_emptiness: bool = False
+
+    def next_id(self) -> int:
+        self.highest_field_id += 1
+        return self.highest_field_id
+
+    def path(self, change: Any) -> Path:
+        return parse_path(change.column, self.fields)
+
+    def roles(self, path: Path) -> list[str]:
+        """What a column is to the table besides holding values."""
+        if len(path) > 1:
+            return []
+        named = {
+            "partition column": self.schema.partition_keys,
+            "primary key column": self.primary_keys,
+            "bucket-key column": replace(self.schema, options=self.options, primary_keys=self.primary_keys).bucket_keys,
+        }
+        return [role for role, names in named.items() if path[0] in names]
+
+    def need_empty(self, why: str, way_out: str) -> None:
+        if self.has_data:
+            raise InvalidInputError(f"{why} while the table holds data; {way_out}", kind="not-empty")
+        self.rests_on_emptiness = True
+
+
+def add(state: State, change: AddColumn) -> None:
+    """Apply an AddColumn."""
+    path = state.path(change)
+    parent, name = path[:-1], path[-1]
+    new_id = state.next_id()
+    data_type = type_of(change.type, state.next_id)
+    if not data_type.nullable:
+        state.need_empty(
+            f"column {dotted(path)!r} cannot be added as NOT NULL",
+            "the rows that are there would have null in it: add it as nullable (with default=… writers fill it from now on)",
+        )
+    if change.default is not None and parent:
+        raise UnsupportedError(f"{dotted(path)!r} is a nested field; only columns take a default", kind="nested-default")
+    added = Field(id=new_id, name=name, type=data_type, description=change.comment, default_value=change.default)
+    default_scalar(added)
+
+    def insert(siblings: Fields) -> Fields:
+        _check_free(siblings, name, parent)
+        place = _place(siblings, change, parent, default=len(siblings))
+        return (*siblings[:place], added, *siblings[place:])
+
+    state.fields = edit_fields(state.fields, parent, insert)
+
+
+def drop(state: State, change: DropColumn) -> None:
+    """Apply a DropColumn."""
+    path = state.path(change)
+    if roles := state.roles(path):
+        raise UnsupportedError(
+            f"column {dotted(path)!r} is a {roles[0]} and cannot be dropped: the stored files are placed and ordered by it; create "
+            "a table without it and copy the rows into it",
+            kind="key-column",
+        )
+    if len(path) == 1:
+        find_field(state.fields, path[0])
+        if keys := list(naming_options(state.options, path[0])):
+            raise InvalidInputError(
+                f"column {path[0]!r} cannot be dropped while the option {keys[0]!r} names it; put "
+                f"RemoveOption({keys[0]!r}), or SetOption with another column, before DropColumn({path[0]!r})",
+                kind="column-in-option",
+            )
+
+    def remove(siblings: Fields) -> Fields:
+        position = find_field(siblings, path[-1], inside=path[:-1])
+        if len(siblings) == 1:
+            raise InvalidInputError(
+                f"{dotted(path)!r} is the last one left; drop {dotted(path[:-1]) or 'the table'!r} instead", kind="last-column"
+            )
+        return (*siblings[:position], *siblings[position + 1 :])
+
+    state.fields = edit_fields(state.fields, path[:-1], remove)
+
+
+def rename(state: State, change: RenameColumn) -> None:
+    """Apply a RenameColumn; keys and options that name the column follow."""
+    path = state.path(change)
+    old, new = path[-1], change.to
+    if not isinstance(new, str) or not new or new.isspace():
+        raise InvalidInputError(f"expected a column name as the new name of {dotted(path)!r}, found {new!r}", kind="invalid-name")
+    if "partition column" in state.roles(path):
+        raise UnsupportedError(
+            f"column {old!r} is a partition column and cannot be renamed: its name is in the directories of the stored files; "
+            "create a table with the new name and copy the rows into it",
+            kind="key-column",
+        )
+
+    def renamed(siblings: Fields) -> Fields:
+        position = find_field(siblings, old, inside=path[:-1])
+        _check_free(siblings, new, path[:-1])
+        return (*siblings[:position], replace(siblings[position], name=new), *siblings[position + 1 :])
+
+    state.fields = edit_fields(state.fields, path[:-1], renamed)
+    if len(path) == 1:
+        state.primary_keys = tuple(new if name == old else name for name in state.primary_keys)
+        state.options = renamed_options(state.options, old, new)
+        state.options_before = renamed_options(state.options_before, old, new)
+
+
+def move(state: State, change: MoveColumn) -> None:
+    """Apply a MoveColumn."""
+    path = state.path(change)
+    parent, name = path[:-1], path[-1]
+    if change.first + change.last + (change.after is not None) + (change.before is not None) != 1:
+        raise InvalidInputError(f"expected exactly one of first, last, after and before to move {dotted(path)!r}, found {change!r}")
+
+    def moved(siblings: Fields) -> Fields:
+        position = find_field(siblings, name, inside=parent)
+        if name in (change.after, change.before):
+            raise InvalidInputError(f"column {dotted(path)!r} cannot be put beside itself; name another column")
+        others = (*siblings[:position], *siblings[position + 1 :])
+        place = _place(others, change, parent, default=len(others))
+        return (*others[:place], siblings[position], *others[place:])
+
+    state.fields = edit_fields(state.fields, parent, moved)
+
+
+def change_type(state: State, change: ChangeType) -> None:
+    """Apply a ChangeType."""
+    path = state.path(change)
+    find_field(state.fields, path[0])
+    if roles := state.roles(path):
+        raise UnsupportedError(
+            f"column {dotted(path)!r} is a {roles[0]} and keeps its type: the stored files are placed and ordered by its values; "
+            "create a table with the new type and copy the rows into it",
+            kind="key-column",
+        )
+    new = type_of(change.type, state.next_id)
+
+    def widened(old: DataType) -> DataType:
+        if is_same(old, new):
+            return old
+        if not isinstance(old, AtomicType) or not isinstance(new, AtomicType):
+            raise UnsupportedError(
+                f"column {dotted(path)!r} cannot become {type_to_sql(new)}, it is {type_to_sql(old)}: change a nested type part by "
+                "part, such as AddColumn('address.zip', …) or ChangeType('items.element', …)",
+                kind="nested-type-change",
+            )
+        if not keeps_values(old, new):
+            raise UnsupportedError(
+                f"column {dotted(path)!r} cannot become {type_to_sql(with_nullable(new, True))}, it is "
+                f"{type_to_sql(with_nullable(old, True))}: types are only widened, so that every stored value is read as it was "
+                "written (or engines disagree on it). Add a column of the new type, fill it, and drop this one",
+                kind="narrowing",
+            )
+        return with_nullable(new, old.nullable)
+
+    state.fields = edit_type(state.fields, path, widened)
+    if len(path) == 1:
+        # What is widened may not suit its default any more.
+        default_scalar(state.fields[find_field(state.fields, path[0])])
+
+
+def change_nullability(state: State, change: ChangeNullability) -> None:
+    """Apply a ChangeNullability."""
+    path = state.path(change)
+    if not isinstance(change.nullable, bool):
+        raise InvalidInputError(f"expected True or False as nullable, found {change.nullable!r}")
+    if change.nullable and "primary key column" in state.roles(path):
+        raise UnsupportedError(
+            f"column {dotted(path)!r} is a primary key column and stays NOT NULL; create a table with another key",
+            kind="key-column",
+        )
+
+    def changed(old: DataType) -> DataType:
+        if old.nullable and not change.nullable:
+            state.need_empty(
+                f"column {dotted(path)!r} cannot be made NOT NULL",
+                "old rows may have null in it, and files are not rewritten: give it a default (ChangeDefault), or copy the rows "
+                "into a table that has it NOT NULL",
+            )
+        return with_nullable(old, change.nullable)
+
+    state.fields = edit_type(state.fields, path, changed)
+
+
+def change_comment(state: State, change: ChangeComment) -> None:
+    """Apply a ChangeComment."""
+    check_text(change.comment, "comment")
+    state.fields = edit_field(state.fields, state.path(change), lambda f: replace(f, description=change.comment))
+
+
+def change_default(state: State, change: ChangeDefault) -> None:
+    """Apply a ChangeDefault."""
+    path = state.path(change)
+    check_text(change.default, "default")
+    if len(path) > 1:
+        raise UnsupportedError(f"{dotted(path)!r} is a nested field; only columns take a default", kind="nested-default")
+    state.fields = edit_field(state.fields, path, lambda f: replace(f, default_value=change.default))
+    default_scalar(state.fields[find_field(state.fields, path[0])])
+
+
+def check_text(text: object, what: str) -> None:
+    """Refuse what is neither text nor None."""
+    if text is not None and not isinstance(text, str):
+        raise InvalidInputError(f"expected a text or None as {what}, found {text!r:.100}")
+
+
+def _check_free(siblings: Fields, name: str, parent: Path) -> None:
+    if any(sibling.name == name for sibling in siblings):
+        where = f" in {dotted(parent)!r}" if parent else ""
+        raise AlreadyExistsError(f"there is a column {name!r}{where} already; choose another name", kind="column-exists")
+
+
+def _place(siblings: Fields, change: AddColumn | MoveColumn, parent: Path, *, default: int) -> int:
+    if change.first + (change.after is not None) + (change.before is not None) > 1:
+        raise InvalidInputError(f"expected at most one of first, after and before, found {change!r}")
+    if change.first:
+        return 0
+    if change.after is not None:
+        return find_field(siblings, change.after, inside=parent) + 1
+    if change.before is not None:
+        return find_field(siblings, change.before, inside=parent)
+    return default
