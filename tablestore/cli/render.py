@@ -24,7 +24,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tablestore.cli.safetext import safe, safe_lines
+from tablestore.cli.safetext import safe, safe_json, safe_lines
 from tablestore.cli.units import human_age, human_bytes, iso_time
 
 Kind = Literal["text", "count", "bytes", "time", "names", "flag"]
@@ -60,11 +60,11 @@ class Output:
 
     def document(self, value: Any) -> None:
         """One JSON document. Only under ``--json``."""
-        self.write(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False, indent=2 if self.console.is_terminal else None))
+        self.write(json_text(value, indent=2 if self.console.is_terminal else None))
 
     def line(self, value: Any) -> None:
         """One of several JSON documents, on a line of its own."""
-        self.write(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False))
+        self.write(json_text(value))
 
     def flush(self) -> None:
         """Let readers see what was written so far."""
@@ -198,6 +198,11 @@ class Bar:
             self._progress.update(self._task, completed=done)
         else:
             self._progress.update(self._task, completed=done, description=safe(note))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """A value of metadata as JSON text."""
+    return safe_json(json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def jsonable(value: Any) -> Any:

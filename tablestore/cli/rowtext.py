@@ -9,6 +9,7 @@ zone; bytes are base64; NaN and the infinities are text; a map with text keys is
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,7 @@ from tablestore.log.jsontext import encode_base64
 SLICE_ROWS = 8192
 
 _TEXT = pa.large_string()
-_EMPTY = pa.scalar("", _TEXT)
 _SHORT_ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-# A value that begins a JSON document of its own; quoted text never does.
-_QUOTE = pa.scalar('"', _TEXT)
 
 
 def to_json_lines(batch: pa.RecordBatch) -> memoryview:
@@ -106,7 +104,8 @@ def _atomic_text(array: pa.Array) -> pa.Array:
         return _timestamp_text(array)
     text = array.cast(_TEXT)
     if pa.types.is_floating(kind):
-        for arrow, name in (("nan", "NaN"), ("-inf", "-Infinity"), ("inf", "Infinity")):
+        # A reader that takes numbers without a point for integers would lose the sign of -0.
+        for arrow, name in (("nan", "NaN"), ("-inf", "-Infinity"), ("inf", "Infinity"), ("-0", "-0.0")):
             text = pc.if_else(pc.equal(text, _scalar(arrow)), _scalar(name), text)
     if pa.types.is_decimal(kind):
         text = _without_exponents(array, text)
@@ -188,14 +187,16 @@ def _any_match(text: pa.Array, pattern: str) -> bool:
 
 
 def _quoted(text: pa.Array) -> pa.Array:
-    return _join(_QUOTE, text, _QUOTE)
+    return _join(_scalar('"'), text, _scalar('"'))
 
 
 def _join(*parts: object) -> pa.Array:
-    return pc.binary_join_element_wise(*parts, _EMPTY)
+    return pc.binary_join_element_wise(*parts, _scalar(""))
 
 
+@lru_cache(maxsize=1024)
 def _scalar(text: str) -> pa.Scalar:
+    # Not made where the module is imported: it brings in pandas, where that is installed.
     return pa.scalar(text, _TEXT)
 
 

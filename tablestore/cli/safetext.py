@@ -28,6 +28,11 @@ def safe_lines(value: object) -> str:
     return "\n".join(safe(line) for line in str(value).split("\n"))
 
 
+def safe_json(text: str) -> str:
+    """JSON text with these characters as escapes: the same value, and harmless where it is shown."""
+    return _UNSAFE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+
+
 def _escape(match: re.Match[str]) -> str:
     char = match[0]
     return _SHORT.get(char) or (f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}")

@@ -20,11 +20,10 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 import tablestore as ts
-from tablestore.cli.render import Output, silence_stdout
+from tablestore.cli.render import Output, json_text, silence_stdout
 from tablestore.cli.safetext import safe, safe_lines
 from tablestore.clock import SystemClock
 from tablestore.table.system import SystemTable
@@ -182,9 +181,7 @@ def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
         elif output.as_json:
             kind = error.kind if isinstance(error, ts.TablestoreError) else "os-error"
             report = {"error": {"type": type(error).__name__, "kind": kind, "message": str(error)}}
-            Console(file=output.errors.file, soft_wrap=True, highlight=False, markup=False, emoji=False).print_json(
-                data=report, indent=None
-            )
+            output.errors.file.write(json_text(report) + "\n")
         else:
             output.errors.print(Text("Error: ", style="bold red") + Text(safe_lines(error)), soft_wrap=True)
         raise typer.Exit(FAILED) from None

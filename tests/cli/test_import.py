@@ -1,0 +1,252 @@
+"""``import``: every kind of file into every kind of table, streamed, exact, and with nothing lost silently."""
+
+import gzip
+import io
+import json
+import random
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import tablestore as ts
+from tablestore.cli import jsonlines, rowsource
+from tablestore.testing.commandline import Ran
+
+Run = Callable[..., Ran]
+
+EVERY_TYPE = (
+    "id BIGINT NOT NULL, t STRING, b BOOLEAN, i8 TINYINT, f FLOAT, d DOUBLE, dec DECIMAL(38, 20), raw BYTES, day DATE, "
+    "tod TIME(3), ts TIMESTAMP(6), tns TIMESTAMP(9), ltz TIMESTAMP(3) WITH LOCAL TIME ZONE"
+)
+NESTED = "id BIGINT NOT NULL, l ARRAY<INT>, r ROW<x INT, y STRING>, m MAP<STRING, INT>, p MAP<INT, BYTES>, days ARRAY<DATE>"
+ROWS = [
+    {
+        "id": 1,
+        "t": 'a "quoted", text\nof two lines \\ 😀',
+        "b": True,
+        "i8": -128,
+        "f": 0.5,
+        "d": 1e300,
+        "dec": Decimal("123456789012345678.12345678901234567891"),
+        "raw": b"\x00\xff\n",
+        "day": date(1969, 12, 31),
+        "tod": time(23, 59, 59, 999000),
+        "ts": datetime(2026, 1, 31, 12, 0, 0, 123456),
+        "tns": datetime(2026, 1, 31, 12, 0, 0, 1),
+        "ltz": datetime(2026, 1, 31, 12, tzinfo=UTC),
+    },
+    {"id": 2, "t": "", "raw": b"", "dec": Decimal("0.00000000000000000001")},
+    {"id": 3},
+]
+
+
+def rows_of(table: ts.Table) -> list[dict[str, object]]:
+    return sorted(table.refresh().scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+
+
+def made(run: Run, catalog: ts.Catalog, columns: str, *more: str) -> ts.Table:
+    run("table", "create", "shop.t", "--schema", columns, "--primary-key", "id", *more)
+    return catalog.table("shop.t")
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_what_is_read_out_is_imported_again_exactly(run: Run, catalog: ts.Catalog, tmp_path: Path, kind: str) -> None:
+    table = made(run, catalog, EVERY_TYPE)
+    table.upsert(pa.Table.from_pylist(ROWS, schema=table.schema))
+    path = tmp_path / f"rows.{kind}"
+    run("table", "read", "shop.t", "--output", path)
+    run("table", "create", "shop.again", "--schema", EVERY_TYPE, "--primary-key", "id")
+    assert run("import", "shop.again", path, "--json").json["rows"] == 3
+    assert rows_of(catalog.table("shop.again")) == rows_of(table)
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet"])
+def test_nested_values_too(run: Run, catalog: ts.Catalog, tmp_path: Path, kind: str) -> None:
+    table = made(run, catalog, NESTED)
+    rows = [
+        {
+            "id": 1,
+            "l": [1, None],
+            "r": {"x": 1, "y": "a"},
+            "m": [("k", 1), ("l", None)],
+            "p": [(1, b"\x00")],
+            "days": [date(2026, 1, 31)],
+        },
+        {"id": 2, "l": [], "r": {"x": None, "y": None}, "m": [], "p": [], "days": []},
+        {"id": 3},
+    ]
+    table.upsert(pa.Table.from_pylist(rows, schema=table.schema))
+    run("table", "read", "shop.t", "--output", tmp_path / f"rows.{kind}")
+    run("table", "create", "shop.again", "--schema", NESTED, "--primary-key", "id")
+    run("import", "shop.again", tmp_path / f"rows.{kind}")
+    assert rows_of(catalog.table("shop.again")) == rows_of(table)
+
+
+def test_special_numbers_survive(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, d DOUBLE")
+    table.upsert(pa.table({"id": [1, 2, 3], "d": [float("inf"), float("-inf"), -0.0]}, table.schema))
+    wanted = rows_of(table)
+    for kind in ("csv", "json"):
+        run("table", "read", "shop.t", "--output", tmp_path / f"rows.{kind}")
+        table.delete("id > 0")
+        run("import", "shop.t", tmp_path / f"rows.{kind}")
+        assert str(rows_of(table)) == str(wanted)
+
+
+def test_files_in_any_format_and_compression(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING")
+    data = pa.table({"id": [1], "t": ["007"]})
+    pq.write_table(data, tmp_path / "a.parquet")
+    pyarrow.feather.write_feather(data.set_column(0, "id", [[2]]), tmp_path / "b.arrow")
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(b"id,t\n3,007\n"))
+    (tmp_path / "d.tsv").write_text("id\tt\n4\t007\n")
+    (tmp_path / "e.jsonl.gz").write_bytes(gzip.compress(b'{"id":5,"t":"007"}\n\n'))
+    (tmp_path / "f.data").write_text("6;007\n")
+    done = run(
+        "import", "shop.t", *(tmp_path / name for name in ("a.parquet", "b.arrow", "c.csv.gz", "d.tsv", "e.jsonl.gz")), "--json"
+    )
+    assert done.json["snapshots"] == [1]
+    run("import", "shop.t", tmp_path / "f.data", "--file-format", "csv", "--delimiter", ";", "--no-header")
+    # Text that looks like a number is text, because the column is.
+    assert rows_of(table) == [{"id": number, "t": "007"} for number in range(1, 7)]
+
+
+def test_standard_input(run: Run, catalog: ts.Catalog) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING")
+    run("import", "shop.t", "-", "--file-format", "json", input=b'{"id": 1, "t": "a"}\n{"id": 2}')
+    run("import", "shop.t", "-", "--file-format", "csv", input=b"t,id\nc,3\n")
+    assert rows_of(table) == [{"id": 1, "t": "a"}, {"id": 2, "t": None}, {"id": 3, "t": "c"}]
+
+
+def test_a_table_is_made_with_the_columns_of_the_file(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "day": [date(2026, 1, 1)]}), tmp_path / "a.parquet")
+    args = ("import", "shop.new", tmp_path / "a.parquet", "--create", "--primary-key", "id,day", "--partition-by", "day")
+    run(*args, "-o", "bucket=2")
+    table = catalog.table("shop.new")
+    assert (table.primary_key, table.partition_by, table.options()["bucket"]) == (("id", "day"), ("day",), "2")
+    run(*args)
+    assert table.scan().count() == 1
+    run("import", "shop.append", tmp_path / "a.parquet", "--create")
+    assert catalog.table("shop.append").primary_key == ()
+
+
+def test_nulls_and_empty_texts_are_told_apart_in_csv(run: Run, catalog: ts.Catalog) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING")
+    run("import", "shop.t", "-", "--file-format", "csv", input=b'id,t\n1,\n2,""\n3,NULL\n')
+    assert [row["t"] for row in rows_of(table)] == [None, "", "NULL"]
+    run("import", "shop.t", "-", "--file-format", "csv", "--null", "NULL", input=b'id,t\n1,\n3,NULL\n4,"NULL"\n')
+    assert [row["t"] for row in rows_of(table)] == ["", "", None, "NULL"]
+
+
+def test_one_commit_or_one_every_so_many_rows(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL", "-o", "write-only=true")
+    pq.write_table(pa.table({"id": list(range(10))}), tmp_path / "a.parquet")
+    done = run("import", "shop.t", tmp_path / "a.parquet", "--commit-every", "4", "--json").json
+    assert (done["rows"], done["snapshots"]) == (10, [1, 2, 3])
+    assert [table.scan(snapshot_id=one).count() for one in (1, 2, 3)] == [4, 8, 10]
+    assert run("import", "shop.t", tmp_path / "a.parquet", "--json").json["snapshots"] == [4]
+
+
+def test_what_was_committed_before_a_failure_is_said(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL", "-o", "write-only=true")
+    pq.write_table(pa.table({"id": list(range(5))}), tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("id\nnot a number\n")
+    ran = run("import", "shop.t", tmp_path / "a.parquet", tmp_path / "b.csv", "--commit-every", "2", code=1)
+    assert "4 rows were committed before that (snapshots 1 to 2)" in ran.err
+    assert "b.csv" in ran.err
+    assert table.scan().count() == 4
+    run("import", "shop.t", tmp_path / "a.parquet", tmp_path / "b.csv", code=1)
+    assert len(table.snapshots()) == 2
+
+
+def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalog, orders: ts.Table, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,item,price\n1,cap,2\n")
+    run("import", "shop.orders", tmp_path / "a.csv", "--append", code=3)
+    run("import", "shop.orders", tmp_path / "a.csv", "--upsert")
+    assert orders.scan().count() == 4
+    plan = run("import", "shop.orders", tmp_path / "a.csv", "--overwrite", "--json", code=3).json["plan"]
+    assert plan["replaces"] == "all rows"
+    assert orders.scan().count() == 4
+    run("import", "shop.orders", tmp_path / "a.csv", "--overwrite", "--yes")
+    assert rows_of(orders) == [{"id": 1, "item": "cap", "price": 2.0}]
+    catalog.create_table("shop.plain", schema=orders.schema)
+    run("import", "shop.plain", tmp_path / "a.csv", "--upsert", code=3)
+    run("import", "shop.plain", tmp_path / "a.csv", "--append")
+    assert catalog.table("shop.plain").scan().count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "word"),
+    [
+        ("a.csv", b"id,extra\n1,2\n", "extra"),
+        ("a.jsonl", b'{"id":1,"extra":2}\n', "extra"),
+        ("a.jsonl", b'{"id":1}\n{"id":2,"extra":2}\n', "extra"),
+        ("a.jsonl", b'{"id":1,"f":"NaN","extra":2}\n', "extra"),
+        ("a.csv", b"id,t\n1\n", "a.csv"),
+        ("a.csv", b"", "a.csv"),
+        ("a.jsonl", b'{"id":1}\n{"id":"x"}\n', "line 2"),
+        ("a.jsonl", b'{"id":1}\n{"id":\n', "line 2"),
+        ("a.jsonl", b"[1,2]\n", "a.jsonl"),
+        ("a.jsonl", b'{"id":1,"raw":"no base64!"}\n', "line 1"),
+        ("a.csv", b"id,raw\n1,no base64!\n", "base64"),
+        ("a.csv", b"id,i8\n1,300\n", "300"),
+        ("a.csv", b"t\nx\n", "id"),
+        ("a.jsonl", b'{"t":"x"}\n', "id"),
+        ("a.parquet", b"PAR1 is not enough PAR1", "a.parquet"),
+        ("a.csv.gz", b"not compressed", "a.csv.gz"),
+        ("a.txt", b"id\n1\n", "--file-format"),
+        ("missing.csv", None, "missing.csv"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_is_written(
+    run: Run, catalog: ts.Catalog, tmp_path: Path, name: str, content: bytes | None, word: str
+) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING, f DOUBLE, i8 TINYINT, raw BYTES")
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    ran = run("import", "shop.t", tmp_path / name, code=1)
+    assert word in ran.err
+    assert "Traceback" not in ran.err
+    assert table.snapshots() == ()
+
+
+def test_columns_are_chosen(run: Run, catalog: ts.Catalog) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING, f DOUBLE")
+    run("import", "shop.t", "-", "--file-format", "json", "-c", "id,t", input=b'{"id":1,"t":"a","f":"x","other":{}}\n')
+    run("import", "shop.t", "-", "--file-format", "csv", "-c", "id", input=b"other,id\nx,2\n")
+    assert [(row["id"], row["t"]) for row in rows_of(table)] == [(1, "a"), (2, None)]
+    run("import", "shop.t", "-", "--file-format", "csv", "-c", "nothing", input=b"id\n2\n", code=1)
+
+
+def test_changes_with_row_kinds_are_applied(run: Run, orders: ts.Table) -> None:
+    lines = b"_row_kind,id,item,price\n-D,1,,\n+U,2,ink,10\n"
+    run("import", "shop.orders", "-", "--file-format", "csv", input=lines)
+    assert [(row["id"], row["price"]) for row in rows_of(orders)] == [(2, 10.0), (3, 4.0), (4, 0.5)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_of_any_size_give_the_same_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seed: int) -> None:
+    """Lines are cut where blocks end: with blocks smaller than lines, nothing is lost or doubled."""
+    chance = random.Random(seed)
+    rows = [{"id": number, "t": "x" * chance.randrange(0, 40) + "é\n"} for number in range(200)]
+    (tmp_path / "a.jsonl").write_bytes("\n".join(json.dumps(row) for row in rows).encode())
+    monkeypatch.setattr(jsonlines, "BLOCK_BYTES", chance.choice([1, 7, 64, 1000]))
+    target = pa.schema([("id", pa.int64()), ("t", pa.string())])
+    with rowsource.open_rows(str(tmp_path / "a.jsonl"), target=target) as source:
+        found = [row for batch in source for row in batch.to_pylist()]
+    assert found == rows, f"seed {seed}"
+
+
+def test_memory_is_bounded_by_blocks_and_not_by_the_file(tmp_path: Path) -> None:
+    """A stream is read as rows are asked for, never as a whole."""
+    lines = b'{"id":1,"t":"' + b"x" * 1000 + b'"}\n'
+    stream = io.BytesIO(lines * 20_000)
+    _, batches = jsonlines.json_batches(stream, "stream", pa.schema([("id", pa.int64()), ("t", pa.string())]))
+    next(iter(batches))
+    assert stream.tell() <= 2 * jsonlines.BLOCK_BYTES

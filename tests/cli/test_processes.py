@@ -1,0 +1,110 @@
+"""The command as people run it: a process with pipes, signals and a terminal."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+
+COMMAND = (sys.executable, "-W", "error", "-m", "tablestore")
+
+
+def process(*args: str, **options: object) -> subprocess.Popen[bytes]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*COMMAND, *args], **{**pipes, **options})  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture
+def long_table(catalog: ts.Catalog) -> ts.Table:
+    table = catalog.create_table("shop.long", schema=pa.schema([("n", pa.int64()), ("t", pa.string())]))
+    table.append(pa.table({"n": list(range(200_000)), "t": ["x" * 20] * 200_000}))
+    return table
+
+
+@pytest.mark.parametrize("row_format", ["json", "csv"])
+def test_a_reader_that_leaves_ends_the_command_without_a_word(long_table: ts.Table, row_format: str) -> None:
+    running = process("table", "read", "shop.long", "--format", row_format)
+    assert running.stdout is not None
+    assert running.stderr is not None
+    assert running.stdout.read(10)
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    running.stderr.close()
+    assert running.wait(60) == 141
+
+
+def test_ctrl_c_ends_a_command_without_a_word(orders: ts.Table) -> None:
+    running = process("consume", "shop.orders", "--scan", "full", "--follow", "--json")
+    assert running.stdout is not None
+    lines = [json.loads(running.stdout.readline()) for _ in range(4)]
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
+    assert (out, err, running.returncode) == (b"", b"", 130)
+
+
+def test_the_compaction_service_ends_with_ctrl_c(orders: ts.Table) -> None:
+    running = process("compact", "shop.orders", "--full", "--watch", "--interval", "1 h", "--json")
+    assert running.stdout is not None
+    assert json.loads(running.stdout.readline())["snapshot_ids"] == [3]
+    running.send_signal(signal.SIGINT)
+    assert running.communicate(timeout=60) == (b"", b"")
+    assert running.returncode == 130
+
+
+def test_output_of_one_command_is_the_input_of_the_next(long_table: ts.Table, catalog: ts.Catalog) -> None:
+    target = catalog.create_table("shop.copy", schema=long_table.schema)
+    reading = process("table", "read", "shop.long", "--format", "json")
+    importing = process("import", "shop.copy", "-", "--file-format", "json", "--json", stdin=reading.stdout)
+    assert reading.stdout is not None
+    reading.stdout.close()
+    out, err = importing.communicate(timeout=120)
+    assert reading.wait(60) == 0
+    assert reading.stderr is not None
+    reading.stderr.close()
+    assert (json.loads(out)["rows"], err, importing.returncode) == (200_000, b"", 0)
+    assert target.scan(filter="n = 199999").to_arrow().to_pylist() == [{"n": 199_999, "t": "x" * 20}]
+
+
+def on_a_terminal(*args: str) -> tuple[str, int]:
+    """Run a command whose output is a terminal; what it showed, and what it returned."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
+    running = subprocess.Popen([*COMMAND, *args], stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    return shown.decode(), running.wait(60)
+
+
+def test_a_terminal_gets_a_table_and_is_told_that_there_is_more(long_table: ts.Table) -> None:
+    shown, code = on_a_terminal("table", "read", "shop.long")
+    assert code == 0
+    assert "the first 100 rows" in shown
+    assert shown.count("x" * 20) == 100
+    assert "\t" not in shown
+
+
+def test_an_argument_that_is_no_text_is_an_error_and_no_trace(catalog: ts.Catalog) -> None:
+    done = subprocess.run([*map(os.fsencode, COMMAND), b"table", b"read", b"shop.\xff\xfe"], capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+
+
+def test_the_console_script_is_declared(project: Path) -> None:
+    assert 'tablestore = "tablestore.cli.main:main"' in (project / "pyproject.toml").read_text()
