@@ -53,7 +53,7 @@ def multiply(function: ColumnFunction, column: pa.Array, events: Events, name: s
             return spread(pa.array(np.multiply.reduceat(factors, starts), kind), events)
         sizes = np.multiply.reduceat(numbers.astype(np.float64), starts)
     if events.adds.all() and bool((np.abs(sizes) < 2.0**62).all()):
-        return spread(_fitting(np.multiply.reduceat(numbers.astype(np.int64), starts), kind, name), events)
+        return spread(_fitting(np.multiply.reduceat(numbers.astype(np.int64), starts), kind, name, "product"), events)
     return spread(_stepwise_products(numbers.astype(np.int64), events, kind, name), events)
 
 
@@ -71,7 +71,7 @@ def truth(function: ColumnFunction, column: pa.Array, events: Events, name: str)
 def _integer_sums(values: pa.Array, adds: Mask, starts: Places, name: str) -> pa.Array:
     numbers = values.to_numpy(zero_copy_only=False).astype(np.int64)
     if values.type.bit_width < 64:
-        return _fitting(np.add.reduceat(np.where(adds, numbers, -numbers), starts), values.type, name)
+        return _fitting(np.add.reduceat(np.where(adds, numbers, -numbers), starts), values.type, name, "sum")
     sign = np.where(adds, np.int64(1), np.int64(-1))
     low = np.add.reduceat((numbers & _LOW) * sign, starts)
     high = np.add.reduceat((numbers >> 32) * sign, starts) + (low >> 32)
@@ -153,7 +153,7 @@ def _segments(events: Events) -> tuple[Places, Places]:
     return starts, np.diff(np.append(starts, len(events.rows)))
 
 
-def _fitting(numbers: npt.NDArray[np.int64], kind: pa.DataType, name: str, what: str = "sum") -> pa.Array:
+def _fitting(numbers: npt.NDArray[np.int64], kind: pa.DataType, name: str, what: str) -> pa.Array:
     try:
         return pa.array(numbers).cast(kind)
     except pa.ArrowInvalid as error:
@@ -162,9 +162,12 @@ def _fitting(numbers: npt.NDArray[np.int64], kind: pa.DataType, name: str, what:
 
 def _narrowed(numbers: pa.Array, kind: pa.DataType, name: str, what: str) -> pa.Array:
     try:
-        return numbers.cast(kind)
+        out = numbers.cast(kind)
+        # A cast to the same type looks at nothing.
+        out.validate(full=True)
     except pa.ArrowInvalid as error:
         raise _overflow(name, kind, what) from error
+    return out
 
 
 def _overflow(name: str, kind: pa.DataType, what: str) -> InvalidInputError:

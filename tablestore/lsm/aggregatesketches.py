@@ -35,7 +35,7 @@ def unite(function: ColumnFunction, column: pa.Array, events: Events, name: str)
     for start, stop in zip(starts.tolist(), stops, strict=True):
         try:
             out.append(values[start] if stop - start == 1 else union(values[start:stop]))
-        except (ValueError, RuntimeError, MemoryError) as error:
+        except (ValueError, IndexError, RuntimeError, MemoryError) as error:
             raise FormatError(
                 f"column {name!r} holds bytes that are no {function.name}: {error}; its writer has to store serialised ones"
             ) from error

@@ -311,7 +311,7 @@ def _expected(case: Case, records: list[Record]) -> list[Row]:
 
 
 @cases
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_flush_and_a_merge_give_what_the_rules_say(case: Case, data: st.DataObject) -> None:
     records = data.draw(case.records)
@@ -328,7 +328,7 @@ def test_a_flush_and_a_merge_give_what_the_rules_say(case: Case, data: st.DataOb
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.exact], ids=str)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_compactions_in_any_order_change_nothing(case: Case, data: st.DataObject) -> None:
     records = data.draw(case.records)
