@@ -23,7 +23,7 @@ from tablestore.table.position import LogPlace, Position
 LOG = logging.getLogger(__name__)
 
 POLL_S = 0.2
-BOUNDED_POLL_S = 1.0
+BOUNDED_POLL_S = 0.3
 # Snapshots without records for so long: nobody publishes, or a foreign engine committed and nobody has published since.
 SILENCE_S = 5.0
 

@@ -88,7 +88,7 @@ class KafkaLogStore:
 
     @property
     def _topics(self) -> Topics:
-        return Topics(self._admin, self._servers)
+        return Topics(self._admin, self._servers, self._clock)
 
     @property
     def _admin(self) -> AdminClient:

@@ -7,17 +7,19 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tablestore.clock import Clock
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from tablestore_kafka.client import translated
 
 ADMIN_TIMEOUT_S = 15.0
+_POLL_S = 0.02
 
 
 class Topics:
     """Topics of one cluster."""
 
-    def __init__(self, admin: AdminClient, servers: str) -> None:
-        self._admin, self._servers = admin, servers
+    def __init__(self, admin: AdminClient, servers: str, clock: Clock) -> None:
+        self._admin, self._servers, self._clock = admin, servers, clock
 
     def create(self, topic: str, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
         """Make the topic; True if it is new, False if it was there, may be used, and has as many partitions."""
@@ -41,6 +43,7 @@ class Topics:
                 ) from error
             self.incarnation(topic, partitions=partitions)
             return False
+        self._wait_until_known(topic, partitions)
         return True
 
     def drop(self, topic: str, *, ignore_if_not_exists: bool) -> None:
@@ -77,6 +80,18 @@ class Topics:
                 kind="topic-partitions",
             )
         return str(described.topic_id)
+
+    def _wait_until_known(self, topic: str, partitions: int) -> None:
+        """A broker under load says for a moment that it does not know the topic that it has just made."""
+        deadline_s = self._clock.steady_s() + ADMIN_TIMEOUT_S
+        while True:
+            try:
+                self.incarnation(topic, partitions=partitions)
+                return
+            except NotFoundError:
+                if self._clock.steady_s() >= deadline_s:
+                    raise
+            self._clock.sleep(_POLL_S)
 
     @staticmethod
     def _wait(futures: Mapping[str, "Future[Any]"], topic: str) -> None:

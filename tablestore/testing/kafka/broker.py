@@ -87,6 +87,12 @@ class KafkaBroker:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def pid(self) -> int:
+        """The process, while it runs."""
+        assert self._process is not None, "the broker was not started"
+        return self._process.pid
+
+    @property
     def output(self) -> str:
         """What the broker has printed: warnings and errors."""
         log = self._directory / "output.log"
