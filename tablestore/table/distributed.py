@@ -11,7 +11,7 @@ are committed count.
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -42,6 +42,7 @@ from tablestore.types.conform import conform
 from tablestore.types.datatypes import Field
 from tablestore.types.filters import parse_filter
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
+from tablestore.types.widening import is_same
 
 VERSION = 1
 MIB = 1024 * 1024
@@ -165,7 +166,7 @@ def plan_read(
     splits: Sequence[Split] = plan.splits
     plain: tuple[str, ...] = ()
     if plain_files:
-        plain, splits = _set_plain_aside(context, splits)
+        plain, splits = _set_plain_aside(context, splits, names)
     head = {"version": VERSION, "schema": schema.id, "columns": list(names), "filter": filter}
     packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
@@ -323,8 +324,9 @@ def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) ->
     return tuple(tuple(splits[position] for position in sorted(chosen)) for chosen in members if chosen)
 
 
-def _set_plain_aside(context: TableContext, splits: Sequence[Split]) -> tuple[tuple[str, ...], list[Split]]:
-    """Paths of the plain files of ``splits``, and the splits without them."""
+def _set_plain_aside(context: TableContext, splits: Sequence[Split], names: Sequence[str]) -> tuple[tuple[str, ...], list[Split]]:
+    """Paths of the plain files of ``splits`` for who reads the columns ``names``, and the splits without them."""
+    alike = _schemas_alike(context, names, {file.schema_id for split in splits for file in split.files})
     plain: list[str] = []
     rest: list[Split] = []
     types = [field.type for field in context.schema.partition_fields]
@@ -333,7 +335,7 @@ def _set_plain_aside(context: TableContext, splits: Sequence[Split]) -> tuple[tu
         deleted_from = {name for name, _ in split.deletions}
         merged = [section for section in split.sections if section.needs_merge]
         for file in (file for section in split.sections if not section.needs_merge for file in section.files):
-            if _is_plain(file, context.schema.id) and file.file_name not in deleted_from:
+            if _is_plain(file) and file.schema_id in alike and file.file_name not in deleted_from:
                 plain.append(f"{directory}/{file.file_name}")
             else:
                 merged.append(Section(((file,),)))
@@ -342,9 +344,21 @@ def _set_plain_aside(context: TableContext, splits: Sequence[Split]) -> tuple[tu
     return tuple(plain), rest
 
 
-def _is_plain(file: DataFileMeta, schema_id: int) -> bool:
+def _is_plain(file: DataFileMeta) -> bool:
     # The digest says that we wrote the file: its types are spelled as we spell them, and its count of retractions is right.
-    return file.footer_digest is not None and file.schema_id == schema_id and file.delete_row_count == 0
+    return file.footer_digest is not None and file.delete_row_count == 0
+
+
+def _schemas_alike(context: TableContext, names: Sequence[str], schema_ids: Collection[int]) -> set[int]:
+    """The schemas whose files hold the columns ``names`` under their present names and types. Options do not matter."""
+    asked = [context.schema.field(name) for name in names]
+
+    def has_all(schema_id: int) -> bool:
+        there = {field.id: field for field in context.schemas.read(schema_id).fields}
+        found = ((there.get(field.id), field) for field in asked)
+        return all(old is not None and old.name == new.name and is_same(old.type, new.type) for old, new in found)
+
+    return {schema_id for schema_id in schema_ids if schema_id == context.schema.id or has_all(schema_id)}
 
 
 # -- tasks as bytes

@@ -149,7 +149,7 @@ class EvolutionMachine(RuleBasedStateMachine):
     @rule(data=st.data(), rows=st.integers(1, 6))
     def write(self, data: st.DataObject, rows: int) -> None:
         given = []
-        lacking = data.draw(st.sampled_from([None, *self.columns[1:]])) if len(self.columns) > 1 else None
+        lacking = data.draw(st.sampled_from([None, *(column for column in self.columns if column.number != KEY)]))
         for _ in range(rows):
             row: Row = {}
             for column in self.columns:
@@ -159,7 +159,7 @@ class EvolutionMachine(RuleBasedStateMachine):
         # Rows of the present schema; a ROW is given under the present names of its fields.
         texts = [shown(self.columns, row) for row in given]
         table = pa.Table.from_pylist(texts, schema=self.table.schema)
-        if lacking is not None and lacking.number != KEY:
+        if lacking is not None:
             table = table.drop_columns([lacking.name])
         self.table.upsert(table) if self.keyed else self.table.append(table)
         for row in given:

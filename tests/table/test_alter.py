@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.table.distributed import TableSpec, pin_read, plan_read, read_task
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int32()), pa.field("s", pa.string())])
 
@@ -176,3 +177,24 @@ def test_a_handle_of_before_reads_on_and_is_told_when_it_writes(table: ts.Table)
     with pytest.raises(ts.ConflictError, match="open the table again"):
         write(table, {"id": 3, "n": 3, "s": "c"})
     assert read(altered.refresh()) == [{"id": 1, "n": 1, "x": None}, {"id": 2, "n": 2, "x": 3}]
+
+
+def test_files_of_an_older_schema_stay_plain_for_columns_that_have_not_changed(catalog: ts.Catalog) -> None:
+    table = catalog.create_table("shop.p", schema=SCHEMA)
+    write(table, {"id": 1, "n": 1, "s": "a"})
+    table = table.alter([ts.SetOption("write-only", "true"), ts.DropColumn("s")])
+    write(table, {"id": 2, "n": 2})
+
+    def plain(*columns: str) -> int:
+        spec = TableSpec(location=table.location, storage_options={})
+        pin = pin_read(table.refresh(), spec)
+        plan = plan_read(pin, columns=columns, plain_files=True)
+        rows = sum(batch.num_rows for task in plan.tasks for batch in read_task(spec, task))
+        assert rows + len(plan.plain_files) == 2
+        return len(plan.plain_files)
+
+    assert plain("id", "n") == 2
+    table.alter([ts.ChangeType("n", "BIGINT"), ts.AddColumn("s", "STRING")])
+    assert (plain("id"), plain("id", "n"), plain("id", "s")) == (2, 0, 0)
+    table.refresh().alter(ts.RenameColumn("id", to="key"))
+    assert plain("key") == 0
