@@ -29,8 +29,8 @@ LOG = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
 # What a writer pays after its own commit: so many times the bytes that it wrote, at least this, at most that.
-PAY_FACTOR = 6
-LEAST_BUDGET_BYTES = 16 * MIB
+PAY_FACTOR = 8
+LEAST_BUDGET_BYTES = 24 * MIB
 MOST_BUDGET_BYTES = 1024 * MIB
 # The commits of a distributed write are followed up by one process, the driver.
 DRIVER_BUDGET_BYTES = 256 * MIB
@@ -123,6 +123,13 @@ def compact_after_write(
         # The write has landed; what is left undone is seen as debt and done later.
         LOG.warning("table %s: the compaction after a commit was given up: %s", context.files.root_uri, error)
         return CompactReport()
+
+
+def settle_level_zero(context: TableContext) -> CompactReport:
+    """Compact the buckets of a table whose level 0 is not read, so that what was committed before is seen."""
+    latest = context.snapshots.latest()
+    waiting = {(e.partition, e.bucket) for e in context.manifests.live(latest) if e.file.level == 0 and e.bucket >= 0}
+    return _Run(context).everywhere(waiting.__contains__) if waiting else CompactReport()
 
 
 def full_is_due(context: TableContext, every: int) -> bool:

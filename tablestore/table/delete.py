@@ -19,6 +19,7 @@ from tablestore.lsm.run import Section
 from tablestore.store.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan import Split, plan_scan
+from tablestore.table.compact import settle_level_zero
 from tablestore.table.deletemarks import MarkingDelete
 from tablestore.table.writer import Effect, TableWriter
 from tablestore.types.predicate import Predicate, evaluate
@@ -54,6 +55,10 @@ def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None
 
 
 def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate) -> Snapshot | None:
+    if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in context.manifests.live(base)):
+        # What is not read yet counts: a row found by its old version must not be deleted with its new one.
+        settle_level_zero(context)
+        raise StalePlan(f"snapshot {base.id} of table {context.files.root_uri} had rows that were committed and not yet settled")
     reader = context.reader(context.schema.field_names, predicate)
     for split in _matching_splits(context, base, predicate):
         for batch in reader.read(split):

@@ -186,7 +186,8 @@ class TableMachine(RuleBasedStateMachine):
     def scan(self, condition: tuple[str, Condition] | None, columns: list[str], width: int, back: int) -> None:
         """Now, or at any snapshot of the past."""
         chosen = tuple(columns[:width])
-        at = back % len(self.model.history) + 1 if back and self.model.history else None
+        ids = sorted(self.model.history)
+        at = ids[back % len(ids)] if back and ids else None
         text, test = condition or (None, None)
         scan = self.table.scan(columns=list(chosen), filter=text, snapshot_id=at)
         found, expected = scan.to_arrow(), self.model.find(test, at)
@@ -213,16 +214,41 @@ class AppendMachine(TableMachine):
     keyed = False
 
 
-class VectorAppendMachine(TableMachine):
+class CompactingMachine(TableMachine):
+    """Writes are followed by compactions, and what a write has done is looked at after these."""
+
+    options = MappingProxyType({"deletion-vectors.enabled": "true", "write-only": "false"})
+
+    def landed(self, snapshot: Snapshot | None) -> None:
+        if snapshot is not None:
+            self.model.landed(self.lab.auditor.ids()[-1])
+
+    @rule(full=st.booleans())
+    def compact(self, full: bool) -> None:
+        self.table.compact(full=full)
+
+
+class VectorAppendMachine(CompactingMachine):
     keyed = False
-    options = MappingProxyType({"deletion-vectors.enabled": "true"})
+
+
+class VectorKeyedMachine(CompactingMachine):
+    keyed = True
+
+    def teardown(self) -> None:
+        if hasattr(self, "lab"):
+            auditor = self.lab.auditor
+            auditor.check_metadata()
+            live = Counter(tuple(row[name] for name in SCHEMA.names) for row in auditor.rows())
+            assert live == as_bag(self.model.rows, tuple(SCHEMA.names)), "the auditor sees other rows"
+            assert auditor.orphans() == set()
 
 
 class DynamicMachine(TableMachine):
     """Buckets are made as keys arrive, three keys each."""
 
     keyed = True
-    options = MappingProxyType({"bucket": "-1", "dynamic-bucket.target-row-num": "3"})
+    options = MappingProxyType({"bucket": "-1", "dynamic-bucket.target-row-num": "3", "write-only": "true"})
 
     def teardown(self) -> None:
         super().teardown()
@@ -230,7 +256,7 @@ class DynamicMachine(TableMachine):
             self.lab.auditor.check_dynamic_buckets(self.model.key)
 
 
-MACHINES = [KeyedMachine, AppendMachine, VectorAppendMachine, DynamicMachine]
+MACHINES = [KeyedMachine, AppendMachine, VectorAppendMachine, VectorKeyedMachine, DynamicMachine]
 
 
 def run(machine: type[TableMachine], examples: int, steps: int) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
+from tablestore.table.table import Table
 from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab
@@ -173,3 +175,32 @@ def test_a_compaction_that_lands_before_a_delete_takes_its_marks_along() -> None
     slow.delete("id IN (3, 8)")
     lab.check([(i, "ab"[i % 2]) for i in range(12) if i not in (0, 3, 8)])
     assert lab.auditor.orphans() == set()
+
+
+def test_a_delete_by_condition_sees_what_others_committed_and_no_compaction_has_settled() -> None:
+    lab = lab_with({**VECTORS, "write-only": "true"})
+    lab.write_new((1, "old"), (2, "old"), (3, "old"))
+    lab.open().compact()
+    # Acknowledged, and not read yet: the row that the condition would find is the one before.
+    lab.write_new((1, "new"), (4, "old"))
+    assert lab.read() == [(1, "old"), (2, "old"), (3, "old")]
+    assert lab.open().delete("v = 'old'") is not None
+    lab.open().compact()
+    assert lab.read() == [(1, "new")]
+
+
+def test_a_delete_by_condition_beside_a_write_that_is_not_settled_yet() -> None:
+    lab = lab_with(VECTORS)
+    lab.write_new((1, "old"), (2, "old"))
+    slow, faults = lab.faulty()
+    other = lab_write_only(lab)
+    once(faults, "before", "publish_if_absent", lambda: lab.write(other, (1, "new"), (5, "old")))
+    slow.delete("v = 'old'")
+    assert lab.read() == [(1, "new")]
+
+
+def lab_write_only(lab: Lab) -> Table:
+    """A writer that stops after its commit, before the compaction that should follow."""
+    context = lab.open().context
+    schema = replace(context.schema, options={**context.schema.options, "write-only": "true"})
+    return Table(context.at_schema(schema), "stopped")
