@@ -99,7 +99,17 @@ def merge_function(schema: TableSchema) -> MergeFunction:
 
 
 def check_merge_options(schema: TableSchema) -> None:
-    """Refuse ``fields.…`` options that name unknown columns or settings, or give a key column a function."""
+    """Refuse ``fields.…`` options that name unknown columns or settings, or give a key column a function; and a
+    ``rowkind.field`` that is no text column."""
+    if (name := schema.options.get(opt.ROWKIND_FIELD.key)) is not None:
+        _check_column(schema, name, opt.ROWKIND_FIELD.key)
+        kind = schema.field(name).type
+        if not isinstance(kind, AtomicType) or kind.root not in (TypeRoot.VARCHAR, TypeRoot.CHAR):
+            raise InvalidInputError(
+                f"option {opt.ROWKIND_FIELD.key}: the column {name!r} has to hold text (+I, -U, +U or -D), found "
+                f"{type_to_sql(kind)}",
+                kind="invalid-option",
+            )
     for key in schema.options:
         if not key.startswith(_PREFIX) or key == _DEFAULT or key.endswith(_GROUP):
             continue

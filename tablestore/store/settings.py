@@ -36,6 +36,7 @@ class TableSettings:
     skips_level_zero: bool
     parquet: ParquetOptions
     merge: MergeFunction | None
+    rowkind_field: str | None
     commit_timeout_s: float
     orphan_age_s: float
     tracked: bool
@@ -76,6 +77,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
             compression_level=options.integer(opt.FILE_COMPRESSION_ZSTD_LEVEL) if compression == "zstd" else None,
         ),
         merge=merge,
+        rowkind_field=schema.options.get(opt.ROWKIND_FIELD.key) if schema.is_keyed else None,
         commit_timeout_s=options.integer(opt.COMMIT_TIMEOUT) / 1000,
         orphan_age_s=options.integer(opt.ORPHAN_AGE) / 1000,
         tracked=options.flag(opt.CHANGE_TRACKING),
@@ -94,7 +96,6 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
         check_merge_options(schema)
     check_producer(schema, table)
     refused = {
-        "rowkind.field": options.value(opt.ROWKIND_FIELD) is not None,
         "file.format": options.get("file.format", "parquet").strip().lower() != "parquet",
         "data-file.external-paths": bool(options.get("data-file.external-paths")),
         # Rows of ours would go straight to buckets, and older ones that wait for a compaction would come after them.

@@ -75,7 +75,8 @@ class TableWriter:
     def write(self, rows: Any, *, changes: bool | None = None) -> None:
         """Add rows: anything Arrow can see. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
 
-        ``changes`` True demands that column, False refuses it. In a keyed table the later row of a key wins. Raises
+        ``changes`` True demands that column, False refuses it; with the option ``rowkind.field`` a column of the table takes its
+        place. In a keyed table the later row of a key wins. Raises
         InvalidInputError for rows that do not fit; what was written before is kept.
         """
         context = self._context
@@ -90,6 +91,12 @@ class TableWriter:
                 else f"{where}: changes need a {ROW_KIND_COLUMN} column of +I, -U, +U or -D; without one use upsert or append",
                 kind="row-kind",
             )
+        kind_field = context.settings.rowkind_field
+        if has_kinds and kind_field is not None:
+            raise InvalidInputError(
+                f"{where}: the column {kind_field!r} (rowkind.field) holds the kinds of rows, give no {ROW_KIND_COLUMN} as well",
+                kind="row-kind",
+            )
         if schema.names.count(ROW_KIND_COLUMN) > 1:
             raise InvalidInputError(f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column")
         if not set(schema.names) - {ROW_KIND_COLUMN}:
@@ -102,7 +109,10 @@ class TableWriter:
         for table in tables:
             kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if has_kinds else None
             values = table.drop_columns([ROW_KIND_COLUMN]) if has_kinds else table
-            writer.write(conform(values, fields, where=where), kinds)
+            conformed = conform(values, fields, where=where)
+            if kind_field is not None:
+                kinds = kinds_from_symbols(conformed.column(kind_field), kind_field)
+            writer.write(conformed, kinds)
 
     def delete(self, keys: Any) -> None:
         """Delete rows of a keyed table by key: rows that hold the primary key columns (others are ignored)."""

@@ -41,22 +41,22 @@ class RowKind(IntEnum):
         return cls(_SYMBOLS.index(symbol))
 
 
-def kinds_from_symbols(symbols: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def kinds_from_symbols(symbols: pa.Array | pa.ChunkedArray, column: str = ROW_KIND_COLUMN) -> pa.Array | pa.ChunkedArray:
     """int8 codes of a text column of symbols (dictionary-encoded and large text too), in the same layout.
 
-    Raises InvalidInputError for a null, another text or a column that is not text.
+    Raises InvalidInputError for a null, another text or a column that is not text; ``column`` is its name.
     """
     text = symbols.type.value_type if pa.types.is_dictionary(symbols.type) else symbols.type
     if not (pa.types.is_string(text) or pa.types.is_large_string(text) or pa.types.is_string_view(text)):
         raise InvalidInputError(
-            f"expected text in the column {ROW_KIND_COLUMN} (one of {', '.join(_SYMBOLS)}), found {symbols.type}"
+            f"expected text in the column {column} (one of {', '.join(_SYMBOLS)}), found {symbols.type}"
         )
     plain = symbols.cast(pa.string())
     codes = pc.index_in(plain, value_set=pa.array(_SYMBOLS, pa.string()))
     if codes.null_count:
         bad = plain.filter(pc.is_null(codes))[0].as_py()
         raise InvalidInputError(
-            f"expected a row kind (one of {', '.join(_SYMBOLS)}) in the column {ROW_KIND_COLUMN}, "
+            f"expected a row kind (one of {', '.join(_SYMBOLS)}) in the column {column}, "
             f"found {bad!r} ({codes.null_count} such rows)"
         )
     return codes.cast(pa.int8())

@@ -180,3 +180,27 @@ def test_flipping_one_key_more_often_than_runs_can_tell_is_refused() -> None:
     assert table.snapshots() == ()
     table.write_changes(changes(*flips[:6]))
     assert content(table) == [{"id": 1}]
+
+
+def test_a_column_can_hold_the_kinds_of_rows() -> None:
+    table = table_of("rowkind", **{"rowkind.field": "s"})
+    table.upsert(rows({"id": 1, "n": 1, "s": "+I"}, {"id": 2, "n": 2, "s": "+I"}))
+    table.upsert(rows({"id": 1, "n": 1, "s": "-D"}, {"id": 2, "n": 3, "s": "+U"}))
+    assert content(table) == [{"id": 2, "n": 3, "s": "+U"}]
+    table.delete(rows({"id": 2}).select(["id"]))
+    assert content(table) == []
+    before = table.snapshots()
+    for wrong in (rows({"id": 3, "s": "insert"}), rows({"id": 3})):
+        with pytest.raises(ts.InvalidInputError, match="in the column s"):
+            table.upsert(wrong)
+    with pytest.raises(ts.InvalidInputError, match="give no _row_kind as well"):
+        table.write_changes(changes(("+I", {"id": 3, "s": "+I"})))
+    assert table.snapshots() == before
+
+
+@pytest.mark.parametrize(("column", "message"), [("n", "has to hold text"), ("nope", "'nope', which does not exist")])
+def test_a_column_of_kinds_has_to_hold_text(column: str, message: str, tmp_path: Any) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("db")
+    with pytest.raises(ts.InvalidInputError, match=message):
+        catalog.create_table("db.t", schema=SCHEMA, primary_key=["id"], options={"rowkind.field": column})
