@@ -1,7 +1,8 @@
 """The README keeps its word: its code runs, its first example is short, its table of options is the code's.
 
 Blocks marked ```` ```python ```` are run in their order, in one namespace and one empty folder. Blocks marked
-```` ```python spark ```` go on from there and are run only where Spark is.
+```` ```python spark ```` go on from there and are run only where Spark is. Blocks marked ```` ```sh cli ```` are one shell script,
+and the JSON lines that they promise are the ones that they print.
 
     python tests/test_readme.py --write     puts the table of options into the README
 """
@@ -74,6 +75,19 @@ def test_spark_blocks_run_after_the_others(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+def test_command_line_blocks_run_and_print_what_they_promise(tmp_path: Path) -> None:
+    text = README.read_text()
+    script = "\n".join(re.findall(r"^```sh cli\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
+    (promised,) = re.findall(r"^```json\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert "tablestore doctor" in script
+    shell = f'tablestore() {{ "{sys.executable}" -W error -m tablestore "$@"; }}\nset -eo pipefail\n{script}'
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert promised in done.stdout
+    assert "0 problem(s)" in done.stdout
+    assert (tmp_path / "first.parquet").is_file()
 
 
 def test_table_of_options_is_the_code_s() -> None:

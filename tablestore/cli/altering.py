@@ -158,6 +158,23 @@ def unset_options(
     _alter(session, name, [ts.RemoveOption(key) for key in keys], f"Unset {', '.join(keys)}")
 
 
+@command(table_app, "rescale", "tablestore table rescale shop.orders 8 --yes")
+def rescale(
+    session: Session,
+    name: TableName,
+    buckets: Annotated[int, typer.Argument(metavar="BUCKETS", min=1, help="How many buckets a partition has from now on.")],
+    yes: Yes = False,
+) -> None:
+    """Change the number of buckets: every partition is written again. Writers that are at work are refused meanwhile."""
+    table = session.table(name)
+    before = table.options().get("bucket")
+    plan = {"table": table.name, "buckets": buckets, "buckets_before": before}
+    session.confirm(yes, f"Writes all rows of {table.name} again, into {buckets} bucket(s) instead of {before}.", plan)
+    with session.out.progress(f"rescaling {table.name}", None):
+        table.rescale(buckets)
+    session.out.done({"table": table.name, "buckets": buckets}, f"{table.name} has {buckets} bucket(s) now.")
+
+
 def _alter(session: Session, name: str, changes: list[SchemaChange], done: str) -> None:
     table = session.table(name).alter(changes)
     session.out.done({"table": table.name, "schema_id": table.table_schema.id}, f"{done} (schema {table.table_schema.id}).")

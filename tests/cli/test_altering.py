@@ -77,3 +77,10 @@ def test_what_may_not_change_stays(run: Run, orders: ts.Table, args: list[str]) 
     ran = run("table", "alter", *args, code=1)
     assert "Traceback" not in ran.err
     assert orders.refresh().table_schema.id == 0
+
+
+def test_a_table_gets_another_number_of_buckets(run: Run, orders: ts.Table) -> None:
+    assert run("table", "rescale", "shop.orders", "3", "--json", code=3).json["plan"]["buckets_before"] == "2"
+    run("table", "rescale", "shop.orders", "3", "--yes")
+    assert orders.refresh().options()["bucket"] == "3"
+    assert orders.refresh().scan().count() == 4

@@ -24,7 +24,7 @@ def process(*args: str, **options: object) -> subprocess.Popen[bytes]:
 @pytest.fixture
 def long_table(catalog: ts.Catalog) -> ts.Table:
     table = catalog.create_table("shop.long", schema=pa.schema([("n", pa.int64()), ("t", pa.string())]))
-    table.append(pa.table({"n": list(range(200_000)), "t": ["x" * 20] * 200_000}))
+    table.append(pa.table({"n": list(range(60_000)), "t": ["x" * 20] * 60_000}))
     return table
 
 
@@ -69,8 +69,8 @@ def test_output_of_one_command_is_the_input_of_the_next(long_table: ts.Table, ca
     assert reading.wait(60) == 0
     assert reading.stderr is not None
     reading.stderr.close()
-    assert (json.loads(out)["rows"], err, importing.returncode) == (200_000, b"", 0)
-    assert target.scan(filter="n = 199999").to_arrow().to_pylist() == [{"n": 199_999, "t": "x" * 20}]
+    assert (json.loads(out)["rows"], err, importing.returncode) == (60_000, b"", 0)
+    assert target.scan(filter="n = 59999").to_arrow().to_pylist() == [{"n": 59_999, "t": "x" * 20}]
 
 
 def on_a_terminal(*args: str) -> tuple[str, int]:
