@@ -22,6 +22,8 @@ BATCH_IDENTIFIER = 2**63 - 1
 WRITER_NAME = "tablestore"
 WRITER_VERSION = f"{WRITER_NAME} 1"  # of the checks in this file, not of the package
 
+# What our snapshots name as their operation.
+_OPERATIONS = ("WRITE", "OVERWRITE", "DELETE", "COMPACT", "ALTER", "TRUNCATE", "UPDATE", "MERGE", "ANALYZE")
 _TAG_KEYS = frozenset({"tagCreateTime", "tagTimeRetained"})
 
 
@@ -125,9 +127,9 @@ def decode_snapshot(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> 
     properties = source.text_map("properties")
     checksum = properties.pop(CHECKSUM_KEY, None)
     ours = _is_ours(source.content.get("writerVersion"))
-    if checksum is not None and not _is_foreign_tag(source.content, name):
+    if checksum is not None and not _is_foreign_copy(source.content, name):
         sealed = {key: value for key, value in source.content.items() if key not in _TAG_KEYS}
-        verify_checksum({**sealed, "properties": properties}, checksum, name)
+        verify_checksum(_with_operation({**sealed, "properties": properties}, checksum), checksum, name)
         if not ours:
             refuse_unsealed(name, "writerVersion")
     elif ours:
@@ -208,10 +210,19 @@ def _is_ours(writer_version: object) -> bool:
     return isinstance(writer_version, str) and writer_version.startswith(f"{WRITER_NAME} ")
 
 
-def _is_foreign_tag(content: Mapping[str, object], name: str) -> bool:
-    """Whether an older foreign writer copied one of our snapshots into a tag, dropping the keys it does not know.
+def _is_foreign_copy(content: Mapping[str, object], name: str) -> bool:
+    """Whether an older foreign writer copied one of our snapshots into a tag or changelog, dropping the keys it does not know.
 
     Such a copy has no ``writerVersion``. A damaged one of ours would have a key that nobody knows in its place.
     """
     last = name.rpartition("/")[2]
-    return last.startswith("tag-") and "writerVersion" not in content and content.keys() <= _KEYS.keys() | _TAG_KEYS
+    copied = last.startswith(("tag-", "changelog-"))
+    return copied and "writerVersion" not in content and content.keys() <= _KEYS.keys() | _TAG_KEYS
+
+
+def _with_operation(content: dict[str, object], checksum: str) -> dict[str, object]:
+    """``content`` as it was sealed, if all that a foreign copy of it lacks is ``operation``, which some writers do not know."""
+    if "operation" in content or object_checksum(content) == checksum:
+        return content
+    candidates = ({**content, "operation": operation} for operation in _OPERATIONS)
+    return next((sealed for sealed in candidates if object_checksum(sealed) == checksum), content)

@@ -23,7 +23,7 @@ from tablestore.format.paths import (
     snapshot_path,
     tag_path,
 )
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import Snapshot, encode_snapshot
 from tablestore.format.tagfile import Tag, encode_tag
 from tablestore.io.filestore import FileStore
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_files, branch_of
@@ -102,7 +102,10 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
         _write(context, name, fork)
         kept = tags.find(fork.name)
         if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
-            raise NotFoundError(f"tag {fork.name!r} of table {files.root_uri} went while a branch was made of it")
+            raise NotFoundError(
+                f"tag {fork.name!r} of table {files.root_uri} went while branch {name!r} was made of it; nothing is left of that",
+                kind="no-such-tag",
+            )
     except (NotFoundError, AlreadyExistsError, StorageError):
         # The claim says that all of this is ours. What cannot be removed now, delete_branch removes.
         with suppress(StorageError):
@@ -204,7 +207,8 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
     # It outlives the time that the tag is kept for on main.
     create_time = fork.create_time_millis
     branch.write(tag_path(fork.name), encode_tag(source, create_time_millis=create_time, retained_millis=None))
-    branch.write(snapshot_path(fork.snapshot.id), encode_tag(source, create_time_millis=None, retained_millis=None))
+    # Sealed anew: other engines leave out of a tag what they do not know.
+    branch.write(snapshot_path(fork.snapshot.id), encode_snapshot(fork.snapshot))
     for hint in (EARLIEST_HINT, LATEST_HINT):
         branch.overwrite(f"{SNAPSHOT_DIR}/{hint}", encode_hint(fork.snapshot.id))
     for schema_id in sorted((i for i in context.schemas.ids() if i <= fork.snapshot.schema_id), reverse=True):

@@ -85,7 +85,8 @@ def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_ru
         needed |= _needed(context, main, wanted, given_up)
     orphans = tuple(o for o in found if o.path not in needed and (o.kind in _BY_PLACE or name_of(o.path) not in needed))
     if not dry_run:
-        for orphan in sorted(orphans, key=lambda orphan: KINDS.index(orphan.kind)):
+        # Snapshots first and oldest first, as expiry does.
+        for orphan in sorted(orphans, key=lambda orphan: (KINDS.index(orphan.kind), parse_snapshot_id(orphan.path) or 0)):
             main.delete(orphan.path)
     return CleanReport(dry_run=dry_run, orphans=orphans, examined=len(found))
 

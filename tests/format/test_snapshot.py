@@ -139,6 +139,16 @@ def test_writing_a_foreign_snapshot_again_names_us_as_the_writer():
     assert again == replace(foreign, writer_version=WRITER_VERSION)
 
 
+def test_a_copy_that_lacks_only_the_operation_is_still_checked():
+    content = json.loads(encode_snapshot(SNAPSHOT))
+    assert content.pop("operation") is not None
+    assert decode_snapshot(json.dumps(content).encode(), "tag/tag-daily") == replace(SNAPSHOT, operation=None)
+    content["totalRecordCount"] += 1
+    with pytest.raises(FormatError) as damaged:
+        decode_snapshot(json.dumps(content).encode(), "tag/tag-daily")
+    assert damaged.value.kind == "checksum"
+
+
 def test_tag_that_a_foreign_writer_made_of_our_snapshot_is_read():
     content = json.loads(encode_snapshot(SNAPSHOT))
     content |= {"tagCreateTime": [2024, 1, 1, 0, 0, 0, 0], "tagTimeRetained": 3600.0}

@@ -13,6 +13,7 @@
     system     name -> columns, rows of a system table (Java only)
     compact    partition, bucket, full (Java only)
     expire     retain = how many snapshots stay (Java only)
+    branch     name, tag or none; delete_tag: name (Java only); a branch is read and written as the table ``<table>$branch_<name>``
     alter      changes: {"action": "add" | "rename" | "drop" | "widen" | "set", …}
     snapshots, files, info, tag
 """

@@ -151,6 +151,10 @@ public final class PaimonOracle {
                 return expire(request);
             case "tag":
                 return tag(request);
+            case "delete_tag":
+                return deleteTag(request);
+            case "branch":
+                return branch(request);
             case "shutdown":
                 return MAPPER.createObjectNode();
             default:
@@ -391,6 +395,22 @@ public final class PaimonOracle {
 
     private static JsonNode tag(JsonNode request) throws Exception {
         table(request).createTag(request.get("name").asText(), request.get("snapshot").asLong());
+        return MAPPER.createObjectNode();
+    }
+
+    private static JsonNode deleteTag(JsonNode request) throws Exception {
+        table(request).deleteTag(request.get("name").asText());
+        return MAPPER.createObjectNode();
+    }
+
+    private static JsonNode branch(JsonNode request) throws Exception {
+        FileStoreTable table = table(request);
+        String name = request.get("name").asText();
+        if (request.hasNonNull("tag")) {
+            table.createBranch(name, request.get("tag").asText());
+        } else {
+            table.createBranch(name);
+        }
         return MAPPER.createObjectNode();
     }
 

@@ -1,0 +1,34 @@
+"""Clean and expiry beside slow commits, compaction, overwrites, tags, branches and rollbacks: no live file is deleted."""
+
+from collections import Counter
+
+import pytest
+
+from tablestore.testing.keepers import Keepers
+
+CHUNK = 25
+
+
+def play(seeds: range) -> Counter[str]:
+    outcomes: Counter[str] = Counter()
+    for seed in seeds:
+        outcomes.update(Keepers(seed).run().outcomes)
+    return outcomes
+
+
+@pytest.mark.parametrize("chunk", range(8))
+def test_two_hundred_schedules_delete_no_live_file(chunk: int) -> None:
+    outcomes = play(range(chunk * CHUNK, (chunk + 1) * CHUNK))
+    for what in ("write", "compact", "expire", "clean", "tag", "branch", "rollback", "overwrite", "orphans"):
+        assert outcomes[what] > CHUNK // 2, f"{what} hardly ever happened: {outcomes}"
+
+
+def test_the_same_seed_gives_the_same_trace() -> None:
+    one, other = (Keepers(4711).run() for _ in range(2))
+    assert one.trace == other.trace and len(one.trace) > 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(8))
+def test_many_schedules_delete_no_live_file(chunk: int) -> None:
+    play(range(100_000 + chunk * 250, 100_000 + (chunk + 1) * 250))
