@@ -19,11 +19,11 @@ from tablestore.types.changes import (
     MoveColumn,
     RenameColumn,
 )
-from tablestore.types.datatypes import AtomicType, DataType, Field, with_nullable
+from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot, with_nullable
 from tablestore.types.defaults import default_scalar
 from tablestore.types.fieldpaths import Fields, Path, dotted, edit_field, edit_fields, edit_type, find_field, parse_path
 from tablestore.types.giventypes import type_of
-from tablestore.types.optionchanges import naming_options, renamed_options
+from tablestore.types.optionchanges import naming_options, renamed_options, without_column
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 from tablestore.types.widening import is_same, keeps_values
@@ -109,6 +109,9 @@ def drop(state: State, change: DropColumn) -> None:
                 kind="column-in-option",
             )
 
+        # What was said about this column alone goes with it, and is no change of what is left.
+        state.options_before = without_column(state.options_before, path[0])
+
     def remove(siblings: Fields) -> Fields:
         position = find_field(siblings, path[-1], inside=path[:-1])
         if len(siblings) == 1:
@@ -174,6 +177,7 @@ def change_type(state: State, change: ChangeType) -> None:
             kind="key-column",
         )
     new = type_of(change.type, state.next_id)
+    naming = list(naming_options(state.options, path[0])) if len(path) == 1 else []
 
     def widened(old: DataType) -> DataType:
         if is_same(old, new):
@@ -190,6 +194,12 @@ def change_type(state: State, change: ChangeType) -> None:
                 f"{type_to_sql(with_nullable(old, True))}: types are only widened, so that every stored value is read as it was "
                 "written (or engines disagree on it). Add a column of the new type, fill it, and drop this one",
                 kind="narrowing",
+            )
+        if naming and new.root is TypeRoot.VARCHAR and old.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+            raise UnsupportedError(
+                f"column {dotted(path)!r} cannot become text while the option {naming[0]!r} names it: texts are ordered and "
+                "combined otherwise than the values that they spell. Name another column there first, or widen it to another number",
+                kind="column-in-option",
             )
         return with_nullable(new, old.nullable)
 

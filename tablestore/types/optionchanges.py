@@ -66,11 +66,19 @@ def check_never_changed(key: str) -> None:
 
 def check_against_data(old: Mapping[str, str], new: Mapping[str, str]) -> None:
     """Refuse what the stored files rest on. Raises UnsupportedError that names the way out."""
-    if _value(old, BUCKET.key) != _value(new, BUCKET.key):
+    before, after = _value(old, BUCKET.key), _value(new, BUCKET.key)
+    if before != after:
+        fixed = isinstance(before, int) and isinstance(after, int) and before > 0 and after > 0
+        way_out = (
+            f"Rescale by INSERT OVERWRITE instead: table.rescale({after}) alters the option and overwrites every partition with "
+            "its own rows"
+            if fixed
+            else "Only a fixed number can become another one (INSERT OVERWRITE, table.rescale): create a table with the buckets "
+            "that you want and copy the rows into it"
+        )
         raise UnsupportedError(
             f"bucket cannot be altered from {old.get(BUCKET.key, 'unset')} to {new.get(BUCKET.key, 'unset')} while the table holds "
-            "data: the files that are there lie in the old buckets. Rescale by INSERT OVERWRITE instead: table.rescale(buckets) "
-            "alters the option and overwrites every partition with its own rows",
+            f"data: the files that are there lie in the old buckets. {way_out}",
             kind="rescale-needed",
         )
     for key in _WHILE_EMPTY:
@@ -118,6 +126,11 @@ def renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str,
     return renamed
 
 
+def without_column(options: Mapping[str, str], column: str) -> dict[str, str]:
+    """The options without those of ``fields.<column>.…`` that are about this column alone."""
+    return {key: value for key, value in options.items() if _key_names(key) != column or _is_group(key)}
+
+
 def _cannot_hold(key: str, name: str) -> InvalidInputError:
     return InvalidInputError(
         f"the option {key!r} names this column, and lists columns by commas: {name!r} cannot stand there; choose a "
@@ -127,9 +140,14 @@ def _cannot_hold(key: str, name: str) -> InvalidInputError:
 
 
 def _names_in_key(key: str) -> tuple[str, ...]:
-    """The columns of ``fields.<columns>.<what>``."""
-    names, _, _what = key.removeprefix(FIELDS_PREFIX).rpartition(".")
+    """The columns of ``fields.<columns>.<what>``, and all of them as the name of one."""
+    names = _key_names(key)
     return tuple(dict.fromkeys((names, *_split(names)))) if names else ()
+
+
+def _key_names(key: str) -> str:
+    names, _, _what = key.removeprefix(FIELDS_PREFIX).rpartition(".") if key.startswith(FIELDS_PREFIX) else ("", "", "")
+    return names
 
 
 def _is_group(key: str) -> bool:

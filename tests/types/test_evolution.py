@@ -339,6 +339,26 @@ def test_a_column_that_an_option_names_is_dropped_after_the_option() -> None:
     assert "price" not in made.field_names
 
 
+def test_options_of_a_dropped_column_are_no_change_of_what_is_left() -> None:
+    schema = base(**{"fields.price.aggregate-function": "sum", "fields.price,scores.sequence-group": "address"})
+    dropped = (
+        RemoveOption("fields.price.aggregate-function"),
+        RemoveOption("fields.price,scores.sequence-group"),
+        DropColumn("price"),
+    )
+    found = evolve(schema, dropped, has_data=True, time_millis=0)
+    assert "fields.price.aggregate-function" not in found.options_before
+    assert "fields.price,scores.sequence-group" in found.options_before
+
+
+def test_a_column_that_orders_or_combines_rows_does_not_become_text() -> None:
+    for key in ("sequence.field", "fields.price.sequence-group", "fields.price.aggregate-function"):
+        schema = base(**{key: "price" if key == "sequence.field" else "address" if "group" in key else "max"})
+        with pytest.raises(UnsupportedError, match=key):
+            after(ChangeType("price", "STRING"), schema=schema)
+        assert sql(after(ChangeType("price", "BIGINT"), schema=schema))["price"] == "BIGINT"
+
+
 def test_the_bucket_key_of_an_append_table_stays() -> None:
     schema = new_schema(schema=COLUMNS, options={"bucket": "2", "bucket-key": "price"})
     for change in (DropColumn("price"), ChangeType("price", "BIGINT")):
