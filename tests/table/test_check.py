@@ -9,6 +9,8 @@ import tablestore as ts
 from tablestore.store.context import open_context
 from tablestore.table.check import Finding, check_table
 
+GOLDEN = Path(__file__).parent.parent / "golden" / "paimon"
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> ts.Table:
@@ -95,6 +97,26 @@ def test_a_hint_that_leads_nowhere_is_a_warning(table: ts.Table) -> None:
     Path(table.location, "snapshot", "LATEST").write_text("99")
     (finding,) = check(table)
     assert (finding.severity, finding.kind) == ("warning", "hint")
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in GOLDEN.glob("*/expected.json")))
+def test_tables_of_other_engines_are_whole(name: str) -> None:
+    assert check_table(ts.open_table(str(GOLDEN / name)).context, deep=True) == ()
+
+
+def test_branches_and_tags_are_looked_at_too(table: ts.Table) -> None:
+    table.create_tag("keep", 1)
+    table.create_branch("trial")
+    branch = table.branch("trial")
+    branch.upsert(pa.table({"k": [99], "v": ["y"]}))
+    assert check(table, deep=True) == ()
+    Path(table.location, "tag", "tag-keep").write_text("{}")
+    only_there = set(branch.files()["file_path"].to_pylist()) - set(table.files()["file_path"].to_pylist())
+    Path(table.location, only_there.pop()).unlink()
+    assert sorted((finding.kind, finding.subject.split(":")[0]) for finding in check(table)) == [
+        ("file-missing", "branch trial"),
+        ("tag", "tag keep"),
+    ]
 
 
 def test_progress_is_told(table: ts.Table) -> None:
