@@ -198,7 +198,8 @@ def change_type(state: State, change: ChangeType) -> None:
         if naming and new.root is TypeRoot.VARCHAR and old.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR):
             raise UnsupportedError(
                 f"column {dotted(path)!r} cannot become text while the option {naming[0]!r} names it: texts are ordered and "
-                "combined otherwise than the values that they spell. Name another column there first, or widen it to another number",
+                "combined otherwise than the values that they spell. Name another column there first, or widen it to "
+                "another number",
                 kind="column-in-option",
             )
         return with_nullable(new, old.nullable)
