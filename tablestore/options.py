@@ -226,7 +226,7 @@ PARTITION_TIMESTAMP_PATTERN = _option("partition.timestamp-pattern", "text", Non
 COMMIT_TIMEOUT = _option("commit.timeout", "duration", 10 * MINUTE_MS,
     "A commit stops retrying after this time.", minimum=1)
 DELETION_VECTORS_ENABLED = _option("deletion-vectors.enabled", "bool", False,
-    "Mark deleted rows in bitmaps beside the data files; such tables are read, not yet written.")
+    "Mark deleted rows in bitmaps beside the data files: deletes rewrite nothing, and reads of keyed tables need no merge.")
 DELETION_VECTORS_BITMAP64 = _option("deletion-vectors.bitmap64", "bool", False,
     "Deletion vectors of 64 bits; not supported.")
 CHANGELOG_PRODUCER = _option("changelog-producer", "choice", "none",
