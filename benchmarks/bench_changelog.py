@@ -37,7 +37,7 @@ def run(setting: Setting) -> None:
     workload = Workload("bigint", setting.scaled(ROWS), setting.seed)
     updated = max(workload.rows // SHARE, 1)
     with setting.workspace("changelog") as space:
-        none, lookup, first = (_table(space / name, workload, name) for name in ("none", "lookup", "first"))
+        none, lookup, in_a_row, first = (_table(space, workload, name) for name in ("none", "lookup", "in_a_row", "first"))
         updates = _Updates(workload, updated)
         commits = COMMITS_PER_REPEAT * setting.repeats
         for _ in range(2):
@@ -45,7 +45,7 @@ def run(setting: Setting) -> None:
         sustained = [
             Case("none", lambda: _timed(none, updates.scattered)),
             Case("lookup", lambda: _timed(lookup, updates.scattered, told=True)),
-            Case("lookup, keys in a row", lambda: _timed(lookup, updates.in_a_row, told=True)),
+            Case("lookup, keys in a row", lambda: _timed(in_a_row, updates.in_a_row, told=True)),
             Case("scan of the key column", lambda: _scan(first, workload), runs=setting.repeats),
         ]
         timings = take_turns(sustained, commits, warm_up=False)
@@ -94,7 +94,7 @@ class _Updates:
 def _table(warehouse: Path, workload: Workload, name: str) -> ts.Table:
     producer = "none" if name == "none" else "lookup"
     catalog = ts.open_catalog(str(warehouse))
-    catalog.create_database(ours.DATABASE)
+    catalog.create_database(ours.DATABASE, ignore_if_exists=True)
     options = {**ours.options(1), "changelog-producer": producer}
     table = catalog.create_table(
         f"{ours.DATABASE}.{name}", schema=workload.schema, primary_key=workload.primary_key, options=options

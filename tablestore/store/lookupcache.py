@@ -26,7 +26,7 @@ from typing import IO
 import pyarrow as pa
 
 # Smaller files cost little to decode, and are soon merged into others.
-LEAST_FILE_BYTES = 6 * 1024 * 1024
+LEAST_FILE_BYTES = 3 * 1024 * 1024
 _ALIGNMENT = 64
 
 
