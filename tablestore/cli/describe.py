@@ -16,7 +16,7 @@ from tablestore.cli.render import Column
 from tablestore.cli.safetext import safe
 from tablestore.cli.session import Session, TableName, command
 from tablestore.cli.units import human_bytes, iso_time
-from tablestore.table.describe import BucketPicture, picture_buckets
+from tablestore.table.describe import BucketPicture, describe_buckets
 from tablestore.types.typestring import type_to_sql
 
 _COLUMNS = (Column("name", "column"), Column("type", "type"), Column("role", "role"), Column("comment", "comment"))
@@ -41,7 +41,7 @@ def describe(
     table = session.table(name)
     context = table.context
     latest = context.snapshots.latest()
-    pictures = picture_buckets(context.manifests.live(latest), context.schema, context.settings)
+    pictures = describe_buckets(context, latest)
     drawn = _chosen(pictures, every)
     if svg is not None:
         _write_svg(svg, f"{table.name}, snapshot {latest.id if latest else 'none'}", drawn, keyed=bool(table.primary_key))
@@ -97,6 +97,8 @@ def _document(table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[Bu
                 "read_merges": picture.most_merged,
                 "merged_bytes": picture.merged_bytes,
                 "debt_bytes": picture.debt_bytes,
+                "due_bytes": picture.due_bytes,
+                "due": picture.due,
                 "runs": [
                     {"level": run.level, "files": len(run.files), "rows": run.rows, "bytes": run.size_bytes} for run in picture.runs
                 ],
@@ -115,12 +117,14 @@ def _totals(pictures: Sequence[BucketPicture]) -> dict[str, int]:
         "bytes": sum(picture.size_bytes for picture in pictures),
         "read_merges": max((picture.most_merged for picture in pictures), default=0),
         "debt_bytes": sum(picture.debt_bytes for picture in pictures),
+        "due_bytes": sum(picture.due_bytes for picture in pictures),
+        "due_buckets": sum(picture.due is not None for picture in pictures),
     }
 
 
 def _facts(session: Session, table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture]) -> None:
     totals = _totals(pictures)
-    debt = totals["debt_bytes"]
+    debt, due, buckets = totals["debt_bytes"], human_bytes(totals["due_bytes"]), totals["due_buckets"]
     facts = {
         "name": table.name,
         "location": table.location,
@@ -131,15 +135,12 @@ def _facts(session: Session, table: ts.Table, latest: ts.Snapshot | None, pictur
         "size": f"{human_bytes(totals['bytes'])} in {totals['files']} file(s) of {totals['buckets']} bucket(s), "
         f"{totals['rows']:,} rows stored",
         "merging": None if not table.primary_key or latest is None else f"a read merges up to {totals['read_merges']} run(s)",
-        "debt": f"{human_bytes(debt)} for compaction to rewrite: {_way_out(table)}" if debt else None,
+        "debt": f"{human_bytes(debt)} to rewrite until nothing is merged: tablestore compact --full {table.name}" if debt else None,
+        "due": f"{due} of that in {buckets} bucket(s) now: tablestore compact {table.name}" if buckets else None,
         "options": ", ".join(f"{key}={value}" for key, value in sorted(table.options().items())) or None,
     }
     columns = [Column(key, key.replace("_", " ")) for key in facts]
     session.out.facts(facts, columns)
-
-
-def _way_out(table: ts.Table) -> str:
-    return f"tablestore compact {safe(table.name)}"
 
 
 def _columns(session: Session, table: ts.Table) -> None:

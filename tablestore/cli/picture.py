@@ -39,6 +39,8 @@ def _bucket(picture: BucketPicture, cells: int, marks: Sequence[str], *, keyed: 
         facts = [f"{len(picture.runs)} run(s)", *facts, _merging(picture)]
     if picture.debt_bytes:
         facts.append(f"debt {human_bytes(picture.debt_bytes)}")
+    if picture.due is not None:
+        facts.append(f"due now: {safe(picture.due)}")
     head.append(f"   {', '.join(facts)}", style="default")
     shown, left_out = picture.runs, 0
     if len(shown) > SHOWN_RUNS:

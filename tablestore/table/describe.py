@@ -10,8 +10,8 @@ or a time, else by rank); those of an append table, which has no order, lie alon
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,8 +20,12 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.paths import partition_dir
+from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.compactiontask import CompactionTask
 from tablestore.lsm.run import Section, comparable_key, levels, partition_intervals
+from tablestore.store.context import TableContext
 from tablestore.store.settings import TableSettings
+from tablestore.table.compactplan import BucketId, TaskPicker, live_buckets
 from tablestore.types.schema import TableSchema
 
 # A file of an append table below this share of the target size is small.
@@ -63,7 +67,8 @@ class BucketPicture:
     """One bucket of one partition; ``runs`` newest first.
 
     ``most_merged``: how many runs a read merges where most of them overlap. ``merged_bytes``: what lies where it merges at all.
-    ``debt_bytes``: what compaction has to rewrite until nothing is merged, or (append tables) no file is small.
+    ``debt_bytes``: what compaction has to rewrite until nothing is merged, or (append tables) no file is small; ``due_bytes``: how
+    much of that the next compaction does, by the table's own rules, and ``due`` why.
     """
 
     partition: str
@@ -72,6 +77,8 @@ class BucketPicture:
     most_merged: int
     merged_bytes: int
     debt_bytes: int
+    due_bytes: int = 0
+    due: str | None = None
 
     @property
     def files(self) -> int:
@@ -104,16 +111,34 @@ def cells_of(file: FileBar, cells: int) -> range:
     return range(first, last + 1)
 
 
-def picture_buckets(live: Iterable[ManifestEntry], schema: TableSchema, settings: TableSettings) -> tuple[BucketPicture, ...]:
-    """Every bucket that holds files, by partition and bucket number."""
+def describe_buckets(context: TableContext, snapshot: Snapshot | None) -> tuple[BucketPicture, ...]:
+    """The buckets of a snapshot as pictures, with what compaction would do next."""
+    if snapshot is None:
+        return ()
+    picker = TaskPicker(context)
+    found = {place: picker.pick(bucket) for place, bucket in live_buckets(context, snapshot).items()}
+    due = {place: task for place, task in found.items() if task is not None}
+    return picture_buckets(context.manifests.live(snapshot), context.schema, context.settings, due)
+
+
+def picture_buckets(
+    live: Iterable[ManifestEntry],
+    schema: TableSchema,
+    settings: TableSettings,
+    due: Mapping[BucketId, CompactionTask] | None = None,
+) -> tuple[BucketPicture, ...]:
+    """Every bucket that holds files, by partition and bucket number. Pure; ``due`` are the next tasks of buckets."""
     buckets: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
     for entry in live:
         buckets[entry.partition, entry.bucket].append(entry.file)
     draw = _keyed if schema.is_keyed else _append
-    return tuple(
-        draw(_partition_text(partition, schema, settings), bucket, files, schema, settings)
-        for (partition, bucket), files in sorted(buckets.items(), key=lambda item: item[0])
-    )
+    pictures = []
+    for (partition, bucket), files in sorted(buckets.items(), key=lambda item: item[0]):
+        picture = draw(_partition_text(partition, schema, settings), bucket, files, schema, settings)
+        if task := (due or {}).get((partition, bucket)):
+            picture = replace(picture, due=task.reason, due_bytes=task.size_bytes)
+        pictures.append(picture)
+    return tuple(pictures)
 
 
 def _partition_text(partition: bytes, schema: TableSchema, settings: TableSettings) -> str:

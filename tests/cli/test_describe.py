@@ -86,7 +86,7 @@ def test_json_says_what_the_picture_shows(run: Run, overlapping: ts.Table) -> No
 def test_text_says_it_too(run: Run, overlapping: ts.Table) -> None:
     text = run("table", "describe", "shop.overlapping").out
     assert "keyed by k" in text
-    assert "tablestore compact shop.overlapping" in text
+    assert "tablestore compact --full shop.overlapping" in text
     assert "k  BIGINT NOT NULL  key" in text
 
 
@@ -112,3 +112,15 @@ def test_only_the_buckets_with_most_work_are_drawn(run: Run, catalog: ts.Catalog
     few, every = run("table", "describe", "shop.wide"), run("table", "describe", "shop.wide", "--all")
     assert few.out.count("bucket ") + 4 == every.out.count("bucket ")
     assert "--all" in few.err
+
+
+def test_what_the_next_compaction_does_is_due_and_then_done(run: Run, orders: ts.Table) -> None:
+    for price in range(6):
+        orders.upsert(pa.table({"id": [1, 2, 3], "item": ["x"] * 3, "price": [float(price)] * 3}))
+    before = run("table", "describe", "shop.orders", "--json").json["totals"]
+    assert before["due_buckets"] > 0
+    assert 0 < before["due_bytes"] <= before["debt_bytes"]
+    assert "tablestore compact shop.orders" in run("table", "describe", "shop.orders").out
+    run("compact", "shop.orders")
+    after = run("table", "describe", "shop.orders", "--json").json["totals"]
+    assert (after["due_buckets"], after["due_bytes"]) == (0, 0)
