@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import bench_changelog, bench_commit, bench_log, bench_scan, bench_spark, bench_write
+from benchmarks import bench_changelog, bench_commit, bench_engines, bench_log, bench_scan, bench_spark, bench_write
 from benchmarks.measure import machine, pin_to_one_core
 from benchmarks.peers import Peer, PeerFailed, PeerUnavailable, find_interpreter
 from benchmarks.report import Report
@@ -21,6 +21,7 @@ class Suite(StrEnum):
     ALL = "all"
     WRITE = "write"
     SCAN = "scan"
+    ENGINES = "engines"
     COMMIT = "commit"
     CHANGELOG = "changelog"
     LOG = "log"
@@ -55,6 +56,8 @@ def main(
             bench_write.run(setting)
         if suite in (Suite.ALL, Suite.SCAN):
             bench_scan.run(setting)
+        if suite in (Suite.ALL, Suite.ENGINES):
+            bench_engines.run(setting)
         if suite in (Suite.ALL, Suite.COMMIT):
             bench_commit.run(setting)
         if suite in (Suite.ALL, Suite.CHANGELOG):

@@ -23,6 +23,8 @@ from benchmarks.workloads import KeyKind, Workload
 
 BUCKETS = 4
 SHARE = 0.5
+# The runs that are to be merged stay as they were written.
+UNCOMPACTED = {"write-only": "true"}
 PLAIN, VERIFIED = "pyarrow", "pyarrow, verifying pages"
 MEMORY_BOUND_MIB = 700
 
@@ -43,7 +45,7 @@ def _scan(setting: Setting, kind: KeyKind, runs: int, count: int, peers: Sequenc
     expected_rows = workload.merged(runs, SHARE)
     expected = workload.digest(expected_rows)
     with setting.workspace(f"scan-{kind}-{runs}") as space:
-        table = ours.create(space, "read", workload, buckets=BUCKETS)
+        table = ours.create(space, "read", workload, buckets=BUCKETS, extra=UNCOMPACTED)
         ours.load(table, workload.base())
         for part in workload.rewrites(runs, SHARE) if runs > 1 else ():
             table.upsert(part)
@@ -52,7 +54,7 @@ def _scan(setting: Setting, kind: KeyKind, runs: int, count: int, peers: Sequenc
         files = floors.data_files(table)
         stored = int(sum(row for row in table.files().column("row_count").to_pylist()))
         cases = [
-            _floor(PLAIN, files, workload.schema.names, stored, verify=False),
+            plain_floor(files, workload.schema.names, stored),
             _floor(VERIFIED, files, workload.schema.names, stored, verify=True),
             _ours(workload, table.location, expected),
             *_peers(peers, ours.table_path(space, "read"), expected, merges=runs > 1),
@@ -85,6 +87,11 @@ def _scan(setting: Setting, kind: KeyKind, runs: int, count: int, peers: Sequenc
             setting.add_bar(
                 result.bar(f"pypaimon native / merge read of 5 runs, {kind} key", "pypaimon native", OURS, 1.5, at_least=True)
             )
+
+
+def plain_floor(files: Sequence[Path], columns: Sequence[str], stored: int) -> Case:
+    """pyarrow merely reading these files."""
+    return _floor(PLAIN, files, columns, stored, verify=False)
 
 
 def _floor(name: str, files: Sequence[Path], columns: Sequence[str], stored: int, *, verify: bool) -> Case:
@@ -121,7 +128,7 @@ def _memory(setting: Setting) -> None:
     rows, runs = setting.scaled(20_000_000), 5
     workload = Workload("scattered", rows, setting.seed)
     with setting.workspace("memory") as space:
-        table = ours.create(space, "large", workload, buckets=1)
+        table = ours.create(space, "large", workload, buckets=1, extra=UNCOMPACTED)
         ours.load(table, workload.base())
         for part in workload.rewrites(runs, SHARE):
             table.upsert(part)

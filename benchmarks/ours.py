@@ -17,12 +17,23 @@ def table_path(warehouse: Path, name: str) -> Path:
     return warehouse / f"{DATABASE}.db" / name
 
 
-def create(warehouse: Path, name: str, workload: Workload, *, buckets: int, keyed: bool = True) -> ts.Table:
+def create(
+    warehouse: Path,
+    name: str,
+    workload: Workload,
+    *,
+    buckets: int,
+    keyed: bool = True,
+    extra: Mapping[str, str] | None = None,
+) -> ts.Table:
     """A new, empty table."""
     catalog = ts.open_catalog(str(warehouse))
     catalog.create_database(DATABASE, ignore_if_exists=True)
     return catalog.create_table(
-        f"{DATABASE}.{name}", schema=workload.schema, primary_key=workload.primary_key if keyed else [], options=options(buckets)
+        f"{DATABASE}.{name}",
+        schema=workload.schema,
+        primary_key=workload.primary_key if keyed else [],
+        options={**options(buckets), **(extra or {})},
     )
 
 

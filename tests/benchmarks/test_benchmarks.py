@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from benchmarks import bench_commit, bench_scan, bench_write, floors, ours
+from benchmarks import bench_changelog, bench_commit, bench_engines, bench_scan, bench_write, floors, ours
 from benchmarks.digest import digest
 from benchmarks.measure import Case, Sample, Timing, WrongRows, stopwatch, take_turns
 from benchmarks.peers import Mode
@@ -252,6 +252,15 @@ def test_every_workload_runs_and_its_bars_are_reported(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_engines_are_measured_beside_each_other(tmp_path: Path) -> None:
+    setting = small_setting(tmp_path)
+    bench_engines.run(setting)
+    reading, writing = setting.report.results
+    assert set(reading.timings) == {"pyarrow", "deduplicate", "partial-update", "aggregation"}
+    assert set(writing.timings) == {"deduplicate", "partial-update", "aggregation"}
+    assert list(tmp_path.iterdir()) == []
+
+
 class Stand:
     """Stands in for a process of pypaimon, and is tablestore."""
 
@@ -301,3 +310,15 @@ def test_every_write_and_read_has_both_peers_and_the_slow_one_takes_fewer_rows(t
         assert {results[name].base, "tablestore", "pypaimon native", "pypaimon pure"} <= set(results[name].timings)
     assert all(bar.measured is not None for bar in setting.report.bars)
     assert len(setting.report.bars) == 7
+
+
+# -- the changelog
+
+
+def test_the_changelog_benchmark_measures_exact_changes_and_takes_its_bars(tmp_path: Path) -> None:
+    setting = small_setting(tmp_path)
+    bench_changelog.run(setting)
+    (result,) = setting.report.results
+    assert set(result.timings) == {"none", "lookup", "lookup, keys in a row", "scan of the key column", "lookup, first"}
+    assert len(result.timings["lookup"].samples) == bench_changelog.COMMITS_PER_REPEAT
+    assert len(setting.report.bars) == 2 and all(bar.measured is not None for bar in setting.report.bars)
