@@ -97,7 +97,8 @@ class Keepers:
         self._witness = _Witness(MemoryFileStore(f"keepers-{next(_NAMES)}", clock=self._clock))
         self._keyed = chance.random() < 0.6
         options = {
-            "commit.timeout": "20 s",
+            # Leaps of hours are not what a commit gives up for.
+            "commit.timeout": "1000 h",
             "tablestore.orphan-age": f"{ORPHAN_AGE_H} h",
             "manifest.merge-min-count": str(chance.choice((2, 3, 30))),
             "write-only": "true",
@@ -253,6 +254,11 @@ class Keepers:
             if made is None:
                 continue
             branch = self._attempt("brancher", "open branch", lambda name=name: table.branch(name))
+            if self._chance.random() < 0.3:
+                # As an engine does that knows nothing of branches: from here on the branch has to hold its own.
+                for path in (f"tag/tag-{made.created_from_tag}", f"branch/branch-{name}/tag/tag-{made.created_from_tag}"):
+                    self._witness.inner.delete(path)
+                self._report.outcomes["fork tag deleted"] += 1
             what = f"{name}c0"
             self._attempt("brancher", "write branch", lambda what=what, t=branch: self._write(t, what, [(0, what), (70, what)]))
             end = self._chance.random()

@@ -1,0 +1,135 @@
+"""The schedules of clean and expiry are tested themselves: an engine with a planted bug fails one of them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import tablestore.store.branches as branches_module
+import tablestore.store.expire as expire_module
+import tablestore.store.orphans as orphans_module
+import tablestore.store.release as release_module
+import tablestore.store.tags as tags_module
+import tablestore.table.restore as restore_module
+from tablestore.errors import TablestoreError
+from tablestore.format.manifest import EntryKind
+from tablestore.store.references import Needs
+from tablestore.store.snapshots import Snapshots
+from tablestore.testing.keepers import Keepers
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+MOST_SEEDS = 60
+BUGS: dict[str, Plant] = {}
+FIRST: dict[str, int] = {}
+
+
+def bug(plant: Plant) -> Plant:
+    BUGS[plant.__name__] = plant
+    return plant
+
+
+def first_tried_at(seed: int) -> Callable[[Plant], Plant]:
+    """The seed that is known to catch a bug; if the schedules change, the others are tried too."""
+
+    def note(plant: Plant) -> Plant:
+        FIRST[plant.__name__] = seed
+        return plant
+
+    return note
+
+
+def nothing(*_: Any, **__: Any) -> tuple[()]:
+    return ()
+
+
+@bug
+def expiry_forgets_tags(m: pytest.MonkeyPatch) -> None:
+    m.setattr(expire_module, "nearest_tags", nothing)
+
+
+@bug
+@first_tried_at(5)
+def expiry_forgets_branches(m: pytest.MonkeyPatch) -> None:
+    m.setattr(expire_module, "other_lines", nothing)
+
+
+@bug
+def expiry_deletes_files_that_moved_to_another_level(m: pytest.MonkeyPatch) -> None:
+    def dead_files(self: Any, snapshots: Any) -> dict[str, Any]:
+        deltas = [entry for snapshot in snapshots for entry in self._manifests.delta(snapshot)]
+        return {entry.file.file_name: entry for entry in deltas if entry.kind is EntryKind.DELETE}
+
+    m.setattr(expire_module._Expiry, "_dead_files", dead_files)
+
+
+@bug
+@first_tried_at(3)
+def tags_are_read_before_earliest_is_written(m: pytest.MonkeyPatch) -> None:
+    real = expire_module._Expiry.run
+
+    def run(self: Any, retention: Any) -> Any:
+        seen = self._line.tags.all()
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(expire_module, "tags_twice", lambda _: seen)
+            return real(self, retention)
+
+    m.setattr(expire_module._Expiry, "run", run)
+
+
+@bug
+@first_tried_at(24)
+def a_tag_is_not_looked_at_again_after_it_was_written(m: pytest.MonkeyPatch) -> None:
+    m.setattr(Snapshots, "is_retained", lambda *_: True)
+    m.setattr(tags_module, "same_snapshot", lambda *_: True)
+
+
+@bug
+@first_tried_at(2)
+def a_deleted_tag_takes_what_others_need(m: pytest.MonkeyPatch) -> None:
+    m.setattr(release_module, "_needs", lambda context, *_: Needs(context.manifests))
+
+
+@bug
+@first_tried_at(10)
+def a_branch_is_not_looked_for_when_its_tag_goes(m: pytest.MonkeyPatch) -> None:
+    m.setattr(branches_module, "branch_that_needs", lambda *_: None)
+    m.setattr(release_module, "other_lines", nothing)
+
+
+@bug
+@first_tried_at(2)
+def clean_forgets_branches(m: pytest.MonkeyPatch) -> None:
+    real = orphans_module._lines
+    m.setattr(orphans_module, "_lines", lambda *arguments: real(*arguments)[:1])
+
+
+@bug
+def clean_takes_young_files(m: pytest.MonkeyPatch) -> None:
+    real = orphans_module._old
+    m.setattr(orphans_module, "_old", lambda main, directory, older_than: real(main, directory, 2**62))
+
+
+@bug
+def a_rollback_adds_the_old_names_again(m: pytest.MonkeyPatch) -> None:
+    m.setattr(restore_module, "copy_data_file", lambda context, entry: replace(entry, kind=EntryKind.ADD))
+
+
+@bug
+@first_tried_at(3)
+def a_rollback_forgets_what_landed_meanwhile(m: pytest.MonkeyPatch) -> None:
+    real = restore_module.plan_removal
+    known: dict[Any, Any] = {}
+
+    def plan_removal(plan: Any, now: Any, table: str) -> Any:
+        return known.setdefault(id(plan), (plan, real(plan, now, table)))[1]
+
+    m.setattr(restore_module, "plan_removal", plan_removal)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BUGS[name](monkeypatch)
+    with pytest.raises((AssertionError, TablestoreError, KeyError)):
+        for number in range(MOST_SEEDS):
+            Keepers((FIRST.get(name, 0) + number) % MOST_SEEDS).run()
