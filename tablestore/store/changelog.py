@@ -75,8 +75,8 @@ def compaction_changelog(
         for changes in diff.changes(before, after, arriving):
             write_changes(run, changes, context.schema.field_names)
         entries = run.close()
-    if entries:
-        context.files.sync(run.directory)
+        if entries:
+            context.files.sync(run.directory)
     return entries
 
 

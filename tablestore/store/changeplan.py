@@ -7,6 +7,7 @@
                   producer on compaction         none yet
     COMPACT       producer on compaction         its changelog files
                   no producer, level 0 hidden    what it brings out of level 0
+                  no producer, bucket = -2       the level-0 files that it makes of postponed rows
                   others                         none
     OVERWRITE     streaming-read-overwrite       the frame before against the frame after
                   others                         a discontinuity: they are not told
@@ -65,6 +66,7 @@ class ChangeRule:
     keyed: bool
     changelog: ChangelogSettings
     hides_level_zero: bool
+    postponed: bool
     reads_overwrite: bool
 
     def in_frame(self, level: int) -> bool:
@@ -105,6 +107,7 @@ def change_rule(schema: TableSchema, settings: TableSettings) -> ChangeRule:
         keyed=schema.is_keyed,
         changelog=changelog_settings(schema.options),
         hides_level_zero=settings.skips_level_zero,
+        postponed=settings.total_buckets == POSTPONE_BUCKET,
         reads_overwrite=TableOptions(schema.options).flag(opt.STREAMING_READ_OVERWRITE),
     )
 
@@ -128,6 +131,8 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
             return Source.CHANGELOG_FILES
         case CommitKind.COMPACT if producer == NONE and rule.hides_level_zero:
             return Source.LEFT_LEVEL_ZERO
+        case CommitKind.COMPACT if producer == NONE and rule.postponed:
+            return Source.LEVEL_ZERO
         case CommitKind.APPEND if not is_tracked(snapshot):
             return _discontinuity(snapshot, "was written with change-tracking = false")
         case CommitKind.APPEND if not rule.keyed:

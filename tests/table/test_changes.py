@@ -1,8 +1,10 @@
 """Changes are exact: each says what a row was and what it became, and together they lead from one snapshot to the other."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -223,6 +225,33 @@ def test_write_only_writers_leave_the_changelog_to_the_compaction(files: MemoryF
     assert told(table, 0) == []
     table.compact()
     assert told(table, 0) == ["+I 1 b", "+I 2 c"], "the net change of what was compacted together"
+
+
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+@pytest.mark.parametrize("engine", ["deduplicate", "first-row"])
+def test_tables_with_deletion_vectors_tell_what_their_readers_see(files: MemoryFileStore, producer: str, engine: str) -> None:
+    lab = make(files, producer, {"deletion-vectors.enabled": "true", "merge-engine": engine})
+    table = lab.open()
+    state: dict[Any, Any] = {}
+    for step in range(5):
+        table.upsert(lab.rows(*((i % 40, f"{step}") for i in range(step * 9, step * 9 + 25))))
+        if engine == "deduplicate":
+            table.delete(pa.table({"id": [step, step * 7, 99]}))
+    for snapshot in table.snapshots():
+        apply(state, table.changes(snapshot.id - 1, snapshot.id).to_arrow(), ("id",))
+        assert state == rows_at(table, snapshot.id), f"snapshot {snapshot.id}"
+    assert len(state) > 20
+
+
+def test_postponed_rows_are_told_when_they_come_into_their_buckets(tmp_path: Path, project: Path) -> None:
+    shutil.copytree(project / "tests" / "golden" / "paimon" / "py_pk_postpone", tmp_path / "t")
+    table = ts.open_table(str(tmp_path / "t"))
+    assert told(table, 0) == []
+    before = table.snapshots()[-1].id
+    table.compact()
+    state: dict[Any, Any] = {}
+    apply(state, table.changes(before).to_arrow(), table.primary_key)
+    assert state == rows_at(table) and state
 
 
 # -- order, partitions, evolution
