@@ -29,6 +29,7 @@ Kinds = npt.NDArray[np.int8]
 Places = npt.NDArray[np.int64]
 
 _INSERTS = ("c", "r")
+_ADDED_HEAD, _ADDED_TAIL = b'{"before":null,"after":', b',"op":"c"}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +67,11 @@ def encode_changes(rows: pa.Table, kinds: Kinds, *, key: Sequence[str], mode: Ch
         return Messages(places=places, kinds=kinds, keys=[], values=[])
     texts = rows_to_json(list(columns.values()), list(columns))
     if adds.all():
-        values = concat('{"before":null,"after":', texts, ',"op":"c"}')
+        values = concat(_ADDED_HEAD.decode(), texts, _ADDED_TAIL.decode())
     else:
         mask = pa.array(adds)
-        opening = pc.if_else(mask, '{"before":null,"after":', '{"before":')
-        closing = pc.if_else(mask, ',"op":"c"}', ',"after":null,"op":"d"}')
+        opening = pc.if_else(mask, _ADDED_HEAD.decode(), '{"before":')
+        closing = pc.if_else(mask, _ADDED_TAIL.decode(), ',"after":null,"op":"d"}')
         values = concat(opening, texts, closing)
         if mode == "upsert":
             values = pc.if_else(mask, values, pa.scalar(None, pa.string()))
@@ -120,6 +121,8 @@ def _adds(kinds: Kinds) -> npt.NDArray[np.bool_]:
 
 
 def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes:
+    if texts and (inserted := _decode_inserts(texts, where, schema, key)) is not None:
+        return inserted
     row = pa.struct([field.with_nullable(True) for field in schema])
     envelope = pa.schema([("before", row), ("after", row), ("op", pa.string())])
     try:
@@ -151,6 +154,21 @@ def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key
         missing = _mask(pc.is_null(_one_chunk(table.column(name))))
         _refuse(missing, where[places[order]], f"expected a value in the key column {name!r}, found null", None)
     return Changes(places=where[places[order]], kinds=kinds[order], rows=table)
+
+
+def _decode_inserts(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes | None:
+    """Messages that are all rows added as :func:`encode_changes` writes them; None if they are not."""
+    head, tail = len(_ADDED_HEAD), -len(_ADDED_TAIL)
+    if {text[:head] for text in texts} != {_ADDED_HEAD} or {text[tail:] for text in texts} != {_ADDED_TAIL}:
+        return None
+    try:
+        rows = rows_from_json([text[head:tail] for text in texts], schema)
+    except BadJson:
+        # Said better with the whole message in view.
+        return None
+    if any(rows.column(name).null_count for name in key):
+        return None
+    return Changes(places=where, kinds=np.full(len(texts), int(RowKind.INSERT), dtype=np.int8), rows=rows)
 
 
 def _decode_tombstones(keys: Sequence[bytes | None], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes:

@@ -98,8 +98,12 @@ class LogStore(Protocol):
         """
         ...
 
-    def open_cursor(self, offsets: Offsets) -> LogCursor:
-        """Read on from these positions."""
+    def open_cursor(self, offsets: Offsets, *, dense: bool = False) -> LogCursor:
+        """Read on from these positions.
+
+        ``dense``: within a snapshot and bucket no ordinal is left out, and row kinds beyond what a value tells need not be told:
+        a cursor may then leave most headers unread.
+        """
         ...
 
 

@@ -74,8 +74,9 @@ class LogRecords:
 class RawRecords:
     """What a reader found in one bucket, in the order of the log, not yet decoded.
 
-    ``offsets`` are positions in the log; ``snapshots`` and ``ordinals`` are -1 and ``tables`` None where a record says nothing of
-    them (others may write to a topic too). ``next_offset`` is where to go on, also behind records that were skipped.
+    ``offsets`` are positions in the log; ``snapshots``, ``ordinals`` and ``kinds`` are -1 and ``tables`` None where a record says
+    nothing of them (others may write to a topic too). ``keys`` are given where there is no value. ``next_offset`` is where to go
+    on, also behind records that were skipped.
     """
 
     bucket: int
@@ -84,7 +85,6 @@ class RawRecords:
     snapshots: Ordinals
     ordinals: Ordinals
     kinds: Kinds
-    times: Ordinals
     keys: list[bytes | None]
     values: list[bytes | None]
     next_offset: int

@@ -47,11 +47,14 @@ class LogProgress:
                 continue
         return self.read(slot, slots) if found and self._recorded(slot, slots) != found else None
 
-    def record(self, slot: int, slots: int, progress: SlotProgress) -> None:
-        """Record that a slot has come further; older records of it are removed."""
+    def record(self, slot: int, slots: int, progress: SlotProgress, *, previous: int | None = None) -> None:
+        """Record that a slot has come further; older records of it are removed.
+
+        ``previous``: the only older one, if that is known.
+        """
         directory = _directory(slot, slots)
         self.files.publish_if_absent(f"{directory}/{progress.snapshot_id:020d}", _encode(progress))
-        for snapshot_id in self._recorded(slot, slots):
+        for snapshot_id in self._recorded(slot, slots) if previous is None else (previous,):
             if snapshot_id < progress.snapshot_id:
                 self.files.delete(f"{directory}/{snapshot_id:020d}")
 

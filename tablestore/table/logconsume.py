@@ -32,7 +32,7 @@ from tablestore.store.changefeed import filtered_kinds, update_pairs
 from tablestore.store.changeplan import Discontinuity
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, decode_log_offsets
-from tablestore.table.logrecords import published_changes, rows_behind
+from tablestore.table.logrecords import published_changes, rows_behind, tells_rows
 from tablestore.table.position import LogPlace
 from tablestore.types.predicate import Predicate, evaluate
 from tablestore.types.predicate import columns as columns_of
@@ -109,7 +109,8 @@ class LogReader:
             if offset < bounds[bucket][0]:
                 raise LogTruncated(f"bucket {bucket} of {log.name} begins at {bounds[bucket][0]}, this position is {offset}")
         self.close()
-        self._cursor = log.open_cursor(place.offsets)
+        # Only new files of plain tables are logged whole; from changelog files -U rows are left out, and kinds tell more.
+        self._cursor = log.open_cursor(place.offsets, dense=settings.mode == "upsert" and tells_rows(self._context.settings))
 
     def begins(self) -> dict[int, int]:
         """The first position that the log still holds, per bucket."""
@@ -172,7 +173,10 @@ class LogReader:
 
     def _fresh(self, raw: RawRecords, done: Mark) -> npt.NDArray[np.int64]:
         """Which records are this table's and not handed out yet."""
-        ours = np.fromiter((table == self._uuid for table in raw.tables), dtype=np.bool_, count=len(raw))
+        if set(raw.tables) == {self._uuid}:
+            ours: npt.NDArray[np.bool_] = np.ones(len(raw), dtype=np.bool_)
+        else:
+            ours = np.fromiter((table == self._uuid for table in raw.tables), dtype=np.bool_, count=len(raw))
         foreign = len(raw) - int(ours.sum())
         if foreign and not self._said_foreign:
             self._said_foreign = True
@@ -184,8 +188,8 @@ class LogReader:
         return fresh
 
     def _schema_ids(self, snapshots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        known = {snapshot_id: self._schema_of(snapshot_id).id for snapshot_id in np.unique(snapshots).tolist()}
-        return np.fromiter((known[s] for s in snapshots.tolist()), dtype=np.int64, count=len(snapshots))
+        found, places = np.unique(snapshots, return_inverse=True)
+        return np.array([self._schema_of(snapshot_id).id for snapshot_id in found.tolist()], dtype=np.int64)[places]
 
     def _schema_of(self, snapshot_id: int) -> TableSchema:
         """The columns that a snapshot's messages have; of one that has expired, the reader's own are as good as any."""

@@ -45,6 +45,8 @@ _POLL_S = 0.05
 _FENCED_TRIES = 8
 _FENCED_WAIT_S = 0.5
 _WHOLE = 2**62
+# Expiry is told after so many snapshots, and by a publisher that has just begun.
+_TELL_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,9 @@ class LogPublisher:
         self._marks: dict[int, Mark | None] = {}
         self._offsets: dict[int, int] = {}
         self._done = 0
+        # What this publisher itself has recorded last, and what it has told expiry.
+        self._recorded: int | None = None
+        self._told = -_TELL_EVERY
         self._records = self._transactions = 0
 
     def publish(self) -> PublishReport:
@@ -101,6 +106,7 @@ class LogPublisher:
         if self._slot is not None:
             self._slot.close()
             self._slot = None
+        self._told = -_TELL_EVERY
 
     def _report(self, *, busy: bool) -> PublishReport:
         return PublishReport(
@@ -160,6 +166,7 @@ class LogPublisher:
 
     def _open(self) -> None:
         log, settings = self._log, self._settings
+        self._recorded = None
         self._incarnation = log.incarnation(partitions=settings.partitions)
         self._slot = log.open_slot(self._number, timeout_s=OPEN_TIMEOUT_S)
         recorded = self._progress.read(self._number, settings.slots) or self._progress_of_other_layouts()
@@ -273,7 +280,9 @@ class LogPublisher:
         self._done = snapshot_id
 
     def _advance_consumer(self) -> None:
-        """Let expiry have what every slot has sent."""
+        """Let expiry have what every slot has sent; every now and then is enough."""
+        if self._done - self._told < _TELL_EVERY:
+            return
         slots = self._settings.slots
         found = [self._progress.read(slot, slots) for slot in range(slots)]
         if all(found):
@@ -282,6 +291,7 @@ class LogPublisher:
             known = consumers.find(PUBLISHER_CONSUMER)
             if known is None or known.next_snapshot <= least:
                 consumers.write(PUBLISHER_CONSUMER, least + 1)
+            self._told = self._done
 
 
 def slot_lock(name: str, slot: int) -> FileLock:

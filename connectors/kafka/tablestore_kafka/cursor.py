@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tablestore.log.logstore import LogTruncated
@@ -14,7 +15,11 @@ from tablestore.types.rowkind import RowKind
 from tablestore_kafka.client import translated
 
 _KINDS = {kind.symbol.encode(): int(kind) for kind in RowKind}
+_SHORT = 16
 _LOST = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._NO_OFFSET)
+
+
+Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,8 @@ def describe(message: Message) -> Described:
 class KafkaCursor:
     """A consumer with fixed partitions, outside of any group."""
 
-    def __init__(self, consumer: Consumer, topic: str, offsets: Offsets, servers: str) -> None:
-        self._consumer, self._topic, self._servers = consumer, topic, servers
+    def __init__(self, consumer: Consumer, topic: str, offsets: Offsets, servers: str, *, dense: bool) -> None:
+        self._consumer, self._topic, self._servers, self._dense = consumer, topic, servers, dense
         try:
             consumer.assign([TopicPartition(topic, bucket, offset) for bucket, offset in offsets.items()])
         except KafkaException as error:
@@ -65,36 +70,78 @@ class KafkaCursor:
                 )
             elif not fault.retriable() and fault.code() != KafkaError._PARTITION_EOF:
                 raise translated(KafkaException(fault), f"reading topic {self._topic}", self._servers)
-        return [_records(bucket, found) for bucket, found in sorted(by_bucket.items())]
+        return [_records(bucket, found, dense=self._dense) for bucket, found in sorted(by_bucket.items())]
 
     def close(self) -> None:
         """Give up the connection."""
         self._consumer.close()
 
 
-def _records(bucket: int, messages: Sequence[Message]) -> RawRecords:
+def _records(bucket: int, messages: Sequence[Message], *, dense: bool) -> RawRecords:
     # The client hands out objects: what they hold is taken out once, into columns.
-    offsets = np.fromiter((message.offset() for message in messages), dtype=np.int64, count=len(messages))
-    headers = [_headers(message) for message in messages]
+    count = len(messages)
+    offsets = np.fromiter((message.offset() for message in messages), dtype=np.int64, count=count)
+    columns = _Columns(messages)
+    columns.fill(0, count, dense=dense)
+    values = [message.value() for message in messages]
     return RawRecords(
         bucket=bucket,
         offsets=offsets,
-        tables=[header.get(TABLE_HEADER) for header in headers],
-        snapshots=_numbers([header.get(SNAPSHOT_HEADER) for header in headers]),
-        ordinals=_numbers([header.get(ORDINAL_HEADER) for header in headers]),
-        kinds=np.fromiter((_KINDS.get(header.get(KIND_HEADER, b""), -1) for header in headers), dtype=np.int8, count=len(headers)),
-        times=np.fromiter((message.timestamp()[1] for message in messages), dtype=np.int64, count=len(messages)),
-        keys=[message.key() for message in messages],
-        values=[message.value() for message in messages],
+        tables=columns.tables,
+        snapshots=columns.snapshots,
+        ordinals=columns.ordinals,
+        kinds=columns.kinds,
+        # A key is only needed where it is all that there is.
+        keys=[None if value is not None else message.key() for value, message in zip(values, messages, strict=True)],
+        values=values,
         next_offset=int(offsets[-1]) + 1,
     )
+
+
+class _Columns:
+    """What the headers of some messages say, as columns. Unpacking headers costs more than all the rest of reading."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        count = len(messages)
+        self._messages = messages
+        self.tables: list[bytes | None] = [None] * count
+        self.snapshots: Numbers = np.full(count, -1, dtype=np.int64)
+        self.ordinals: Numbers = np.full(count, -1, dtype=np.int64)
+        self.kinds: npt.NDArray[np.int8] = np.full(count, -1, dtype=np.int8)
+
+    def fill(self, start: int, stop: int, *, dense: bool) -> None:
+        """Fill in the messages ``start`` to ``stop``.
+
+        ``dense``: the ordinals of a snapshot have no gaps. Then a stretch whose ends are as many ordinals apart as it has
+        messages holds every one of them and nothing else, and those between need not be looked at.
+        """
+        if not dense or stop - start <= _SHORT:
+            for position in range(start, stop):
+                self._fill_one(position)
+            return
+        first, last = self._fill_one(start), self._fill_one(stop - 1)
+        together = first.mark is not None and last.mark is not None and first.table == last.table
+        if together and first.mark is not None and last.mark is not None:
+            apart = last.mark.ordinal - first.mark.ordinal
+            if first.mark.snapshot_id == last.mark.snapshot_id and apart == stop - 1 - start:
+                self.tables[start:stop] = [first.table] * (stop - start)
+                self.snapshots[start:stop] = first.mark.snapshot_id
+                self.ordinals[start:stop] = np.arange(first.mark.ordinal, last.mark.ordinal + 1)
+                return
+        middle = (start + stop) // 2
+        self.fill(start, middle, dense=True)
+        self.fill(middle, stop, dense=True)
+
+    def _fill_one(self, position: int) -> Described:
+        found = describe(self._messages[position])
+        self.tables[position] = found.table
+        if found.mark is not None:
+            self.snapshots[position], self.ordinals[position] = found.mark.snapshot_id, found.mark.ordinal
+        self.kinds[position] = found.kind
+        return found
 
 
 def _headers(message: Message) -> dict[str, bytes]:
     # The client's stubs promise less than it gives: a list of pairs, or None.
     found: Any = message.headers()
     return {name: value for name, value in found or () if isinstance(value, bytes)}
-
-
-def _numbers(texts: Sequence[bytes | None]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    return np.fromiter((int(text) if text and text.isdigit() else -1 for text in texts), dtype=np.int64, count=len(texts))

@@ -82,9 +82,9 @@ class KafkaLogStore:
         finally:
             consumer.close()
 
-    def open_cursor(self, offsets: Offsets) -> LogCursor:
+    def open_cursor(self, offsets: Offsets, *, dense: bool = False) -> LogCursor:
         """A consumer of these positions, outside of any consumer group."""
-        return KafkaCursor(self._consumer({}), self._topic, offsets, self._servers)
+        return KafkaCursor(self._consumer({}), self._topic, offsets, self._servers, dense=dense)
 
     @property
     def _topics(self) -> Topics:
