@@ -82,7 +82,7 @@ def _delete_rewriting(context: TableContext, writer: TableWriter, base: Snapshot
             if not any(batch.num_rows for batch in matching.read(alone)):
                 continue
             for batch in reader.read(alone):
-                writer.write(batch.filter(pc.invert(evaluate(predicate, batch))))
+                writer.keep(batch.filter(pc.invert(evaluate(predicate, batch))))
             replaced.append(replace(entries[file.file_name], kind=EntryKind.DELETE))
     if not replaced:
         return None

@@ -11,8 +11,6 @@ deleted rows), it is read again. So nothing is lost, and a rescale that was inte
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-
 from tablestore.errors import ConflictError, InvalidInputError, UnsupportedError
 from tablestore.format.indexmanifest import IndexEntry
 from tablestore.format.manifest import EntryKind, ManifestEntry
@@ -88,7 +86,6 @@ def _rewrite(context: TableContext, partition: bytes) -> None:
     index = context.manifests.read_index(snapshot) if snapshot is not None else ()
     splits = plan_splits(entries, index, context.schema, context.settings, None, file_fields={})
     reader = context.reader(context.schema.field_names, None)
-    batches = (batch for split in splits for batch in reader.read(split))
     effect = Effect(
         kind=CommitKind.OVERWRITE,
         operation="OVERWRITE",
@@ -97,7 +94,9 @@ def _rewrite(context: TableContext, partition: bytes) -> None:
         replaces_everything_it_meets=True,
     )
     with TableWriter(context, replaces=True) as writer:
-        writer.write(pa.RecordBatchReader.from_batches(reader.arrow_schema, batches))
+        for split in splits:
+            for batch in reader.read(split):
+                writer.keep(batch)
         writer.commit_as(effect)
 
 

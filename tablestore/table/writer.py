@@ -114,6 +114,10 @@ class TableWriter:
                 kinds = kinds_from_symbols(conformed.column(kind_field), kind_field)
             writer.write(conformed, kinds)
 
+    def keep(self, rows: pa.RecordBatch) -> None:
+        """Write rows that the table held before, as they were read: a null stays one, whatever the column's default is now."""
+        self._data_writer().write(pa.Table.from_batches([rows]), None)
+
     def delete(self, keys: Any) -> None:
         """Delete rows of a keyed table by key: rows that hold the primary key columns (others are ignored)."""
         context, schema = self._context, self._context.schema

@@ -198,3 +198,18 @@ def test_files_of_an_older_schema_stay_plain_for_columns_that_have_not_changed(c
     assert (plain("id"), plain("id", "n"), plain("id", "s")) == (2, 0, 0)
     table.refresh().alter(ts.RenameColumn("id", to="key"))
     assert plain("key") == 0
+
+
+def test_rows_that_are_written_again_keep_their_nulls(catalog: ts.Catalog) -> None:
+    plain = catalog.create_table("shop.again", schema=SCHEMA)
+    write(plain, {"id": 1, "n": None, "s": "a"}, {"id": 2, "n": None, "s": "b"})
+    plain = plain.alter([ts.ChangeDefault("n", "5"), ts.AddColumn("c", "STRING", default="new")])
+    plain.delete("id = 2")
+    assert read(plain) == [{"id": 1, "n": None, "s": "a", "c": None}]
+    keyed = catalog.create_table("shop.rescaled", schema=SCHEMA, primary_key=["id"], options={"bucket": "1"})
+    write(keyed, {"id": 1, "n": None, "s": "a"})
+    keyed = keyed.alter([ts.ChangeDefault("n", "5"), ts.AddColumn("c", "STRING", default="new")])
+    write(keyed, {"id": 2, "s": "b"})
+    keyed = keyed.rescale(3)
+    keyed.compact(full=True)
+    assert read(keyed) == [{"id": 1, "n": None, "s": "a", "c": None}, {"id": 2, "n": 5, "s": "b", "c": "new"}]
