@@ -62,6 +62,11 @@ def test_wheel_has_the_engine_and_the_connector_at_top_level(wheel: zipfile.ZipF
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
+def test_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
+    entry_points = wheel.read(f"tablestore-{tablestore.__version__}.dist-info/entry_points.txt").decode()
+    assert "tablestore = tablestore.cli.main:main" in entry_points
+
+
 def test_wheel_works_where_the_checkout_is_not(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     program = "import tablestore, pyspark_tablestore as spark; print(tablestore.__file__, spark.__file__, sep='\\n')"

@@ -6,7 +6,20 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli import altering, consume, database, describe, doctor, keeping, loading, references, snapshot, table, tableread
+from tablestore.cli import (
+    altering,
+    consume,
+    database,
+    describe,
+    doctor,
+    keeping,
+    loading,
+    log,
+    references,
+    snapshot,
+    table,
+    tableread,
+)
 from tablestore.cli.apps import root as app
 
 # Each registers its verbs where it is imported; these nouns are programs of their own.
@@ -17,6 +30,7 @@ app.add_typer(references.tag_app, name="tag")
 app.add_typer(references.branch_app, name="branch")
 app.add_typer(references.consumer_app, name="consumer")
 app.add_typer(keeping.expire_app, name="expire")
+app.add_typer(log.app, name="log")
 
 
 def _show_version(wanted: bool) -> None:

@@ -50,7 +50,7 @@ Storage = Annotated[
     typer.Option(
         "--storage",
         metavar="KEY=VALUE",
-        help="Option of the storage client, such as endpoint_url=http://localhost:9000. May be repeated.",
+        help="Option of the storage client, such as endpoint_url=http://localhost:9000 or anon=true. May be repeated.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -60,7 +60,26 @@ Debug = Annotated[
     typer.Option("--debug", envvar=DEBUG_VARIABLE, help="Show the trace of an error.", rich_help_panel=_PANEL),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this the plan is shown and nothing happens.")]
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="database.table of the warehouse, or the path of a table.")]
+
+
+def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of tables for the shell. Whatever goes wrong, a shell that completes shows no error."""
+    warehouse = ctx.params.get("warehouse") or os.environ.get(WAREHOUSE_VARIABLE)
+    if not warehouse or is_path(incomplete):
+        return []
+    try:
+        catalog = ts.open_catalog(warehouse)
+        database, dot, _ = incomplete.partition(".")
+        databases = (database,) if dot else catalog.list_databases()
+        return [f"{one}.{name}" for one in databases for name in catalog.list_tables(one)]
+    except (ts.TablestoreError, OSError):
+        return []
+
+
+TableName = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="database.table of the warehouse, or the path of a table.", autocompletion=complete_table),
+]
 
 
 class Refused(Exception):
@@ -134,7 +153,7 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
         @wraps(function)
         def run(*args: Any, warehouse: str | None, storage: list[str] | None, json_output: bool, debug: bool, **given: Any) -> None:
             output = Output(as_json=json_output, now_millis=SystemClock().now_ms())
-            session = Session(out=output, warehouse=warehouse, storage=parse_pairs(storage or (), "--storage"))
+            session = Session(out=output, warehouse=warehouse, storage=parse_storage(storage or ()))
             _guarded(lambda: function(session, *args, **given), output, debug)
 
         run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
@@ -154,6 +173,20 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
         if not separator or not key.strip():
             raise typer.BadParameter(f"expected key=value, found {safe(pair)!r}", param_hint=f"'{option}'")
         found[key.strip()] = value
+    return found
+
+
+def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
+    """Options of the storage client: a dot leads inside (``client_kwargs.region_name=eu-west-1``), true and false are no texts."""
+    found: dict[str, Any] = {}
+    for key, value in parse_pairs(pairs, "--storage").items():
+        *path, last = key.split(".")
+        inside = found
+        for part in path:
+            inside = inside.setdefault(part, {})
+            if not isinstance(inside, dict):
+                raise typer.BadParameter(f"{safe(part)!r} is given as a value and as a group", param_hint="'--storage'")
+        inside[last] = {"true": True, "false": False}.get(value.lower(), value)
     return found
 
 
