@@ -18,6 +18,7 @@ one run; retractions are dropped only where nothing older can be left that they 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from tablestore.format.datafile import DataFileMeta
 from tablestore.lsm.compactiontask import CompactionPolicy, CompactionTask, Run, has_retractions, plan_task, size_of
@@ -27,10 +28,13 @@ from tablestore.lsm.run import KeyOf, Levels, partition_intervals
 LARGE_FILE_BYTES = 4 * 1024 * 1024
 # A writer goes on merging into the oldest run while the newer ones are this many percent of it.
 DRAIN_PERCENT = 20
-# Above the stop trigger a writer pays this many times its budget.
-BACK_PRESSURE = 4
-# Pieces of a run that is cut where the files of the oldest run end are not made much smaller than this share of a file.
-_PIECES_PER_FILE = 4
+# Why a bucket is compacted whole.
+AMPLIFIED, AFFORDABLE = "amplification", "affordable"
+WHOLE_REASONS = frozenset((AMPLIFIED, AFFORDABLE))
+# So many runs between level 0 and the oldest one leave hardly a level for the next.
+_CROWDED = 4
+
+Moves = tuple[tuple[DataFileMeta, int], ...]
 
 
 def sorted_runs(levels: Levels, key_of: KeyOf) -> tuple[Run, ...]:
@@ -55,26 +59,25 @@ def pick_full(levels: Levels, policy: CompactionPolicy, *, key_of: KeyOf) -> Com
 
 
 def pick_compaction(
-    levels: Levels, policy: CompactionPolicy, *, key_of: KeyOf, budget_bytes: int | None = None
+    levels: Levels, policy: CompactionPolicy, *, key_of: KeyOf, budget_bytes: int | None = None, whole: bool = True
 ) -> CompactionTask | None:
     """The next task of a bucket, None if there is nothing to do, or nothing that ``budget_bytes`` pay for.
 
-    Over the stop trigger something is picked in any case, the cheapest if need be.
+    ``whole``: within the budget the bucket may be compacted as a whole. Over the stop trigger something is picked in any case,
+    the cheapest if need be.
     """
-    return _Picker(levels, policy, key_of, budget_bytes).pick()
+    return _Picker(levels, policy, key_of, budget_bytes, whole=whole).pick()
 
 
 class _Picker:
     """One decision. ``budget`` None has no bound."""
 
-    def __init__(self, levels: Levels, policy: CompactionPolicy, key_of: KeyOf, budget: int | None) -> None:
+    def __init__(self, levels: Levels, policy: CompactionPolicy, key_of: KeyOf, budget: int | None, *, whole: bool = True) -> None:
         self._runs = sorted_runs(levels, key_of)
         self._policy, self._key_of = policy, key_of
         self._total = sum(run.size_bytes for run in self._runs)
         self._zero_runs = sum(1 for run in self._runs if run.level == 0)
-        pressed = budget is not None and len(self._runs) > policy.stop_trigger
-        self._budget = budget * BACK_PRESSURE if budget is not None and pressed else budget
-        self._pressed = pressed
+        self._budget, self._whole = budget, whole
 
     def pick(self) -> CompactionTask | None:
         runs, policy = self._runs, self._policy
@@ -84,15 +87,15 @@ class _Picker:
             return task
         if policy.takes_level_zero and self._zero_runs and (task := self._all_of_level_zero()) is not None:
             return task
+        if self._budget is not None and len(runs) > policy.stop_trigger and (task := self._cheapest()) is not None:
+            return task
         if len(runs) >= policy.trigger and (task := self._fewer_runs()) is not None:
             return task
-        task = self._drain()
-        return task if task is not None or not self._pressed else self._cheapest()
+        return self._join() or self._drain()
 
     def everything(self, reason: str) -> CompactionTask | None:
         """All runs to the top."""
-        top = max(self._policy.top_level, max((run.level for run in self._runs), default=0))
-        return self._task(0, len(self._runs), top, reason)
+        return self._task(0, len(self._runs), reason) if self._runs else None
 
     # -- the rules
 
@@ -105,28 +108,29 @@ class _Picker:
 
     def _all_of_level_zero(self) -> CompactionTask | None:
         """Level 0 must not stay: its rows are not seen, or its changes not told, before a compaction takes it."""
-        stop = self._similar(self._zero_runs)
-        return self._task(0, stop, self._level_above(stop), "level-0")
+        return self._task(0, self._similar(self._zero_runs), "level-0")
 
     def _fewer_runs(self) -> CompactionTask | None:
         runs, policy = self._runs, self._policy
         newer, oldest = self._total - runs[-1].size_bytes, runs[-1].size_bytes
         amplified = 100 * newer > policy.max_amplification_percent * oldest
-        if self._budget is not None or amplified:
-            task = self.everything("amplification" if amplified else "affordable")
+        if self._whole if self._budget is not None else amplified:
+            task = self.everything(AMPLIFIED if amplified else AFFORDABLE)
             if task is not None and self._fits(task):
                 return task
-        if self._budget is not None and (task := self._settle()) is not None:
-            return task
+        if self._budget is not None:
+            if self._zero_runs < max(policy.trigger - 1, 2) and len(runs) < policy.stop_trigger:
+                # Runs above level 0 are few: they wait until a few more have come, and the budget goes into the oldest run.
+                return None
+            if (task := self._settle()) is not None:
+                return task
         stop = self._similar(max(self._zero_runs, 1))
         reason = "size-ratio"
         if stop < 2 and len(runs) > policy.trigger:
             stop, reason = len(runs) - policy.trigger + 1, "run-count"
             stop = max(stop, self._zero_runs, 2)
         for end in range(min(stop, len(runs)), max(self._zero_runs, 2) - 1, -1):
-            if end < len(runs) and runs[end].level == 1:
-                continue
-            task = self._task(0, end, self._level_above(end), reason)
+            task = self._task(0, end, reason)
             if task is not None and self._fits(task):
                 return task
         return None
@@ -140,9 +144,11 @@ class _Picker:
         large = runs[position].size_bytes > sum(file.file_size for file in newer)
         if not large and self._within(self._cost((*newer, *runs[position].files))):
             return None
-        oldest = position == len(runs) - 1
-        level = self._level_above(position + 1)
-        if oldest and any(has_retractions(file) for file in runs[position].files):
+        place = self._place(position + 1)
+        if place is None:
+            return None
+        level, shifts = place
+        if position == len(runs) - 1 and any(has_retractions(file) for file in runs[position].files):
             level -= 1
         if level < 1:
             return None
@@ -153,6 +159,7 @@ class _Picker:
             groups=(),
             target_bytes=self._policy.file_bytes(self._total),
             reason="settle",
+            shifts=shifts,
         )
 
     def _similar(self, stop: int) -> int:
@@ -160,8 +167,8 @@ class _Picker:
         runs = self._runs
         size = sum(run.size_bytes for run in runs[:stop])
         while stop < len(runs):
-            # Below a run of level 1 there is no room: it has to join.
-            crowded = runs[stop].level <= 1
+            # Where no level is left above a run, it has to join.
+            crowded = self._place(stop) is None
             if not crowded and size * (100 + self._policy.size_ratio_percent) < 100 * runs[stop].size_bytes:
                 break
             size += runs[stop].size_bytes
@@ -169,17 +176,39 @@ class _Picker:
         return stop
 
     def _drain(self) -> CompactionTask | None:
-        """Merge the two oldest runs, in as many key ranges as the budget pays for, those first that gain most."""
-        if len(self._runs) < 2:
-            return None
-        upper, oldest = self._runs[-2:]
+        """Merge upper runs into the oldest one, in as many key ranges as the budget pays for, those first that gain most."""
+        runs = self._runs
+        uppers, oldest = runs[self._zero_runs : -1], runs[-1]
         newer = self._total - oldest.size_bytes
-        if upper.level == 0 or 100 * newer <= DRAIN_PERCENT * oldest.size_bytes:
+        if not uppers or 100 * newer <= DRAIN_PERCENT * oldest.size_bytes:
             return None
-        uppers = {file.file_name for file in upper.files}
+        # All of them at once gains most; the older ones alone have smaller key ranges that hang together.
+        for first in range(len(uppers)):
+            chosen = self._affordable_ranges([file for run in uppers[first:] for file in run.files], oldest.files)
+            if chosen:
+                return self._plan(chosen, oldest.level, "drain", staying=_without(oldest.files, chosen))
+        return self._recut(uppers[-1], oldest)
+
+    def _join(self) -> CompactionTask | None:
+        """Where many runs lie above the oldest one: merge the two neighbours that are the least work, a part at a time."""
+        uppers = self._runs[self._zero_runs : -1]
+        if self._budget is None or len(uppers) < _CROWDED:
+            return None
+        for newer, older in sorted(pairwise(uppers), key=lambda pair: pair[0].size_bytes + pair[1].size_bytes):
+            files = (*newer.files, *older.files)
+            if self._policy.retractions_apart and any(has_retractions(file) for file in files):
+                continue
+            chosen = self._affordable_ranges(newer.files, older.files)
+            task = self._plan(chosen, older.level, "join", oldest=False, staying=_without(older.files, chosen)) if chosen else None
+            if task is not None:
+                return replace(task, cuts=self._cuts(sum(file.file_size for file in files)))
+        return None
+
+    def _affordable_ranges(self, uppers: Sequence[DataFileMeta], oldest: Sequence[DataFileMeta]) -> list[DataFileMeta]:
+        names = {file.file_name for file in uppers}
         ranked: list[tuple[float, int, tuple[DataFileMeta, ...]]] = []
-        for section in partition_intervals((*upper.files, *oldest.files), self._key_of):
-            gain = sum(file.file_size for file in section.files if file.file_name in uppers)
+        for section in partition_intervals((*uppers, *oldest), self._key_of):
+            gain = sum(file.file_size for file in section.files if file.file_name in names)
             apart = self._policy.retractions_apart and any(has_retractions(file) for file in section.files)
             if gain and not (apart and section.needs_merge):
                 cost = self._cost(section.files) if section.needs_merge else self._policy.file_cost_bytes
@@ -188,12 +217,10 @@ class _Picker:
         chosen: list[DataFileMeta] = []
         spent = 0
         for _, cost, files in ranked:
-            if self._budget is None or spent + cost <= self._budget:
+            if self._within(spent + cost):
                 chosen.extend(files)
                 spent += cost
-        if chosen:
-            return self._plan(chosen, oldest.level, "drain", staying=_without(oldest.files, chosen))
-        return self._recut(upper, oldest)
+        return chosen
 
     def _recut(self, upper: Run, oldest: Run) -> CompactionTask | None:
         """Cut files of the upper run where files of the oldest run end, so that key ranges come apart that fit a budget."""
@@ -216,42 +243,57 @@ class _Picker:
         return None if task is None else replace(task, cuts=tuple(file.max_key for file in oldest.files[:-1]))
 
     def _cheapest(self) -> CompactionTask | None:
-        """Back-pressure: the task that leaves fewer runs for the least bytes, or more of them within the budget."""
-        tasks = sorted(self._windows(), key=lambda task: self._cost(task.files))
+        """Back-pressure: of the tasks that leave fewer runs, the cheapest; the one that takes most files if several are cheap."""
+        if (whole := self.everything("back-pressure")) is not None and self._fits(whole):
+            return whole
+        tasks = list(self._windows())
         fitting = [task for task in tasks if self._fits(task)]
-        return max(fitting, key=lambda task: len(task.files)) if fitting else tasks[0] if tasks else None
+        if fitting:
+            return max(fitting, key=lambda task: len(task.files))
+        return min(tasks, key=lambda task: self._cost(task.files), default=None)
 
     def _windows(self) -> Iterator[CompactionTask]:
         """Neighbouring runs that could become one: the older runs of level 0 with those behind them, or two upper runs."""
         count, zero = len(self._runs), self._zero_runs
-        ends = [end for end in range(max(zero, 2), min(zero + 2, count) + 1) if end == count or self._runs[end].level > 1]
-        for start in range(zero):
-            for end in ends:
-                if end - start > 1 and (task := self._task(start, end, self._level_above(end), "back-pressure")) is not None:
+        for end in range(max(zero, 2), min(zero + 2, count) + 1):
+            for start in range(min(zero, end - 1)):
+                if (task := self._task(start, end, "back-pressure")) is not None:
                     yield task
         for start in range(zero, count - 1):
-            level = self._runs[start + 1].level
-            if (task := self._task(start, start + 2, level, "back-pressure")) is not None:
+            if (task := self._task(start, start + 2, "back-pressure", level=self._runs[start + 1].level)) is not None:
                 yield task
 
     # -- tasks
 
-    def _level_above(self, stop: int) -> int:
-        """Where a task goes that ends before run ``stop``."""
-        return self._runs[stop].level - 1 if stop < len(self._runs) else max(self._policy.top_level, self._runs[-1].level)
+    def _place(self, stop: int) -> tuple[int, Moves] | None:
+        """The level of a task that ends before run ``stop``, and the older runs that move down for it; None if all are taken."""
+        runs = self._runs
+        if stop == len(runs):
+            return max(self._policy.top_level, runs[-1].level), ()
+        if runs[stop].level > 1:
+            return runs[stop].level - 1, ()
+        below, moves = runs[-1].level, list[tuple[DataFileMeta, int]]()
+        for run in reversed(runs[stop:-1]):
+            below -= 1
+            if run.level != below:
+                moves.extend((file, below) for file in run.files)
+        return (below - 1, tuple(moves)) if below > 1 and runs[stop].level > 0 else None
 
-    def _task(self, start: int, stop: int, level: int, reason: str) -> CompactionTask | None:
-        """The task that makes runs ``start`` to ``stop`` one, None if they are one in their place or must not be merged alone."""
-        runs = self._runs[start:stop]
-        files = [file for run in runs for file in run.files]
+    def _task(self, start: int, stop: int, reason: str, *, level: int | None = None) -> CompactionTask | None:
+        """The task that makes runs ``start`` to ``stop`` one; None if they are one in their place, if there is no place, or if
+        they must not be merged alone."""
+        files = [file for run in self._runs[start:stop] for file in run.files]
         reaches_oldest = stop == len(self._runs)
+        place = self._place(stop) if level is None else (level, ())
+        if place is None:
+            return None
         if self._policy.retractions_apart and not reaches_oldest and any(has_retractions(file) for file in files):
             # Such a retraction takes back part of what older runs hold: it is folded with all of them or not at all.
             return self.everything(reason) if start == 0 else None
-        task = self._plan(files, level, reason, newest=start == 0, oldest=reaches_oldest)
+        task = self._plan(files, place[0], reason, newest=start == 0, oldest=reaches_oldest)
         if task is None or reaches_oldest:
             return task
-        return replace(task, cuts=self._cuts(sum(file.file_size for file in files)))
+        return replace(task, cuts=self._cuts(sum(file.file_size for file in files)), shifts=place[1])
 
     def _plan(
         self,
@@ -279,8 +321,7 @@ class _Picker:
     def _cuts(self, size: int) -> tuple[bytes, ...]:
         """Where to cut a run above the oldest one: at the ends of that one's files, as far as pieces stay large enough."""
         ends = [file.max_key for file in self._runs[-1].files[:-1]]
-        pieces = size * _PIECES_PER_FILE // self._policy.file_bytes(self._total)
-        step = max(-(-(len(ends) + 1) // max(pieces, 1)), 1)
+        step = max(-(-(len(ends) + 1) // max(size // self._policy.file_cost_bytes, 1)), 1)
         return tuple(ends[step - 1 :: step])
 
     def _cost(self, files: Sequence[DataFileMeta]) -> int:

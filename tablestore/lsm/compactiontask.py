@@ -17,7 +17,7 @@ MIB = 1024 * 1024
 # A table's files are not made smaller than this for the sake of small steps.
 LEAST_FILE_BYTES = 8 * MIB
 # A bucket is made of about so many files: one of them, and what lies above it, is the least step of a bounded compaction.
-FILES_PER_BUCKET = 16
+FILES_PER_BUCKET = 64
 # A file of this share of the target is large: it is moved, not rewritten.
 LARGE_SHARE = 0.7
 
@@ -68,6 +68,7 @@ class CompactionTask:
 
     ``upgrades`` change their level and nothing else. Each of ``groups`` is a stretch of sections in key order, which is merged
     and written as files of about ``target_bytes`` at ``output_level``; a file ends at each key of ``cuts`` (serialised) too.
+    ``shifts``: older files that move down to the level beside them, to make room; they are no input.
     """
 
     output_level: int
@@ -77,6 +78,7 @@ class CompactionTask:
     target_bytes: int
     reason: str
     cuts: tuple[bytes, ...] = ()
+    shifts: tuple[tuple[DataFileMeta, int], ...] = ()
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:

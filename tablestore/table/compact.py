@@ -16,6 +16,7 @@ from typing import Any
 from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.lsm.compaction import WHOLE_REASONS
 from tablestore.store.commit import CommitRequest
 from tablestore.store.compact import BucketFiles, discard, run_compaction
 from tablestore.store.conflict import StalePlan
@@ -152,6 +153,7 @@ class _Done:
 
     place: BucketId
     message: CommitMessage
+    whole: bool
 
 
 class _Run:
@@ -184,18 +186,24 @@ class _Run:
         return report + CompactReport(buckets=len(touched))
 
     def one_round(self, wanted: Callable[[BucketId], bool], budget_bytes: int) -> CompactReport:
-        """One task each for the neediest buckets, as far as the budget goes; all in one commit."""
+        """One task each for the neediest buckets, as far as the budget goes; all in one commit.
+
+        Buckets that are written to evenly are due at the same time: they take turns in being compacted whole.
+        """
         latest = self._context.snapshots.latest()
         if latest is None:
             return CompactReport()
         picker = TaskPicker(self._context)
-        left = budget_bytes
+        policy = picker.settings.policy
+        buckets = list(picker.neediest_first(live_buckets(self._context, latest, wanted).values()))
+        left, wholes = budget_bytes, -(-len(buckets) // max(policy.trigger - 1, 1))
         done: list[_Done] = []
         with self._taken_back_on_error(done):
-            for bucket in picker.neediest_first(live_buckets(self._context, latest, wanted).values()):
-                if (made := self._make(latest, bucket, left)) is not None:
+            for bucket in buckets:
+                if (made := self._make(latest, bucket, left, whole=wholes > 0)) is not None:
                     done.append(made)
-                    left = max(left - written_cost(_rewritten(made.message), picker.settings.policy.file_cost_bytes), 0)
+                    left = max(left - written_cost(_rewritten(made.message), policy.file_cost_bytes), 0)
+                    wholes -= made.whole
         return self._commit(done) + CompactReport(buckets=len(done))
 
     def _batch(self, todo: Sequence[BucketId], *, alone: bool) -> tuple[list[_Done], list[BucketId]]:
@@ -226,18 +234,19 @@ class _Run:
                 discard(self._context, one.message)
             raise
 
-    def _make(self, latest: Snapshot, bucket: BucketFiles | None, budget_bytes: int | None) -> _Done | None:
+    def _make(self, latest: Snapshot, bucket: BucketFiles | None, budget_bytes: int | None, *, whole: bool = True) -> _Done | None:
         if bucket is None:
             return None
         context = self._context
         if newest_schema_id(bucket.files) > context.schema.id:
             # Somebody altered the table meanwhile: written by us, newer columns would be lost.
             context = self._context = context.at_schema(context.schemas.refreshed_latest())
-        task = TaskPicker(context).pick(bucket, full=self._full, budget_bytes=budget_bytes)
+        task = TaskPicker(context).pick(bucket, full=self._full, budget_bytes=budget_bytes, whole=whole)
         if task is None:
             return None
         try:
-            return _Done((bucket.partition, bucket.bucket), run_compaction(context, latest, bucket, task))
+            message = run_compaction(context, latest, bucket, task)
+            return _Done((bucket.partition, bucket.bucket), message, task.reason in WHOLE_REASONS)
         except NotFoundError:
             # What it read expired under it; that takes a newer snapshot, else a file is missing.
             if context.snapshots.latest() == latest:

@@ -56,9 +56,11 @@ class TaskPicker:
         self.settings: CompactionSettings = compaction_settings(context.schema, context.settings)
         self._key_types = [field.type for field in context.schema.key_fields]
 
-    def pick(self, bucket: BucketFiles, *, full: bool = False, budget_bytes: int | None = None) -> CompactionTask | None:
-        """The next task of a bucket, or all that is left to do in it at once (``full``)."""
-        task = self._pick(bucket, full=full, budget_bytes=budget_bytes)
+    def pick(
+        self, bucket: BucketFiles, *, full: bool = False, budget_bytes: int | None = None, whole: bool = True
+    ) -> CompactionTask | None:
+        """The next task of a bucket, or all that is left to do in it at once (``full``). ``whole``: see ``pick_compaction``."""
+        task = self._pick(bucket, full=full, budget_bytes=budget_bytes, whole=whole)
         if not bucket.deleted or (self._context.schema.is_keyed and not full):
             return task
         worn = pick_worn(bucket.files, bucket.deleted, share=0 if full else self.settings.deleted_share, budget_bytes=budget_bytes)
@@ -70,7 +72,7 @@ class TaskPicker:
             target_bytes=self.settings.policy.target_file_bytes,
         )
 
-    def _pick(self, bucket: BucketFiles, *, full: bool, budget_bytes: int | None) -> CompactionTask | None:
+    def _pick(self, bucket: BucketFiles, *, full: bool, budget_bytes: int | None, whole: bool) -> CompactionTask | None:
         policy = self.settings.policy
         if not self._context.schema.is_keyed:
             return pick_append(
@@ -84,7 +86,7 @@ class TaskPicker:
         found = levels(bucket.files, self.key_of)
         if full:
             return pick_full(found, policy, key_of=self.key_of)
-        return pick_compaction(found, policy, key_of=self.key_of, budget_bytes=budget_bytes)
+        return pick_compaction(found, policy, key_of=self.key_of, budget_bytes=budget_bytes, whole=whole)
 
     def run_count(self, bucket: BucketFiles) -> int:
         """The sorted runs of a bucket; the files of an append bucket."""
