@@ -28,7 +28,7 @@ from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import Manifests
 from tablestore.store.producer import INPUT, changelog_settings
 from tablestore.store.read import SplitReader
-from tablestore.store.schemas import Schemas
+from tablestore.store.schemas import FieldsById, Schemas
 from tablestore.store.sequence import HEADROOM, KeyOrder, SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import Snapshots
@@ -159,7 +159,7 @@ class TableContext:
 
     def fields_by_schema(self) -> Mapping[int, tuple[Field, ...]]:
         """The columns of every schema of the table, by schema id."""
-        return {schema_id: self.schemas.read(schema_id).fields for schema_id in self.schemas.ids()}
+        return FieldsById(self.schemas)
 
     def _hash_index(self, snapshot: Snapshot | None) -> HashIndex:
         return HashIndex.of(self.index_files, self.manifests.read_index(snapshot) if snapshot else ())

@@ -4,11 +4,33 @@ A table's schemas are ``schema/schema-0``, ``schema/schema-1``, …: each is pub
 Publishing ``schema-0`` is what creates a table; publishing the next one is what alters it.
 """
 
+from collections.abc import Iterator, Mapping
+
 from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.paths import SCHEMA_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.io.filestore import FileStore
+from tablestore.types.datatypes import Field
 from tablestore.types.schema import TableSchema
+
+
+class FieldsById(Mapping[int, tuple[Field, ...]]):
+    """The columns of every schema of a table, by schema id; a schema is read when it is asked for."""
+
+    def __init__(self, schemas: "Schemas") -> None:
+        self._schemas = schemas
+
+    def __getitem__(self, schema_id: int) -> tuple[Field, ...]:
+        try:
+            return self._schemas.read(schema_id).fields
+        except NotFoundError as error:
+            raise KeyError(schema_id) from error
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._schemas.ids())
+
+    def __len__(self) -> int:
+        return len(self._schemas.ids())
 
 
 class Schemas:

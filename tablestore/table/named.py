@@ -8,12 +8,7 @@ orders$branch_b1$files      a system table of the branch
 
 from typing import cast
 
-from tablestore.catalog.identifier import check_reference
-from tablestore.errors import InvalidInputError, NotFoundError
-from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
-from tablestore.store.context import open_context
-from tablestore.store.references import branch_directories
-from tablestore.store.schemas import Schemas
+from tablestore.errors import InvalidInputError
 from tablestore.table.system import SEPARATOR
 from tablestore.table.table import Table
 
@@ -28,7 +23,7 @@ def named_part(table: Table, suffix: str) -> Table:
     """
     first, *rest = suffix.split(SEPARATOR)
     if first.startswith(BRANCH_PREFIX):
-        table = branch_table(table, first.removeprefix(BRANCH_PREFIX))
+        table = table.branch(first.removeprefix(BRANCH_PREFIX))
         if not rest:
             return table
         first, *rest = rest
@@ -39,15 +34,3 @@ def named_part(table: Table, suffix: str) -> Table:
             kind="invalid-name",
         )
     return cast(Table, table.system(first))
-
-
-def branch_table(table: Table, branch: str) -> Table:
-    """The table as its branch has it. Raises NotFoundError."""
-    check_reference(branch, "branch")
-    context = table.context
-    files = context.files if branch == MAIN_BRANCH else branch_files(context.files, branch)
-    if not Schemas(files).ids():
-        there = ", ".join(sorted(branch_directories(context.files))) or "none"
-        raise NotFoundError(f"table {table.name} has no branch {branch!r}; there are: {there}", kind="no-such-branch")
-    name = f"{table.name}{SEPARATOR}{BRANCH_PREFIX}{branch}"
-    return Table(open_context(files, clock=context.clock, ids=context.ids), name)

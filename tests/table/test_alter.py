@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.io.memory import MemoryFileStore
 from tablestore.table.distributed import TableSpec, pin_read, plan_read, read_task
+from tablestore.testing.lab import Lab
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int32()), pa.field("s", pa.string())])
 
@@ -213,3 +215,14 @@ def test_rows_that_are_written_again_keep_their_nulls(catalog: ts.Catalog) -> No
     keyed = keyed.rescale(3)
     keyed.compact(full=True)
     assert read(keyed) == [{"id": 1, "n": None, "s": "a", "c": None}, {"id": 2, "n": 5, "s": "b", "c": "new"}]
+
+
+def test_a_scan_reads_the_schemas_of_the_files_that_it_looks_at_and_no_others(tmp_path: Path) -> None:
+    lab = Lab(MemoryFileStore(f"schemas-{tmp_path}"))
+    lab.write_new((1, "a"))
+    for n in range(8):
+        lab.open().alter(ts.AddColumn(f"c{n}", "INT"))
+    table, faults = lab.faulty()
+    assert table.scan(filter="v = 'a'").count() == 1
+    read = {call.path for call in faults.calls if call.op == "read" and "schema" in call.path}
+    assert read == {"schema/schema-0", "schema/schema-8"}
