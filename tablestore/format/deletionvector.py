@@ -18,6 +18,7 @@ from pyroaring import BitMap
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.indexmanifest import DeletionVectorRange
 from tablestore.format.limits import over_limit
+from tablestore.types.sortedsets import distinct
 
 # Stored, never renumbered.
 FILE_VERSION = 1
@@ -80,7 +81,7 @@ def decode_deletion_vector(data: bytes, name: str, *, row_count: int | None = No
 
 def encode_deletion_vector(positions: npt.NDArray[np.integer]) -> bytes:
     """One vector (length, payload, checksum) of these positions; equal sets give equal bytes."""
-    bitmap = BitMap(np.unique(positions).astype(np.uint32))
+    bitmap = BitMap(distinct(positions.astype(np.uint32)))
     bitmap.run_optimize()
     payload = MAGIC.to_bytes(4, "big") + bitmap.serialize()
     return len(payload).to_bytes(4, "big") + payload + zlib.crc32(payload).to_bytes(4, "big")

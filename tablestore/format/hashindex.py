@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tablestore.errors import FormatError
+from tablestore.types.sortedsets import distinct
 
 Hashes = npt.NDArray[np.int32]
 
 
 def encode_hash_index(hashes: Hashes) -> bytes:
     """The file's bytes; equal sets give equal bytes."""
-    return np.unique(hashes).astype(">i4").tobytes()
+    return distinct(hashes).astype(">i4").tobytes()
 
 
 def decode_hash_index(data: bytes, name: str, *, row_count: int | None = None) -> Hashes:
@@ -29,4 +30,4 @@ def decode_hash_index(data: bytes, name: str, *, row_count: int | None = None) -
             f"{name}: expected {'whole' if row_count is None else row_count} hashes of 4 bytes, found {len(data)} bytes. The index "
             "file is damaged: restore it from a copy, or overwrite the partition, which builds it anew."
         )
-    return np.unique(np.frombuffer(data, ">i4").astype(np.int32))
+    return distinct(np.frombuffer(data, ">i4").astype(np.int32))

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tablestore.errors import FormatError, InvalidInputError
+from tablestore.types.sortedsets import distinct
 
 Hashes = npt.NDArray[np.int32]
 Buckets = npt.NDArray[np.int32]
@@ -73,12 +74,12 @@ class BucketMap:
 
     def assign(self, hashes: Hashes, policy: BucketPolicy) -> Buckets:
         """The bucket of each hash; those that have none get one, for good."""
-        distinct, inverse = np.unique(hashes, return_inverse=True)
-        buckets = self.find(distinct)
+        keys, inverse = np.unique(hashes, return_inverse=True)
+        buckets = self.find(keys)
         new = np.flatnonzero(buckets == UNKNOWN)
         if len(new):
-            buckets[new] = self._place(distinct[new], policy)
-            self._add(distinct[new], buckets[new])
+            buckets[new] = self._place(keys[new], policy)
+            self._add(keys[new], buckets[new])
         assigned: Buckets = buckets[inverse]
         return assigned
 
@@ -89,7 +90,7 @@ class BucketMap:
             return self._fill(len(hashes), 0, 1, policy)
         placed = np.empty(len(hashes), np.int32)
         group_of = np.mod(hashes.astype(np.int64), groups)
-        for group in np.unique(group_of).tolist():
+        for group in distinct(group_of).tolist():
             members = np.flatnonzero(group_of == group)
             placed[members] = self._fill(len(members), group, groups, policy)
         return placed

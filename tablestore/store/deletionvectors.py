@@ -30,6 +30,7 @@ from tablestore.format.deletionvector import (
 from tablestore.format.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
 from tablestore.format.manifest import EntryKind
 from tablestore.store.indexfiles import IndexFiles
+from tablestore.types.sortedsets import union
 
 Positions = npt.NDArray[np.uint32]
 Marks = Mapping[str, npt.NDArray[np.integer]]
@@ -83,7 +84,7 @@ class DeletionVectors:
                 index_file, where = self._places[name]
                 vectors[name] = self._bytes(index_file, where), self.deleted_count(name)
         for name, positions in marks.items():
-            together = np.union1d(self.positions(name), positions)
+            together = union(self.positions(name), positions.astype(np.uint32))
             vectors[name] = encode_deletion_vector(together), len(together)
         changes = [replace(entry, kind=EntryKind.DELETE) for entry in here]
         if vectors:

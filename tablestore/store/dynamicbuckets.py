@@ -34,6 +34,7 @@ from tablestore.lsm.keys import U64
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.read import SplitReader
 from tablestore.types.schema import TableSchema
+from tablestore.types.sortedsets import distinct, union
 
 Replaces = Callable[[bytes], bool]
 Rewriter = Callable[[int, "Assigner", Iterator[tuple[pa.Table, pa.Array]]], tuple[ManifestEntry, ...]]
@@ -89,7 +90,7 @@ class HashIndex:
     def bucket(self, entries: Sequence[IndexEntry]) -> Hashes:
         """The hashes in the index files of one bucket, ascending."""
         found = [self._read(entry) for entry in entries]
-        return found[0] if len(found) == 1 else np.unique(np.concatenate([np.empty(0, np.int32), *found]))
+        return found[0] if len(found) == 1 else union(np.empty(0, np.int32), *found)
 
     def with_hashes(self, partition: bytes, added: Mapping[int, Hashes], *, anew: bool) -> list[IndexEntry]:
         """The index changes that add hashes to buckets; with ``anew`` the partition has no others afterwards."""
@@ -97,7 +98,7 @@ class HashIndex:
         changes = [replace(e, kind=EntryKind.DELETE) for b, es in there.items() if anew or b in added for e in es]
         for bucket, hashes in sorted(added.items()):
             known = there.get(bucket, ())
-            together = hashes if anew or not known else np.union1d(self.bucket(known), hashes)
+            together = hashes if anew or not known else union(self.bucket(known), hashes)
             changes.append(
                 self.files.write(
                     encode_hash_index(together),
@@ -171,10 +172,10 @@ class DynamicCommit:
         by_bucket: dict[int, Hashes] = {}
         for entry in entries:
             hashes = self._hashes_of(entry)
-            by_bucket[entry.bucket] = np.union1d(by_bucket[entry.bucket], hashes) if entry.bucket in by_bucket else hashes
+            by_bucket[entry.bucket] = union(by_bucket[entry.bucket], hashes) if entry.bucket in by_bucket else hashes
         self._added.pop(partition, None)
         together = np.concatenate(list(by_bucket.values()))
-        if len(by_bucket) > 1 and len(np.unique(together)) < len(together):
+        if len(by_bucket) > 1 and len(distinct(together)) < len(together):
             return False
         added: dict[int, Hashes] = {}
         for bucket, hashes in by_bucket.items():
@@ -199,7 +200,7 @@ class DynamicCommit:
         if name not in self._hashes:
             names = self.reader.schema.trimmed_primary_keys
             parts = [key_hashes(pa.Table.from_batches([b]), self.reader.schema) for b in self._batches(entry, names, ())]
-            self._hashes[name] = np.unique(np.concatenate([np.empty(0, np.int32), *parts]))
+            self._hashes[name] = union(np.empty(0, np.int32), *parts)
         return self._hashes[name]
 
     def _rows(self, entry: ManifestEntry) -> Iterator[tuple[pa.Table, pa.Array]]:

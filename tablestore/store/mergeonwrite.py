@@ -32,6 +32,7 @@ from tablestore.store.keywindows import key_windows
 from tablestore.store.lookup import Found, SortedKeys, find_rows, sorted_keys
 from tablestore.store.read import SplitReader
 from tablestore.store.settings import TableSettings
+from tablestore.types.sortedsets import contained
 
 
 class Upper(StrEnum):
@@ -135,7 +136,7 @@ class UpperFiles:
         if name not in self.vectors:
             return np.ones(len(found.positions), dtype=np.bool_)
         deleted = self.vectors.positions(name, found.file.row_count)
-        return ~np.isin(found.positions, deleted, assume_unique=True)
+        return ~contained(found.positions, deleted.astype(np.int64))
 
     def _note(self, found: Found) -> None:
         self._marks[found.file.file_name].append(found.positions.astype(np.uint32))

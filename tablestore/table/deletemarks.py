@@ -26,6 +26,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
 from tablestore.store.scan import Split, plan_scan
 from tablestore.types.predicate import Predicate
+from tablestore.types.sortedsets import union
 
 Positions = npt.NDArray[np.integer]
 
@@ -61,7 +62,7 @@ class MarkingDelete:
                 if not len(matching):
                     continue
                 deleted = vectors.positions(file.file_name, file.row_count)
-                together = np.union1d(deleted, matching)
+                together = union(deleted, matching)
                 if len(together) == file.row_count:
                     emptied.add(file.file_name)
                 elif len(together) > len(deleted):
