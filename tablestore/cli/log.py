@@ -1,0 +1,120 @@
+"""``tablestore log``: how far a table's topic is, bring it up to date, check it, make it anew."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+import tablestore as ts
+from tablestore.cli.render import Column
+from tablestore.cli.session import FoundProblems, Session, TableName, Yes, command
+from tablestore.clock import Clock, SystemClock
+from tablestore.options import parse_duration
+from tablestore.table.logcheck import log_status, verify_log
+from tablestore.table.logs import publish_log, rebuild_log, settings_of
+from tablestore.table.publish import PublishReport
+
+app = typer.Typer(no_args_is_help=True, help="The topic of a table: how far it is, publish, verify, rebuild.")
+
+_STATUS = (
+    Column("bucket", "bucket", "count"),
+    Column("published", "published up to", "count"),
+    Column("end_offset", "end offset", "count"),
+    Column("lag_snapshots", "snapshots behind", "count"),
+    Column("lag_records", "records behind", "count"),
+    Column("lag_seconds", "seconds behind"),
+)
+
+
+@command(app, "status", "tablestore log status shop.orders")
+def status(session: Session, name: TableName) -> None:
+    """Show per bucket up to which snapshot the topic holds the changes, and what it lacks."""
+    found = log_status(session.table(name).context)
+    if session.out.as_json:
+        session.out.document(asdict(found))
+        return
+    session.out.say(
+        f"{found.system} topic {found.name}, mode {found.mode}, {found.slots} publisher(s), newest snapshot {found.latest}"
+    )
+    session.out.show(session.out.table(_STATUS, [asdict(bucket) for bucket in found.buckets]))
+
+
+@command(app, "publish", "tablestore log publish shop.orders", "tablestore log publish shop.orders --watch --interval '1 s'")
+def publish(
+    session: Session,
+    name: TableName,
+    slot: Annotated[int | None, typer.Option("--slot", min=0, help="Only this publisher slot; else all.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on for ever: look again after every interval.")] = False,
+    interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Between two looks of --watch.")] = "1 s",
+) -> None:
+    """Send to the topic what the snapshots have and it lacks, each change once."""
+    wait_s = parse_duration(interval) / 1000
+    table = session.table(name)
+    slots = settings_of(table.context).slots
+    if slot is not None and slot >= slots:
+        raise typer.BadParameter(f"the table has the slots 0 to {slots - 1}", param_hint="'--slot'")
+    if watch:
+        run_publisher(session, table, SystemClock(), slot=slot, wait_s=wait_s)
+        return
+    reports = publish_log(table.context, slots=None if slot is None else (slot,))
+    if session.out.as_json:
+        session.out.document({"table": table.name, "slots": [asdict(report) for report in reports]})
+    for report in reports:
+        session.out.say(f"{table.name}, {report}")
+    if not reports:
+        session.out.say(f"{table.name}: the log is the file store itself, there is nothing to publish")
+
+
+def run_publisher(
+    session: Session, table: ts.Table, clock: Clock, *, slot: int | None, wait_s: float, looks: int | None = None
+) -> None:
+    """Publish, wait, publish again; without end, or ``looks`` times. What fails is noted and tried again with the next look."""
+    done = 0
+    while looks is None or done < looks:
+        try:
+            for report in publish_log(table.context, slots=None if slot is None else (slot,)):
+                if report.records:
+                    _show(session, table, report)
+        except ts.TablestoreError as error:
+            session.out.note(f"{table.name}: {error}")
+        done += 1
+        if looks is None or done < looks:
+            clock.sleep(wait_s)
+
+
+def _show(session: Session, table: ts.Table, report: PublishReport) -> None:
+    if session.out.as_json:
+        session.out.line({"table": table.name, **asdict(report)})
+    else:
+        session.out.say(f"{table.name}, {report}")
+    session.out.flush()
+
+
+@command(app, "verify", "tablestore log verify shop.orders")
+def verify(session: Session, name: TableName) -> None:
+    """Read the topic and compare what it adds up to with the table. Exit code 3 if they differ."""
+    table = session.table(name)
+    with session.out.progress(f"reading the log of {table.name}", None):
+        check = verify_log(table.context)
+    document: dict[str, Any] = {"table": table.name, **asdict(check)}
+    if check.problems:
+        if session.out.as_json:
+            session.out.document(document)
+        for problem in check.problems:
+            session.out.say(problem)
+        session.out.note("`tablestore log rebuild` makes the log anew from the table")
+        raise FoundProblems
+    compared = "same keys, same rows" if check.complete else "the last record of every key is what the table holds"
+    session.out.done(document, f"{check.records:,} records, {check.keys:,} keys up to snapshot {check.snapshot_id}: {compared}.")
+
+
+@command(app, "rebuild", "tablestore log rebuild shop.orders --yes")
+def rebuild(session: Session, name: TableName, yes: Yes = False) -> None:
+    """Delete the topic, make it again, and publish the changes of all retained snapshots."""
+    table = session.table(name)
+    settings = settings_of(table.context)
+    plan = {"topic": settings.topic, "partitions": settings.partitions, "snapshots": len(table.context.snapshots.live_ids())}
+    session.confirm(yes, f"Would delete topic {settings.topic} and publish {plan['snapshots']} snapshot(s) to a new one.", plan)
+    reports = rebuild_log(table.context)
+    document = {"table": table.name, "slots": [asdict(report) for report in reports]}
+    session.out.done(document, f"{table.name}: {sum(report.records for report in reports):,} records in the new topic.")
