@@ -25,7 +25,7 @@ from tablestore.store.alter import alter_schema, holds_data
 from tablestore.store.schemas import Schemas
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.files import Call
+from tablestore.testing.files import Call, SimulatedCrash
 from tablestore.testing.lab import Lab
 from tablestore.types.changes import AddColumn, ChangeNullability, DropColumn, RenameColumn, SetOption, SetTableComment
 from tablestore.types.schema import TableSchema
@@ -298,6 +298,30 @@ def sweep(lab: Lab, *, empty: bool) -> int:
 @pytest.mark.parametrize("empty", [False, True])
 def test_whatever_call_fails_the_table_is_altered_or_not_and_stays_writable(lab: Lab, empty: bool) -> None:
     assert sweep(lab, empty=empty) >= 8
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_process_that_dies_at_any_call_leaves_a_table_that_is_altered_or_not(when: str) -> None:
+    altered = 0
+    for n in count(1):
+        fresh = Lab(MemoryFileStore(f"crash-{next(NAMES)}"))
+        fresh.write_new((1, "a"))
+        table, faults = fresh.faulty()
+        faults.crash_nth(n, when=when)  # type: ignore[arg-type]
+        try:
+            table.alter([RenameColumn("v", to="w"), AddColumn("n", "INT")])
+        except SimulatedCrash:
+            pass
+        else:
+            break
+        assert ids(fresh) in ((0,), (0, 1))
+        altered += len(ids(fresh)) - 1
+        again = fresh.open()
+        again.upsert(pa.table({"id": [2], again.schema.names[1]: ["b"]}))
+        again.alter(AddColumn("later", "INT"))
+        assert [row["id"] for row in fresh.open().scan().to_arrow().to_pylist()] == [1, 2]
+        assert fresh.auditor.orphans() == set()
+    assert 0 < altered < n - 1
 
 
 def test_a_refused_change_asks_for_no_write(lab: Lab) -> None:
