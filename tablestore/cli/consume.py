@@ -7,13 +7,13 @@ from typing import Annotated, Literal, cast
 import pyarrow as pa
 import typer
 
-import tablestore as ts
 from tablestore.cli.apps import root as app
-from tablestore.cli.rowsink import write_rows
+from tablestore.cli.rowsink import RowFormat, write_rows
 from tablestore.cli.session import Session, TableName, command, names
 from tablestore.cli.tableread import Columns, Filter, Format, Limit, OutputFile
 from tablestore.cli.units import parse_time
-from tablestore.table.consume import ScanMode
+from tablestore.table.consume import ChangeBatch, ScanMode
+from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots that do not tell their changes, such as overwrites.")]
 
@@ -68,8 +68,12 @@ def consume(
         )
     if onward and snapshot_ids:
         raise typer.BadParameter("only a range of snapshots tells them: use --from-snapshot", param_hint="'--snapshot-ids'")
+    at_end = format is RowFormat.PARQUET or (output is not None and str(output) != "-")
+    if follow and at_end:
+        raise typer.BadParameter("a file is whole only at the end, which there is none of: print instead", param_hint="'--follow'")
     table = session.table(name)
     wanted = names(columns) if columns is not None else None
+    kept = table.schema.names if wanted is None else wanted
     gaps: Literal["raise", "skip"] = "skip" if skip_gaps else "raise"
     if onward:
         batches = table.consume(
@@ -82,10 +86,18 @@ def consume(
             follow=follow,
             on_discontinuity=gaps,
         )
-        schema = table.changes(0, 0, wanted).schema
+        # In files and in Parquet the rows are whole only at the end; until then nothing is recorded.
+        recording = _Recording(batches, recorded=consumer is not None, at_end=at_end)
         rows = write_rows(
-            session.out, schema, _recorded(batches, consumer), row_format=format, output=output, limit=limit, draw=False
+            session.out,
+            pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *(table.schema.field(one) for one in kept)]),
+            recording.rows(),
+            row_format=format,
+            output=output,
+            limit=limit,
+            draw=False,
         )
+        recording.record()
     else:
         changes = table.changes(
             from_snapshot or 0,
@@ -103,10 +115,24 @@ def consume(
         session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} changes to {output}.")
 
 
-def _recorded(batches: "Iterator[ts.ChangeBatch]", consumer: str | None) -> Iterator[pa.RecordBatch]:
-    """The rows of each batch; when the next one is asked for, the last one was written out, and that is recorded."""
-    for batch in batches:
-        yield batch.rows
-        sys.stdout.flush()
-        if consumer is not None:
-            batch.commit()
+class _Recording:
+    """Batches on their way out. A batch counts as done when the next one is asked for: then it has been written."""
+
+    def __init__(self, batches: Iterator[ChangeBatch], *, recorded: bool, at_end: bool) -> None:
+        self._batches, self._recorded, self._at_end = batches, recorded, at_end
+        self._done: ChangeBatch | None = None
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of each batch."""
+        for batch in self._batches:
+            yield batch.rows
+            self._done = batch
+            if not self._at_end:
+                sys.stdout.flush()
+                self.record()
+
+    def record(self) -> None:
+        """Keep in the table how far this has come."""
+        if self._recorded and self._done is not None:
+            self._done.commit()
+        self._done = None

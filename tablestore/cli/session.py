@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 from rich.text import Text
 
@@ -205,14 +206,17 @@ def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
     except FoundProblems:
         raise typer.Exit(REFUSED) from None
     except Refused as refusal:
-        output.errors.print(Text(safe_lines(refusal)), soft_wrap=True)
+        if output.as_json:
+            output.errors.file.write(json_text({"error": {"type": "Refused", "kind": "refused", "message": str(refusal)}}) + "\n")
+        else:
+            output.errors.print(Text(safe_lines(refusal)), soft_wrap=True)
         raise typer.Exit(REFUSED) from None
-    except (ts.TablestoreError, OSError) as error:
-        # An OSError that is none of ours comes from a file that the user named, and says so itself.
+    except (ts.TablestoreError, OSError, pa.ArrowException) as error:
+        # What is none of ours comes from a file that the user named, and says so itself.
         if debug:
             output.errors.print_exception()
         elif output.as_json:
-            kind = error.kind if isinstance(error, ts.TablestoreError) else "os-error"
+            kind = error.kind if isinstance(error, ts.TablestoreError) else "file"
             report = {"error": {"type": type(error).__name__, "kind": kind, "message": str(error)}}
             output.errors.file.write(json_text(report) + "\n")
         else:

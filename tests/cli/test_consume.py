@@ -48,6 +48,17 @@ def test_a_named_consumer_goes_on_where_it_was(run: Run, orders: ts.Table) -> No
     assert [one.next_snapshot for one in orders.consumers()] == [4]
 
 
+@pytest.mark.parametrize("row_format", ["json", "parquet"])
+def test_a_consumer_is_recorded_only_behind_what_is_whole(run: Run, orders: ts.Table, tmp_path: Path, row_format: str) -> None:
+    lost = tmp_path / "missing" / "rows"
+    args = ("consume", "shop.orders", "--scan", "full", "--consumer", "b", "--format", row_format)
+    run(*args, "--output", lost, code=1)
+    assert run("consume", "shop.orders", "--scan", "full", "--consumer", "b", "--limit", "1", "--json").out.count("\n") == 1
+    # Neither of these was whole, so all rows come again; then none do.
+    assert run(*args, "--output", tmp_path / "rows", "--json").json["rows"] == 4
+    assert run("consume", "shop.orders", "--consumer", "b", "--json").rows == []
+
+
 def test_changes_go_into_a_file(run: Run, orders: ts.Table, tmp_path: Path) -> None:
     done = run("consume", "shop.orders", "-s", "1", "--output", tmp_path / "c.jsonl", "--json").json
     assert done["rows"] == 3
@@ -60,6 +71,8 @@ def test_changes_go_into_a_file(run: Run, orders: ts.Table, tmp_path: Path) -> N
         (["--from-snapshot", "1", "--follow"], 2),
         (["--to-snapshot", "1", "--scan", "full"], 2),
         (["--consumer", "b", "--snapshot-ids"], 2),
+        (["--follow", "--output", "x.json"], 2),
+        (["--follow", "--format", "parquet"], 2),
         (["--scan", "sideways"], 1),
         (["--from-snapshot", "99"], 1),
         (["--consumer", "../x", "--scan", "full"], 1),
