@@ -8,7 +8,14 @@ import pytest
 from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.format.deletionvector import MAGIC, check_file_version, decode_deletion_vector, encode_deletion_vector
+from tablestore.format.deletionvector import (
+    MAGIC,
+    byte_range,
+    check_file_version,
+    decode_deletion_vector,
+    encode_deletion_vector,
+    encode_vector_file,
+)
 
 CASES = {
     "empty": [],
@@ -47,6 +54,20 @@ def test_golden_bytes_both_ways():
     golden = bytes.fromhex("000000165e43f2d03a300000010000000000000010000000" + "0700ac71f614")
     assert encode_deletion_vector(np.array([7])) == golden
     assert decode_deletion_vector(golden, "index-1").tolist() == [7]
+
+
+def test_a_file_of_several_vectors_has_golden_bytes_and_says_where_each_lies():
+    one, two = encode_deletion_vector(np.array([7])), encode_deletion_vector(np.array([1, 2]))
+    data, ranges = encode_vector_file({"f1": (one, 1), "f2": (two, 2)})
+    first = "000000165e43f2d03a3000000100000000000000100000000700ac71f614"
+    second = "000000185e43f2d03a30000001000000000001001000000001000200c3366892"
+    assert data.hex() == "01" + first + second
+    assert [(r.data_file, r.offset, r.length, r.cardinality) for r in ranges] == [("f1", 1, 22, 1), ("f2", 31, 24, 2)]
+    check_file_version(data, "index-1")
+    for vector, expected in zip(ranges, ([7], [1, 2]), strict=True):
+        offset, size = byte_range(vector)
+        assert decode_deletion_vector(data[offset : offset + size], "index-1").tolist() == expected
+    assert encode_vector_file({}) == (b"\1", ())
 
 
 def test_every_flipped_bit_and_truncation_is_refused():

@@ -12,6 +12,7 @@ from tablestore.format.deletionvector import (
     check_file_version,
     decode_deletion_vector,
     encode_deletion_vector,
+    encode_vector_file,
 )
 from tablestore.format.indexmanifest import decode_index_manifest, encode_index_manifest
 from tablestore.format.liveset import live_entries
@@ -158,6 +159,12 @@ def test_deletion_vectors_name_the_rows_that_later_versions_replace():
         for entry in decode_index_manifest(path.read_bytes(), path.name):
             data = (table / "index" / entry.file_name).read_bytes()
             check_file_version(data, entry.file_name)
+            parts = {v.data_file: data[byte_range(v)[0] : sum(byte_range(v))] for v in entry.deletion_vectors}
+            again, ranges = encode_vector_file({name: (part, 0) for name, part in parts.items()})
+            assert again == data
+            assert [(r.data_file, r.offset, r.length) for r in ranges] == [
+                (r.data_file, r.offset, r.length) for r in entry.deletion_vectors
+            ]
             for vector in entry.deletion_vectors:
                 offset, size = byte_range(vector)
                 part = data[offset : offset + size]
