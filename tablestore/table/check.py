@@ -6,10 +6,12 @@
       tags         each reads
         metadata   lists, manifests, index manifests: there, unchanged (their checksums), readable
         files      data, changelog and index files: there, with the size that the manifest says
-      newest       levels above 0 are sorted runs, the row count adds up; ``deep``: every page of every file reads
+      newest       levels above 0 are sorted runs, the row count adds up
+      deep         every page of every file reads
 
 Nothing is changed and nothing raised: damage is what is looked for. A finding that costs rows is a *problem*, anything else a
-*warning*. Memory: one path and size per file of the table.
+*warning*. Bytes that no reader looks at (statistics inside of pages) are not looked at here either. Memory: one path and size per
+file of the table, with ``deep`` its manifest entry.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -52,7 +54,7 @@ class Finding:
 
 
 def check_table(context: TableContext, *, deep: bool = False, progress: Progress | None = None) -> tuple[Finding, ...]:
-    """What is wrong with a table; empty if it is whole. ``deep`` reads every row of the newest snapshots too."""
+    """What is wrong with a table; empty if it is whole. ``deep`` reads every row of every file too."""
     show = progress or (lambda what, done, total: None)
     found: list[Finding] = []
     with _noting(found, "branches", "the list of branches", "look at the branch directory"):
@@ -82,6 +84,7 @@ class _Check:
         self._context: TableContext = context
         self._found: list[Finding] = []
         self._expected = _Expected()
+        self._entries: dict[str, ManifestEntry] = {}
         self._damaged: dict[str, tuple[str, list[str]]] = {}
 
     def run(self) -> list[Finding]:
@@ -97,6 +100,8 @@ class _Check:
             self._presence()
             if snapshots:
                 self._newest(snapshots[-1])
+            if self._deep:
+                self._contents()
         return self._found
 
     # -- schemas, snapshots, tags
@@ -201,7 +206,10 @@ class _Check:
     def _expect(self, user: str, entry: ManifestEntry) -> None:
         if entry.file.external_path is None:
             context = self._context
-            self._expected.add(entry_path(context.paths, entry, context.schema), entry.file.file_size, user)
+            path = entry_path(context.paths, entry, context.schema)
+            self._expected.add(path, entry.file.file_size, user)
+            if self._deep:
+                self._entries.setdefault(path, entry)
 
     def _presence(self) -> None:
         """Every directory is listed once."""
@@ -238,8 +246,6 @@ class _Check:
                     "counts are for statistics only; nothing has to be done",
                 )
             self._sorted_runs(live)
-        if self._deep:
-            self._contents(live)
 
     def _sorted_runs(self, live: Iterable[ManifestEntry]) -> None:
         schema = self._context.schema
@@ -266,14 +272,14 @@ class _Check:
                         "a full compaction puts the bucket in order: tablestore compact --full",
                     )
 
-    def _contents(self, live: list[ManifestEntry]) -> None:
+    def _contents(self) -> None:
+        """Every data and changelog file that anything needs is read once, as it is, without merging."""
         reader = self._context.reader(self._context.schema.field_names, None)
-        for number, entry in enumerate(live):
-            self._show(self._name("rows"), number, len(live))
+        for number, (path, entry) in enumerate(self._entries.items()):
+            self._show(self._name("rows"), number, len(self._entries))
             if file_format_of(entry.file.file_name) != "parquet":
                 # Another engine's postponed rows; that they are there was seen above.
                 continue
-            path = entry_path(self._context.paths, entry, self._context.schema)
             split = Split(
                 partition=entry.partition,
                 bucket=entry.bucket,

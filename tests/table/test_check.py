@@ -70,6 +70,23 @@ def test_a_flipped_bit_in_a_data_file_is_found_by_the_deep_check(table: ts.Table
     assert (finding.severity, finding.kind) == ("problem", "data")
 
 
+def test_the_deep_check_reads_what_only_older_snapshots_and_changelogs_need(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    schema = pa.schema([("k", pa.int64()), ("v", pa.string())])
+    table = catalog.create_table("d.t", schema=schema, primary_key=["k"], options={"changelog-producer": "input"})
+    for value in ("a", "b"):
+        table.upsert(pa.table({"k": list(range(100)), "v": [value * 100] * 100}))
+    table.compact(full=True)
+    live = {path.rpartition("/")[2] for path in table.files()["file_path"].to_pylist()}
+    others = [path for path in files(table, "bucket-0/*.parquet") if path.name not in live]
+    assert {path.name.split("-")[0] for path in others} == {"data", "changelog"}
+    assert check(table, deep=True) == ()
+    for path in others:
+        damage(path)
+    assert {finding.subject.rpartition("/")[2] for finding in check(table, deep=True)} == {path.name for path in others}
+
+
 @pytest.mark.parametrize(
     ("pattern", "kind"),
     [
