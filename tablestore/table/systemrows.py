@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.errors import UnsupportedError
 from tablestore.format.casts import convert
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import ManifestEntry
@@ -232,6 +233,10 @@ def _statistics(context: TableContext, file: DataFileMeta) -> dict[str, tuple[Fi
 def _as_type(old: Field, stats: ColumnStats, new: Field) -> ColumnStats:
     if is_same(old.type, new.type) or not isinstance(old.type, AtomicType) or not isinstance(new.type, AtomicType):
         return stats
-    bounds = pa.array([stats.min, stats.max], to_arrow_type(old.type))
-    low, high = convert(bounds, old.type, new.type).to_pylist()
+    try:
+        bounds = pa.array([stats.min, stats.max], to_arrow_type(old.type))
+        low, high = convert(bounds, old.type, new.type).to_pylist()
+    except (UnsupportedError, pa.ArrowException):
+        # Another engine changed the type in a way that we do not follow: what is known of the file stays readable.
+        return ColumnStats(null_count=stats.null_count)
     return ColumnStats(min=low, max=high, null_count=stats.null_count)

@@ -285,3 +285,27 @@ def test_what_we_refuse_java_refuses_too(java: JavaOracle, warehouse: Path, chan
         table.alter(change)
     assert table.refresh().table_schema == table.table_schema
     assert [type_to_json(field.type) for field in table.table_schema.fields] == ["INT NOT NULL", "INT NOT NULL", "STRING"]
+
+
+def test_all_follow_a_table_that_was_altered_while_empty_and_rescaled_later(everyone: list[Any], warehouse: Path) -> None:
+    path = warehouse / "db.db" / "t"
+    _us, java, _pure, native = everyone
+    columns = number_fields([{"name": "p", "type": "INT NOT NULL"}, *COLUMNS[:3]])
+    Ours().create(path, columns, primary_key=["p", "k"], partition_by=["p"], options={"bucket": "1"})
+    table = ts.open_table(str(path)).alter([ts.SetOption("bucket", "3"), ts.ChangeNullability("b", nullable=False)])
+    assert len(table.snapshots()) == 1
+    rows = [{"p": k % 2, "k": k, "a": k, "b": f"b{k}"} for k in range(12)]
+    java.write(path, rows[:6])
+    Ours().write(path, rows[6:])
+    for reader in everyone:
+        assert comparable(reader.read(path)) == comparable(rows), reader.name
+    ts.open_table(str(path)).rescale(2)
+    for writer in (java, native, Ours()):
+        rows = [*(row for row in rows if row["k"] != 3), {"p": 1, "k": 3, "a": -3, "b": writer.name}]
+        writer.write(path, rows[-1:])
+    for reader in everyone:
+        assert comparable(reader.read(path)) == comparable(rows), reader.name
+        assert comparable(reader.read(path, equals={"p": 1, "k": 3})) == comparable(rows[-1:]), reader.name
+    java.compact(path)
+    for reader in everyone:
+        assert comparable(reader.read(path)) == comparable(rows), reader.name

@@ -116,3 +116,11 @@ def test_a_table_of_evolved_columns_has_statistics_of_the_new_ones(java: JavaOra
         [ts.RenameColumn("s", to="text"), ts.DropColumn("b"), ts.ChangeType("d", "DECIMAL(12, 3)"), ts.AddColumn("n", "INT")]
     )
     assert settled("files", ours(path, "files")) == settled("files", java.system(path, "files")["rows"])
+
+
+def test_files_are_listed_after_a_change_of_type_that_we_do_not_follow(java: JavaOracle, make: Any) -> None:
+    path = make(java, "u", keyed=False)
+    java.alter(path, {"action": "widen", "column": "f", "type": "STRING"})
+    with pytest.raises(ts.UnsupportedError, match="engines disagree"):
+        Ours().read(path)
+    assert {row["max_value_stats"].partition("f=")[2].partition(",")[0] for row in ours(path, "files")} == {"null"}
