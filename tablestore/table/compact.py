@@ -23,7 +23,7 @@ from tablestore.store.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.settings import check_writable
-from tablestore.table.compactplan import BucketId, TaskPicker, live_buckets, newest_schema_id, written_cost
+from tablestore.table.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
 from tablestore.table.partitionspec import partition_matcher
 
 LOG = logging.getLogger(__name__)
@@ -128,8 +128,8 @@ def compact_after_write(
 
 def settle_level_zero(context: TableContext) -> CompactReport:
     """Compact the buckets of a table whose level 0 is not read, so that what was committed before is seen."""
-    latest = context.snapshots.latest()
-    waiting = {(e.partition, e.bucket) for e in context.manifests.live(latest) if e.file.level == 0 and e.bucket >= 0}
+    _, buckets = newest_buckets(context)
+    waiting = {place for place, bucket in buckets.items() if any(file.level == 0 for file in bucket.files)}
     return _Run(context).everywhere(waiting.__contains__) if waiting else CompactReport()
 
 
@@ -166,8 +166,7 @@ class _Run:
     def everywhere(self, wanted: Callable[[BucketId], bool]) -> CompactReport:
         """Until nothing is due in the wanted buckets."""
         report = CompactReport()
-        latest = self._context.snapshots.latest()
-        todo = list(live_buckets(self._context, latest, wanted)) if latest is not None else []
+        todo = list(newest_buckets(self._context, wanted)[1])
         steps: Counter[BucketId] = Counter()
         lost: Counter[BucketId] = Counter()
         touched: set[BucketId] = set()
@@ -190,12 +189,12 @@ class _Run:
 
         Buckets that are written to evenly are due at the same time: they take turns in being compacted whole.
         """
-        latest = self._context.snapshots.latest()
+        latest, found = newest_buckets(self._context, wanted)
         if latest is None:
             return CompactReport()
         picker = TaskPicker(self._context)
         policy = picker.settings.policy
-        buckets = list(picker.neediest_first(live_buckets(self._context, latest, wanted).values()))
+        buckets = list(picker.neediest_first(found.values()))
         left, wholes = budget_bytes, -(-len(buckets) // max(policy.trigger - 1, 1))
         done: list[_Done] = []
         with self._taken_back_on_error(done):
@@ -211,9 +210,8 @@ class _Run:
 
         ``alone``: after a lost race they are committed one by one, so that one loser does not take the others along.
         """
-        latest = self._context.snapshots.latest()
+        latest, buckets = newest_buckets(self._context, set(todo))
         assert latest is not None, "a table that has a snapshot keeps one"
-        buckets = live_buckets(self._context, latest, set(todo))
         done: list[_Done] = []
         size = 0
         with self._taken_back_on_error(done):

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
+from tablestore.errors import NotFoundError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import ManifestEntry
@@ -46,6 +47,20 @@ def live_buckets(
         )
         for place, entries in sorted(found.items())
     }
+
+
+def newest_buckets(
+    context: TableContext, wanted: Callable[[BucketId], bool] | Collection[BucketId] | None = None
+) -> tuple[Snapshot | None, dict[BucketId, BucketFiles]]:
+    """The newest snapshot and its buckets; others may commit, and expire it, while it is read."""
+    while True:
+        latest = context.snapshots.latest()
+        try:
+            return latest, live_buckets(context, latest, wanted) if latest is not None else {}
+        except NotFoundError:
+            # That takes a newer snapshot, else a file is missing.
+            if context.snapshots.latest() == latest:
+                raise
 
 
 class TaskPicker:

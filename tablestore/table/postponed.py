@@ -29,7 +29,13 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
     done: set[bytes] = set()
     for _ in range(_ATTEMPTS):
         latest = context.snapshots.latest()
-        live = context.manifests.live(latest)
+        try:
+            live = context.manifests.live(latest)
+        except NotFoundError:
+            # Others committed, and expired it, while it was read; else a file is missing.
+            if context.snapshots.latest() == latest:
+                raise
+            continue
         todo = {p: files for p, files in postponed_files(live).items() if wanted(p) and p not in done}
         if latest is None or not todo:
             break

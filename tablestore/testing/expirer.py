@@ -1,5 +1,7 @@
 """Expiry as any engine of the format may do it: snapshots strictly oldest first, then what only they needed."""
 
+from typing import Any
+
 from tablestore.errors import NotFoundError
 from tablestore.io.filestore import FileStore
 from tablestore.testing.auditor import Auditor
@@ -22,7 +24,7 @@ def expire(files: FileStore, *, keep: int, hint: bool = True) -> int:
         metadata = auditor.metadata(gone) - auditor.metadata(kept)
     except NotFoundError:
         return 0  # one of them was dead, and its committer has taken it away meanwhile
-    data = {auditor.path_of(entry["_FILE"]["_FILE_NAME"]) for delta in deltas for entry in delta if entry["_KIND"] == 1}
+    data = {auditor.path_of(name) for delta in deltas for name in _names(delta, 1) - _names(delta, 0)}
     if hint:
         files.overwrite("snapshot/EARLIEST", str(kept[0]).encode())
     for snapshot_id in gone:
@@ -30,3 +32,8 @@ def expire(files: FileStore, *, keep: int, hint: bool = True) -> int:
     for path in sorted(data | metadata):
         files.delete(path)
     return len(gone)
+
+
+def _names(delta: list[dict[str, Any]], kind: int) -> set[str]:
+    """The files that a delta adds (0) or deletes (1). One that it does both to has only moved to another level."""
+    return {entry["_FILE"]["_FILE_NAME"] for entry in delta if entry["_KIND"] == kind}

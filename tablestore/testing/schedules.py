@@ -12,7 +12,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Semaphore, Thread
 from typing import Any
@@ -114,13 +114,19 @@ class Report:
 
 @dataclass
 class Play:
-    """One schedule. ``ambiguous`` is the chance that a publish is answered wrongly."""
+    """One schedule. ``ambiguous`` is the chance that a publish is answered wrongly.
+
+    ``keyed`` None: drawn. ``options`` are the table's. ``compactions``: how many an actor of its own makes.
+    """
 
     seed: int
     files: FileStore
     ambiguous: float = 0.0
     writers: int = 3
     commits: int = 2
+    keyed: bool | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    compactions: int = 0
 
     def run(self) -> Report:
         """Play it and check what came out; the seed is in every failure."""
@@ -128,11 +134,12 @@ class Play:
         self._chance = chance
         self._scheduler = Scheduler(chance)
         self._witness = _Witness(self.files)
-        self._keyed = chance.random() < 0.5
+        drawn = chance.random() < 0.5
+        self._keyed = drawn if self.keyed is None else self.keyed
         options = {"commit.timeout": "20 s", "manifest.merge-min-count": str(chance.choice((2, 3, 30)))}
         if self._keyed:
             options["bucket"] = str(chance.choice((1, 2)))
-        self._lab = Lab(self._witness, keyed=self._keyed, options=options, seed=self.seed)
+        self._lab = Lab(self._witness, keyed=self._keyed, options={**options, **self.options}, seed=self.seed)
         self._effects: dict[str, Effect] = {}
         self._landed: set[str] = set()
         self._reads: list[tuple[int, Rows]] = []
@@ -141,6 +148,8 @@ class Play:
         actors: dict[str, Callable[[], None]] = {f"writer {n}": self._writer(n) for n in range(self.writers)}
         actors["expirer"] = self._expirer
         actors["reader"] = self._reader
+        if self.compactions:
+            actors["compactor"] = self._compactor
         try:
             self._scheduler.run(actors)
             for late in self._late:
@@ -243,6 +252,19 @@ class Play:
             self._report.outcomes["read"] += 1
             self._reads.append((scan.snapshot_id or 0, found))
 
+    def _compactor(self) -> None:
+        table, _ = self._open()
+        for _ in range(self.compactions):
+            self._scheduler.step("compact", rest=True)
+            try:
+                report = table.compact(full=self._chance.random() < 0.3)
+            except CommitOutcomeUnknown:
+                # Others committed and expired past it. Landed or not, the rows are the same.
+                self._report.outcomes["unknown"] += 1
+                continue
+            self._report.outcomes["compacted"] += len(report.snapshot_ids)
+            self._report.outcomes["dropped"] += report.dropped
+
     # faults
 
     def _answer_wrongly(self, faults: Faults) -> None:
@@ -270,13 +292,35 @@ class Play:
         uuids = [history[i]["uuid"] for i in sorted(history)]
         assert len(set(uuids)) == len(uuids), "a commit landed twice"
         assert self._landed <= set(uuids), "an acknowledged commit is not in the history"
-        assert set(uuids) <= set(self._effects), "a commit that was refused is in the history"
+        moves = {found["uuid"] for found in history.values() if found["commitKind"] == "COMPACT"}
+        assert set(uuids) - moves <= set(self._effects), "a commit that was refused is in the history"
         states: dict[int, Rows] = {0: []}
         for snapshot_id in sorted(history):
-            states[snapshot_id] = self._effects[history[snapshot_id]["uuid"]](states[snapshot_id - 1])
+            uuid = history[snapshot_id]["uuid"]
+            before = states[snapshot_id - 1]
+            states[snapshot_id] = before if uuid in moves else self._effects[uuid](before)
+        self._check_rows(states)
+
+    def _check_rows(self, states: dict[int, Rows]) -> None:
+        """Compare what was read, and what is there now, with the rows of each snapshot."""
         for snapshot_id, found in self._reads:
             assert sorted(found) == sorted(states[snapshot_id]), f"a reader of snapshot {snapshot_id} saw {sorted(found)}"
-        self._lab.check(states[len(history)])
+        self._lab.check(states[max(states)])
+
+
+class UnsettledPlay(Play):
+    """A schedule on a table whose level 0 is not read: a reader sees the rows of some snapshot of before, for each key."""
+
+    def _check_rows(self, states: dict[int, Rows]) -> None:
+        for snapshot_id, found in self._reads:
+            seen = {row for i in range(snapshot_id + 1) for row in states[i]}
+            assert set(found) <= seen, f"a reader of snapshot {snapshot_id} saw {sorted(set(found) - seen)}"
+            assert len({row[0] for row in found}) == len(found), f"a reader of snapshot {snapshot_id} saw a key twice"
+        self._lab.open().compact()
+        wanted, auditor = sorted(states[max(states)]), self._lab.auditor
+        auditor.check_metadata()
+        assert self._lab.read() == sorted(wanted, key=repr)
+        assert sorted((row["id"], row["v"]) for row in auditor.rows()) == wanted, "the auditor sees other rows"
 
 
 def _worth_a_pause(call: Call) -> bool:

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tablestore.io.filestore import FileStore
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.schedules import Play, Report
+from tablestore.testing.schedules import Play, Report, UnsettledPlay
 
 CHUNK = 25
 
@@ -53,6 +54,41 @@ def test_the_same_seed_gives_the_same_trace(tmp_path: Path) -> None:
     one, other = (play(range(77, 78), tmp_path / name, ambiguous=0.3)[0] for name in ("one", "other"))
     assert one.trace == other.trace
     assert len(one.trace) > 100
+
+
+DYNAMIC = {"bucket": "-1", "dynamic-bucket.target-row-num": "2"}
+VECTORS = {"deletion-vectors.enabled": "true", "compaction.min.file-num": "2"}
+
+
+def play_vectors(seeds: range, files: Path, ambiguous: float) -> dict[str, Counter[str]]:
+    """Dynamic buckets; marked rows with a compactor beside them; merge on write with one, and with writers that compact."""
+    found: dict[str, Counter[str]] = {}
+    shapes: dict[str, tuple[type[Play], dict[str, Any]]] = {
+        "dynamic": (Play, {"keyed": True, "options": DYNAMIC}),
+        "append": (Play, {"keyed": False, "options": VECTORS, "compactions": 3}),
+        "compactor": (UnsettledPlay, {"keyed": True, "options": VECTORS, "compactions": 3}),
+        "writers": (UnsettledPlay, {"keyed": True, "options": {**VECTORS, "write-only": "false"}}),
+    }
+    for name, (kind, how) in shapes.items():
+        stores = [MemoryFileStore(f"schedules{files}/{name}/{seed}") for seed in seeds]
+        reports = [kind(seed, store, ambiguous=ambiguous, **how).run() for seed, store in zip(seeds, stores, strict=True)]
+        found[name] = total(reports, "outcomes")
+    return found
+
+
+@pytest.mark.parametrize("ambiguous", [0, 0.3])
+def test_vectors_and_dynamic_buckets_lose_and_double_nothing(ambiguous: float, tmp_path: Path) -> None:
+    first = 30_000 + int(ambiguous * 1000)
+    outcomes = play_vectors(range(first, first + 12), tmp_path, ambiguous)
+    assert all(found["landed"] > 24 for found in outcomes.values())
+    assert outcomes["append"]["compacted"] + outcomes["append"]["dropped"] > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(5))
+def test_many_schedules_of_vectors_and_dynamic_buckets(chunk: int, tmp_path: Path) -> None:
+    first = 200_000 + chunk * 200
+    play_vectors(range(first, first + 200), tmp_path, 0.1 * chunk)
 
 
 @pytest.mark.slow
