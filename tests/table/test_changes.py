@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from tablestore.format.parquet import ParquetOptions
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
+from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.expirer import expire
 from tablestore.testing.lab import Lab
 
@@ -500,6 +502,35 @@ def test_changes_see_what_another_writer_landed_in_between(files: MemoryFileStor
     state: dict[Any, Any] = {}
     apply(state, one.changes(0).to_arrow(), ("id",), exact=False)
     assert state == rows_at(one)
+
+
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("producer", ["input", "lookup"])
+def test_whichever_file_operation_fails_the_changes_still_add_up_and_one_clean_leaves_no_file(producer: str, stride: int) -> None:
+    step, failed = 1, True
+    while failed:
+        clock = ManualClock()
+        store = MemoryFileStore(f"{producer} {stride} {step}", clock=clock)
+        lab = make(store, producer, clock=clock)
+        lab.write_new((0, "first"), (1, "a"))
+        table, faults = lab.faulty()
+        faults.fail_nth(step)
+        with suppress(ts.TablestoreError):
+            table.upsert(lab.rows((0, "second"), (2, "b")))
+        failed = faults.injected_total > 0
+        healthy = lab.open()
+        healthy.upsert(lab.rows((3, "c")))
+        healthy.compact(full=True)
+        state: dict[Any, Any] = {}
+        apply(state, healthy.changes(0).to_arrow(), ("id",), exact=producer != "input")
+        assert state == rows_at(healthy), f"operation {step}"
+        clock.advance(3 * 86_400)
+        healthy.remove_orphan_files(dry_run=False)
+        live = {entry.file.file_name for s in healthy.snapshots() for entry in healthy.context.manifests.changelog(s)}
+        there = {info.name.rpartition("/")[2] for info in store.list("bucket-0", prefix="changelog-")}
+        assert there == live, f"operation {step}"
+        step += stride
+    assert step > 20, "hardly an operation was tried"
 
 
 # -- what may be declared and changed
