@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tablestore import options as opt
-from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.lsm.aggregate import FUNCTIONS
+from tablestore.errors import InvalidInputError
+from tablestore.lsm.columnfunctions import MISSING_SETTINGS, PREFIX, column_function, flag
 from tablestore.lsm.mergefn import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
 from tablestore.names import did_you_mean
 from tablestore.options import TableOptions
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, RowType, TypeRoot
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 
@@ -31,25 +31,8 @@ _IGNORE_DELETE_KEYS = (
     "first-row.ignore-delete",
     "partial-update.ignore-delete",
 )
-_PREFIX, _GROUP, _DEFAULT = "fields.", ".sequence-group", "fields.default-aggregate-function"
+_GROUP, _DEFAULT = ".sequence-group", "fields.default-aggregate-function"
 _SETTINGS = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter", "nested-key", "count-limit")
-# Settings of Paimon that change results and that we do not have.
-_MISSING_SETTINGS = ("nested-sequence-field", "nested-key-null-strategy")
-_MISSING_FUNCTIONS = {
-    "merge_map_with_keytime": "",
-    "nested_partial_update": "",
-    "rbm64": " (its bitmaps are stored in the form of one Java library, which no Python library reads)",
-}
-_LEGACY_NAMES = {"first_not_null_value": "first_non_null_value"}
-_NUMERIC = frozenset(
-    {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DECIMAL}
-)
-_ROOTS = {
-    **dict.fromkeys(("sum", "product"), _NUMERIC),
-    **dict.fromkeys(("bool_and", "bool_or"), frozenset({TypeRoot.BOOLEAN})),
-    "listagg": frozenset({TypeRoot.VARCHAR}),
-    **dict.fromkeys(("rbm32", "theta_sketch", "hll_sketch"), frozenset({TypeRoot.VARBINARY})),
-}
 
 
 def merge_function(schema: TableSchema) -> MergeFunction:
@@ -69,7 +52,7 @@ def merge_function(schema: TableSchema) -> MergeFunction:
     function = MergeFunction(
         engine=engine,
         keep=_KEEP.get(engine, "last"),
-        ignore_delete=any(_flag(options, key) for key in _IGNORE_DELETE_KEYS),
+        ignore_delete=any(flag(options, key) for key in _IGNORE_DELETE_KEYS),
         sequence_fields=_sequence_fields(schema, options, engine),
         key_columns=frozenset(schema.primary_keys),
         not_null=frozenset(field.name for field in schema.fields if not field.type.nullable),
@@ -83,7 +66,7 @@ def merge_function(schema: TableSchema) -> MergeFunction:
         if function.remove_on_delete:
             for column, made in function.functions:
                 if made.ignore_retract:
-                    raise _contradiction(opt.AGGREGATION_REMOVE_RECORD.key, f"{_PREFIX}{column}.ignore-retract")
+                    raise _contradiction(opt.AGGREGATION_REMOVE_RECORD.key, f"{PREFIX}{column}.ignore-retract")
     elif engine == "partial-update":
         groups = tuple(_groups(schema, options))
         function = replace(
@@ -111,12 +94,12 @@ def check_merge_options(schema: TableSchema) -> None:
                 kind="invalid-option",
             )
     for key in schema.options:
-        if not key.startswith(_PREFIX) or key == _DEFAULT or key.endswith(_GROUP):
+        if not key.startswith(PREFIX) or key == _DEFAULT or key.endswith(_GROUP):
             continue
-        column, _, setting = key.removeprefix(_PREFIX).rpartition(".")
-        if setting not in _SETTINGS and setting not in _MISSING_SETTINGS:
+        column, _, setting = key.removeprefix(PREFIX).rpartition(".")
+        if setting not in _SETTINGS and setting not in MISSING_SETTINGS:
             raise InvalidInputError(
-                f"unknown table option {key!r:.200}: expected {_PREFIX}<column>. followed by one of {', '.join(_SETTINGS)}, "
+                f"unknown table option {key!r:.200}: expected {PREFIX}<column>. followed by one of {', '.join(_SETTINGS)}, "
                 f"sequence-group{did_you_mean(setting, _SETTINGS)}",
                 kind="unknown-option",
             )
@@ -132,10 +115,6 @@ def _value_fields(schema: TableSchema) -> Iterator[Field]:
     return (field for field in schema.fields if field.name not in schema.primary_keys)
 
 
-def _flag(options: TableOptions, key: str) -> bool:
-    return bool(opt.parse_bool(options.get(key, "false")))
-
-
 def _sequence_fields(schema: TableSchema, options: TableOptions, engine: str) -> tuple[SequenceField, ...]:
     names = [name for part in options.get("sequence.field", "").split(",") if (name := part.strip())]
     order = options.get("sequence.field.sort-order", "ascending").strip().lower()
@@ -147,10 +126,10 @@ def _sequence_fields(schema: TableSchema, options: TableOptions, engine: str) ->
         raise InvalidInputError(f"option sequence.field names a column more than once: {', '.join(names)}", kind="invalid-option")
     for name in names:
         _check_column(schema, name, "sequence.field")
-        if options.get(f"{_PREFIX}{name}.aggregate-function"):
+        if options.get(f"{PREFIX}{name}.aggregate-function"):
             raise InvalidInputError(
                 f"column {name!r} orders rows (sequence.field) and cannot have an aggregate function: it follows the last row; "
-                f"remove {_PREFIX}{name}.aggregate-function",
+                f"remove {PREFIX}{name}.aggregate-function",
                 kind="invalid-option",
             )
     return tuple(SequenceField(name=name, descending=order == "descending") for name in names)
@@ -160,15 +139,15 @@ def _function(schema: TableSchema, options: TableOptions, field: Field, function
     """The function of a column of an aggregation table."""
     if any(field.name == sequence.name for sequence in function.sequence_fields):
         return ColumnFunction(name="last_value")
-    name = options.get(f"{_PREFIX}{field.name}.aggregate-function") or options.get(_DEFAULT) or "last_non_null_value"
-    return _column_function(options, field, name)
+    name = options.get(f"{PREFIX}{field.name}.aggregate-function") or options.get(_DEFAULT) or "last_non_null_value"
+    return column_function(options, field, name)
 
 
 def _group_functions(schema: TableSchema, options: TableOptions, function: MergeFunction) -> Iterator[tuple[str, ColumnFunction]]:
     """The functions of a partial-update table: of members of sequence groups only."""
     for field in _value_fields(schema):
         group = function.group_of(field.name)
-        key = f"{_PREFIX}{field.name}.aggregate-function"
+        key = f"{PREFIX}{field.name}.aggregate-function"
         name = options.get(key) or options.get(_DEFAULT)
         if group is not None and field.name in group.fields:
             if options.get(key):
@@ -183,80 +162,7 @@ def _group_functions(schema: TableSchema, options: TableOptions, function: Merge
                 kind="invalid-option",
             )
         elif name and group is not None:
-            yield field.name, _column_function(options, field, name)
-
-
-def _column_function(options: TableOptions, field: Field, name: str) -> ColumnFunction:
-    name = name.strip().lower()
-    name = _LEGACY_NAMES.get(name, name)
-    prefix = f"{_PREFIX}{field.name}."
-    if name in _MISSING_FUNCTIONS:
-        raise UnsupportedError(
-            f"option {prefix}aggregate-function: tablestore does not have {name}{_MISSING_FUNCTIONS[name]}; "
-            f"it has {', '.join(FUNCTIONS)}",
-            kind="aggregate-function",
-        )
-    if name not in FUNCTIONS:
-        raise InvalidInputError(
-            f"option {prefix}aggregate-function: unknown function {name!r:.100}{did_you_mean(name, FUNCTIONS)}; "
-            f"known are {', '.join(FUNCTIONS)}",
-            kind="aggregate-function",
-        )
-    for setting in _MISSING_SETTINGS:
-        if options.get(prefix + setting):
-            raise UnsupportedError(f"tablestore does not have the option {prefix}{setting}; remove it", kind="unsupported-option")
-    _check_type(field, name)
-    keys = tuple(part for text in options.get(f"{prefix}nested-key", "").split(",") if (part := text.strip()))
-    if name == "nested_update":
-        _check_nested_key(field, keys, f"{prefix}nested-key")
-    limit = options.get(f"{prefix}count-limit")
-    return ColumnFunction(
-        name=name,
-        ignore_retract=_flag(options, f"{prefix}ignore-retract"),
-        distinct=_flag(options, f"{prefix}distinct"),
-        delimiter=options.get(f"{prefix}list-agg-delimiter", ","),
-        nested_key=keys,
-        count_limit=None if limit is None else opt.parse_int(limit),
-    )
-
-
-def _check_type(field: Field, name: str) -> None:
-    kind: DataType = field.type
-    if name in _ROOTS:
-        fits = isinstance(kind, AtomicType) and kind.root in _ROOTS[name]
-        expected = " or ".join(sorted(root.value for root in _ROOTS[name]))
-    elif name in ("min", "max"):
-        fits, expected = isinstance(kind, AtomicType), "a type without parts"
-    elif name == "collect":
-        fits, expected = isinstance(kind, ArrayType), "ARRAY"
-    elif name == "merge_map":
-        fits, expected = isinstance(kind, MapType), "MAP"
-    elif name == "nested_update":
-        fits, expected = isinstance(kind, ArrayType) and isinstance(kind.element, RowType), "ARRAY<ROW<...>>"
-    else:
-        return
-    if not fits:
-        raise InvalidInputError(
-            f"the aggregate function {name} of column {field.name!r} needs a column of type {expected}, found {type_to_sql(kind)}",
-            kind="aggregate-type",
-        )
-    if name == "product" and isinstance(kind, AtomicType) and kind.root is TypeRoot.DECIMAL and (kind.precision or 10) > 37:
-        raise UnsupportedError(
-            f"the aggregate function product of column {field.name!r} works up to DECIMAL(37), found {type_to_sql(kind)}",
-            kind="aggregate-type",
-        )
-
-
-def _check_nested_key(field: Field, names: tuple[str, ...], key: str) -> None:
-    assert isinstance(field.type, ArrayType) and isinstance(field.type.element, RowType), "the type was checked"
-    known = [nested.name for nested in field.type.element.fields]
-    for name in names:
-        if name not in known:
-            raise InvalidInputError(
-                f"option {key} names {name!r}, which the rows in column {field.name!r} do not have"
-                f"{did_you_mean(name, known)} (they have {', '.join(known)})",
-                kind="unknown-column",
-            )
+            yield field.name, column_function(options, field, name)
 
 
 def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGroup]:
@@ -264,9 +170,9 @@ def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGrou
     taken: dict[str, str] = {}
     fields_of: set[str] = set()
     for key in sorted(options):
-        if not (key.startswith(_PREFIX) and key.endswith(_GROUP)):
+        if not (key.startswith(PREFIX) and key.endswith(_GROUP)):
             continue
-        fields = _names(key.removeprefix(_PREFIX).removesuffix(_GROUP))
+        fields = _names(key.removeprefix(PREFIX).removesuffix(_GROUP))
         columns = _names(options[key])
         if not fields or not columns:
             raise InvalidInputError(

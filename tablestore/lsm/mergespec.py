@@ -1,0 +1,108 @@
+"""The values that a merge is about: where rows come from, what is wanted of them, and the rows of one run in one window."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.lsm.keys import PlainColumn
+from tablestore.lsm.mergefn import MergeFunction
+from tablestore.types.datatypes import Field
+from tablestore.types.rowkind import RowKind
+
+SEQUENCE_COLUMN = "_SEQUENCE_NUMBER"
+KIND_COLUMN = "_VALUE_KIND"
+
+Mask = npt.NDArray[np.bool_]
+Kinds = npt.NDArray[np.int8]
+
+SYSTEM_FIELDS = (pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field(KIND_COLUMN, pa.int8(), nullable=False))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedSource:
+    """One data file's rows in key order, opened when ``read`` is called. Batches hold the key columns,
+    ``_VALUE_KIND`` and the needed value columns; ``_SEQUENCE_NUMBER`` only if the two bounds differ.
+
+    ``ours``: this project wrote the file, so ``+U`` may say that older rows do not count (see ``mergefn``)."""
+
+    min_sequence: int
+    max_sequence: int
+    read: Callable[[], Iterator[pa.RecordBatch]]
+    ours: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSpec:
+    """What to merge by and what to give back.
+
+    ``ordered`` gives rows in key order (for writing); without it rows of a window come run by run, which is cheaper.
+    ``emit_system_columns`` puts ``_SEQUENCE_NUMBER`` and ``_VALUE_KIND`` before the output columns.
+    """
+
+    key_fields: tuple[Field, ...]
+    output_columns: tuple[str, ...]
+    function: MergeFunction
+    drop_retractions: bool = True
+    ordered: bool = False
+    emit_system_columns: bool = False
+    batch_rows: int = 131072
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The rows of one run in one window."""
+
+    run: int
+    batch: pa.RecordBatch
+    plain: list[PlainColumn]
+    min_sequence: int
+    max_sequence: int
+
+    def sequences(self) -> npt.NDArray[np.int64]:
+        """The sequence number of each row."""
+        if self.min_sequence == self.max_sequence:
+            return np.full(self.batch.num_rows, self.min_sequence, dtype=np.int64)
+        return np.asarray(self.batch.column(SEQUENCE_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    def kinds(self) -> Kinds:
+        """The kind of each row."""
+        return np.asarray(self.batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
+
+    def retractions(self) -> Mask | None:
+        """Which rows retract; None if none does."""
+        retract: Mask = (self.kinds() & 1).astype(np.bool_)
+        return retract if retract.any() else None
+
+    def prepared(self, function: MergeFunction, *, ours: bool) -> "Chunk":
+        """The rows as the merge function takes them: without kinds that it skips, and ``+U`` of other writers as ``+I``."""
+        chunk = self if ours or not function.marks_replacements else self._without_marks()
+        if not function.skipped_kinds:
+            return chunk
+        gone = np.isin(chunk.kinds(), function.skipped_kinds)
+        return chunk._where(~gone) if gone.any() else chunk
+
+    def output(self, spec: MergeSpec) -> pa.RecordBatch:
+        """The columns that are wanted of all rows."""
+        values = self.batch.select(list(spec.output_columns))
+        if not spec.emit_system_columns:
+            return values
+        return pa.RecordBatch.from_arrays(
+            [pa.array(self.sequences()), self.batch.column(KIND_COLUMN), *values.columns],
+            schema=pa.schema([*SYSTEM_FIELDS, *values.schema]),
+        )
+
+    def _where(self, kept: Mask) -> "Chunk":
+        mask = pa.array(kept)
+        plain = [column.filter(mask) if isinstance(column, pa.Array) else column[kept] for column in self.plain]
+        return replace(self, batch=self.batch.filter(mask), plain=plain)
+
+    def _without_marks(self) -> "Chunk":
+        kinds = self.kinds()
+        if not (kinds == RowKind.UPDATE_AFTER).any():
+            return self
+        place = self.batch.schema.get_field_index(KIND_COLUMN)
+        plain_kinds = pa.array(np.where(kinds == RowKind.UPDATE_AFTER, np.int8(RowKind.INSERT), kinds))
+        return replace(self, batch=self.batch.set_column(place, self.batch.schema.field(place), plain_kinds))
