@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.store.compact import run_compaction
+from tablestore.store.compact import discard, run_compaction
 from tablestore.store.message import CommitMessage
 from tablestore.store.settings import check_writable
 from tablestore.table.compact import CompactReport, commit_compaction
@@ -69,13 +69,19 @@ def run_task(spec: TableSpec, task: bytes) -> bytes | None:
 
 
 def commit_tasks(table: Table, messages: Iterable[bytes], *, full: bool = False) -> CompactReport:
-    """Commit what tasks have done."""
+    """Commit what tasks have done. When one cannot be committed, the files of those after it are removed before the error."""
     context = table.refresh().context
     parsed = [CommitMessage.from_bytes(message) for message in messages]
     report = CompactReport()
-    for message in parsed:
-        # One by one: a task whose files others have replaced is dropped without the others.
-        report += commit_compaction(context, [message], full=full) + CompactReport(buckets=1)
+    for position, message in enumerate(parsed):
+        try:
+            # One by one: a task whose files others have replaced is dropped without the others.
+            done = commit_compaction(context, [message], full=full)
+        except BaseException:
+            for waiting in parsed[position + 1 :]:
+                discard(context, waiting)
+            raise
+        report += done + CompactReport(buckets=done.tasks)
     return report
 
 

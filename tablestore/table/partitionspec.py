@@ -29,9 +29,13 @@ def partition_matcher(schema: TableSchema, given: Iterable[Mapping[str, Any]] | 
     """Tells of a serialised partition whether it is one of those given; None gives all."""
     if given is None:
         return lambda partition: True
-    if isinstance(given, Mapping):
-        raise InvalidInputError(f"expected a list of partitions such as [{dict(given)!r}], found one of them: put it into a list")
-    wanted = [partition_values(schema, one) for one in given]
+    chosen = list(given)
+    if isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in chosen):
+        raise InvalidInputError(
+            f"expected a list of partitions such as [{{'day': 'mon'}}], found {given!r:.100}; put a single one into a list",
+            kind="partition",
+        )
+    wanted = [partition_values(schema, one) for one in chosen]
     types = [field.type for field in schema.partition_fields]
     positions = {name: position for position, name in enumerate(schema.partition_keys)}
 
