@@ -177,8 +177,8 @@ class SystemTable(ArrowSource):
     def __init__(self, base: "Table", name: str) -> None:
         if name not in SYSTEM_TABLES:
             raise NotFoundError(
-                f"table {base.name} has no system table {name!r}{did_you_mean(name, SYSTEM_TABLES)}; there are "
-                f"{', '.join(SYSTEM_TABLES)}",
+                f"table {base.name} has no system table {name!r}{did_you_mean(name, SYSTEM_TABLES)} (there: "
+                f"{', '.join(SYSTEM_TABLES)})",
                 kind="no-such-table",
             )
         self._base, self._kind = base, name
