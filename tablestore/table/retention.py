@@ -5,7 +5,8 @@ options let go, at most ``snapshot.expire.limit`` snapshots. That comes after th
 commit's, and what it leaves the next run finishes.
 """
 
-from contextlib import suppress
+import logging
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
@@ -21,15 +22,26 @@ from tablestore.store.expirechangelogs import expire_changelogs
 from tablestore.store.orphans import CleanReport, remove_orphan_files
 from tablestore.store.retention import changelog_retention, snapshot_retention
 
+LOG = logging.getLogger(__name__)
+
 Age: TypeAlias = "timedelta | datetime | int | None"
 
 
 def after_commit(context: TableContext, committed: Snapshot) -> None:
-    """Tag and expire what is due. Never raises for what the store or a file of the table does."""
-    options = TableOptions(context.schema.options)
-    with suppress(TablestoreError):
-        if options.flag(opt.WRITE_ONLY):
-            return
+    """Tag and expire what is due, unless the table is ``write-only``. Never raises for what the store or a file does."""
+    if not TableOptions(context.schema.options).flag(opt.WRITE_ONLY):
+        _keep_house(context, committed)
+
+
+def after_compaction(context: TableContext, committed: Sequence[int]) -> None:
+    """As :meth:`after_commit`, for a compaction that was asked for: in a ``write-only`` table nobody else does it."""
+    snapshot = context.snapshots.find(committed[-1]) if committed else None
+    if snapshot is not None:
+        _keep_house(context, snapshot)
+
+
+def _keep_house(context: TableContext, committed: Snapshot) -> None:
+    try:
         tagged = tag_automatically(context, committed)
         retention = snapshot_retention(context.schema.options)
         if len(context.snapshots.listed_ids()) <= retention.num_min:
@@ -40,6 +52,9 @@ def after_commit(context: TableContext, committed: Snapshot) -> None:
             expire_changelogs(context, changes)
         if report.snapshots or tagged:
             expire_tags(context)
+    except TablestoreError as error:
+        # The commit has landed; what is left undone the next run does.
+        LOG.warning("table %s: the expiry after a commit was given up: %s", context.files.root_uri, error)
 
 
 def expire(

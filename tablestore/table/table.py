@@ -27,6 +27,7 @@ from tablestore.table.overwrite import overwrite
 from tablestore.table.position import Position
 from tablestore.table.postponed import compact_postponed
 from tablestore.table.rescale import rescale
+from tablestore.table.retention import after_compaction
 from tablestore.table.scan import Scan, check_columns
 from tablestore.table.system import SystemTable
 from tablestore.table.writer import TableWriter
@@ -201,12 +202,15 @@ class Table(Keeping):
     def compact(self, full: bool = False, partitions: Iterable[Mapping[str, Any]] | None = None) -> CompactReport:
         """Merge files as far as it is due, or (``full``) everything into one sorted run per bucket.
 
-        ``partitions``: only these, each given by some or all of its column values. No query sees a difference. Returns what was
-        done; print it.
+        ``partitions``: only these, each given by some or all of its column values. No query sees a difference. Snapshots that are
+        due expire afterwards, those of ``write-only`` tables too, whose writers leave that to this. Returns what was done; print
+        it.
         """
         context = self.refresh().context
         chosen = None if partitions is None else tuple(partitions)
-        return compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen)
+        report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen)
+        after_compaction(context, report.snapshot_ids)
+        return report
 
     def new_writer(self, commit_user: str | None = None) -> TableWriter:
         """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
