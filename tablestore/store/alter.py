@@ -25,7 +25,9 @@ from tablestore.store.conflict import table_uuid_of
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.producer import check_frame_change
+from tablestore.store.references import branch_directories
 from tablestore.store.settings import check_writable, table_settings
+from tablestore.store.tags import Tags
 from tablestore.types.changes import SchemaChange
 from tablestore.types.evolution import Evolution, evolve, same_content
 from tablestore.types.schema import TableSchema
@@ -52,6 +54,14 @@ def holds_data(context: TableContext) -> bool:
     return latest is not None and _has_files(context, latest)
 
 
+def was_written(context: TableContext) -> bool:
+    """Whether any snapshot or tag may have data files, also one that has expired."""
+    snapshots = context.snapshots.retained()
+    expired = bool(snapshots) and snapshots[0].id > 1
+    referenced = bool(Tags(context.files).names() or branch_directories(context.files))
+    return expired or referenced or any(s.total_record_count > 0 or s.delta_record_count != 0 for s in snapshots)
+
+
 def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
     # The count is of physical rows, so a positive one is enough; a zero of another engine is looked into.
     return snapshot.total_record_count > 0 or bool(context.manifests.live(snapshot))
@@ -70,10 +80,12 @@ class _Alteration:
         while True:
             base = self.context.schemas.refreshed_latest()
             self._check_same_table(base)
+            has_data = holds_data(self.context)
             evolution = evolve(
                 base,
                 self.changes,
-                has_data=holds_data(self.context),
+                has_data=has_data,
+                was_written=has_data or was_written(self.context),
                 time_millis=max(clock.now_ms(), base.time_millis),
                 rescaling=self.rescaling,
             )

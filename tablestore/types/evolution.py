@@ -55,12 +55,14 @@ def evolve(
     changes: Sequence[SchemaChange] | SchemaChange,
     *,
     has_data: bool,
+    was_written: bool | None = None,
     time_millis: int,
     rescaling: bool = False,
 ) -> Evolution:
     """The schema after ``changes``, in their order, with the next id.
 
-    ``rescaling``: whoever asks will rewrite the data for another ``bucket``, which is allowed then.
+    ``has_data``: the newest snapshot has files; ``was_written``: some older one had (None: as the newest). ``rescaling``: whoever
+    asks will rewrite the data for another ``bucket``, which is allowed then.
     Raises InvalidInputError, UnsupportedError, NotFoundError (no such column) or AlreadyExistsError (its new name is taken).
     """
     state = columns.State(
@@ -77,8 +79,8 @@ def evolve(
         _APPLY[type(change)](state, change)
     before = {**state.options_before, BUCKET.key: state.options[BUCKET.key]} if rescaling else state.options_before
     if touches_layout(before, state.options):
-        if has_data:
-            check_against_data(before, state.options)
+        written = has_data if was_written is None else was_written
+        check_against_data(before, state.options, has_data=has_data, was_written=written)
         state.rests_on_emptiness = True
     made = replace(
         schema,

@@ -1,7 +1,8 @@
 """Which options may an alteration change, and which of them name columns?
 
     never           what identifies the table: its uuid, path, kind, keys and partitioning
-    while empty     what the files that are there were laid out by: buckets, directories, row kinds, deletion vectors
+    unwritten       where files lie: directories, names of partitions; older snapshots need them too
+    while empty     what the files that are there were laid out by: buckets, row kinds, deletion vectors
     while folded    how versions of a key combine and who tells their changes: judged by the store, which knows the files
     always          everything else
 
@@ -32,12 +33,11 @@ from tablestore.options import (
 FIELDS_PREFIX = "fields."
 SEQUENCE_GROUP = "sequence-group"
 _NEVER = (PATH.key, TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
+# They make the paths of files, and who looks for the files of older snapshots and tags knows only the newest options.
+_WHILE_UNWRITTEN = (DATA_FILE_PATH_DIRECTORY.key, PARTITION_DEFAULT_NAME.key, PARTITION_LEGACY_NAME.key)
 _WHILE_EMPTY = (
     BUCKET_KEY.key,
     BUCKET_FUNCTION.key,
-    DATA_FILE_PATH_DIRECTORY.key,
-    PARTITION_DEFAULT_NAME.key,
-    PARTITION_LEGACY_NAME.key,
     ROWKIND_FIELD.key,
     DELETION_VECTORS_ENABLED.key,
     AGGREGATION_REMOVE_RECORD.key,
@@ -64,8 +64,13 @@ def check_never_changed(key: str) -> None:
         )
 
 
-def check_against_data(old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Refuse what the stored files rest on. Raises UnsupportedError that names the way out."""
+def check_against_data(old: Mapping[str, str], new: Mapping[str, str], *, has_data: bool, was_written: bool) -> None:
+    """Refuse what stored files rest on: those of the newest snapshot if the table ``has_data``, and of older ones if it
+    ``was_written``. Raises UnsupportedError that names the way out."""
+    if was_written:
+        _refuse(old, new, _WHILE_UNWRITTEN, "once the table was written: it says where the files of all snapshots and tags lie")
+    if not has_data:
+        return
     before, after = _value(old, BUCKET.key), _value(new, BUCKET.key)
     if before != after:
         fixed = isinstance(before, int) and isinstance(after, int) and before > 0 and after > 0
@@ -81,19 +86,22 @@ def check_against_data(old: Mapping[str, str], new: Mapping[str, str]) -> None:
             f"data: the files that are there lie in the old buckets. {way_out}",
             kind="rescale-needed",
         )
-    for key in _WHILE_EMPTY:
+    _refuse(old, new, _WHILE_EMPTY, "while the table holds data: it says what the files that are there mean")
+
+
+def _refuse(old: Mapping[str, str], new: Mapping[str, str], keys: tuple[str, ...], why: str) -> None:
+    for key in keys:
         if _value(old, key) != _value(new, key):
             raise UnsupportedError(
-                f"the option {key!r} cannot be altered from {old.get(key, 'unset')!r} to {new.get(key, 'unset')!r} while the table "
-                "holds data: it says where the files that are there lie and what they mean. Create a table with the new value and "
-                "copy the rows into it",
+                f"the option {key!r} cannot be altered from {old.get(key, 'unset')!r} to {new.get(key, 'unset')!r} {why}. Create a "
+                "table with the new value and copy the rows into it",
                 kind="immutable-option",
             )
 
 
 def touches_layout(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether :func:`check_against_data` would refuse the change."""
-    return any(_value(old, key) != _value(new, key) for key in (BUCKET.key, *_WHILE_EMPTY))
+    """Whether :func:`check_against_data` could refuse the change."""
+    return any(_value(old, key) != _value(new, key) for key in (BUCKET.key, *_WHILE_EMPTY, *_WHILE_UNWRITTEN))
 
 
 def naming_options(options: Mapping[str, str], column: str) -> Iterator[str]:

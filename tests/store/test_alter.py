@@ -203,6 +203,17 @@ def test_bucket_changes_while_the_table_is_empty_only(lab: Lab) -> None:
     lab.check([(1, "a"), (4, "d")])
 
 
+def test_where_files_lie_changes_only_before_the_first_row(lab: Lab) -> None:
+    table = lab.open().alter(SetOption("data-file.path-directory", "data"))
+    table = table.alter(SetOption("data-file.path-directory", "rows"))
+    lab.write(table, (1, "a"))
+    table.overwrite(lab.rows(), {})
+    assert not holds_data(table.context)
+    with pytest.raises(UnsupportedError, match="all snapshots and tags"):
+        table.alter(SetOption("data-file.path-directory", "elsewhere"))
+    assert lab.read(snapshot_id=table.snapshots()[-2].id) == [(1, "a")]
+
+
 def test_a_writer_that_raced_an_alteration_of_an_empty_table_loses(lab: Lab) -> None:
     """The writer has seen the old schema and is about to publish, when the alteration lands."""
     slow, faults = lab.faulty()

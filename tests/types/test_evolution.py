@@ -264,9 +264,9 @@ REFUSED: list[tuple[SchemaChange, type[TablestoreError], str]] = [
     (ChangeComment("items.element", "x"), InvalidInputError, "has no fields"),
     (ChangeComment("price", 7), InvalidInputError, "text or None"),  # type: ignore[arg-type]
     (SetOption("bucket", "4"), UnsupportedError, "INSERT OVERWRITE"),
-    (SetOption("bucket-key", "id,day"), UnsupportedError, "where the files that are there lie"),
+    (SetOption("bucket-key", "id,day"), UnsupportedError, "what the files that are there mean"),
     (SetOption("bucket-function.type", "mod"), UnsupportedError, "bucket-function.type"),
-    (SetOption("partition.default-name", "none"), UnsupportedError, "partition.default-name"),
+    (SetOption("partition.default-name", "none"), UnsupportedError, "where the files of all snapshots and tags lie"),
     (SetOption("tablestore.table-uuid", "x"), UnsupportedError, "which table"),
     (SetOption("primary-key", "id"), UnsupportedError, "which table"),
     (SetOption("path", "/x"), UnsupportedError, "which table"),
@@ -310,6 +310,14 @@ def test_an_empty_table_takes_what_data_would_forbid_and_says_that_it_rests_on_t
     assert found.rests_on_emptiness
     with pytest.raises((InvalidInputError, UnsupportedError)):
         evolve(base(), [change], has_data=True, time_millis=0)
+
+
+def test_where_files_lie_stays_while_older_snapshots_have_some() -> None:
+    for change in (SetOption("data-file.path-directory", "data"), SetOption("partition.legacy-name", "false")):
+        assert evolve(base(), change, has_data=False, was_written=False, time_millis=0).rests_on_emptiness
+        with pytest.raises(UnsupportedError, match="all snapshots and tags"):
+            evolve(base(), change, has_data=False, was_written=True, time_millis=0)
+    assert evolve(base(), SetOption("bucket", "4"), has_data=False, was_written=True, time_millis=0).schema.options["bucket"] == "4"
 
 
 def test_other_changes_rest_on_nothing() -> None:
