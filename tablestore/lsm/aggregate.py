@@ -3,7 +3,7 @@
     one of the values      last_value  last_non_null_value  first_value  first_non_null_value  min  max
     numbers, truth         sum  product  bool_and  bool_or                         see aggregatenumbers
     texts, lists, maps     listagg  collect  merge_map  nested_update              see aggregatelists
-    sketches as bytes      rbm32  theta_sketch  hll_sketch                  see aggregatesketches
+    sketches as bytes      rbm32  rbm64  theta_sketch  hll_sketch                  see aggregatesketches
 
 Nulls are left out by all but first_value and last_value. Events that are older than one before them (in a sequence group) are
 taken as if they had come first.
@@ -106,6 +106,7 @@ _COMPUTED: Mapping[str, Compute] = {
     "merge_map": merge_map,
     "nested_update": nested_update,
     "rbm32": unite,
+    "rbm64": unite,
     "theta_sketch": unite,
     "hll_sketch": unite,
 }

@@ -1,7 +1,8 @@
-"""rbm32, theta_sketch and hll_sketch: columns that hold a set, or an estimate of one, as bytes.
+"""rbm32, rbm64, theta_sketch and hll_sketch: columns that hold a set, or an estimate of one, as bytes.
 
 The union of the sets, in the bytes that Paimon's own libraries write and read: 32-bit Roaring bitmaps in their portable
-serialisation; Apache DataSketches, whose serialised form is the same in Java and Python (extra ``tablestore[sketches]``).
+serialisation, 64-bit ones as Java's ``Roaring64Bitmap`` writes them; Apache DataSketches, whose serialised form is the same in
+Java and Python (extra ``tablestore[sketches]``).
 
 A set is an object of its library, so these functions go value by value; values of keys that have a single one are not touched.
 """
@@ -15,6 +16,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
+from tablestore.format.roaring64 import union_bitmap64
 from tablestore.lsm.events import Events, spread
 from tablestore.lsm.mergefn import ColumnFunction
 
@@ -35,7 +37,7 @@ def unite(function: ColumnFunction, column: pa.Array, events: Events, name: str)
     for start, stop in zip(starts.tolist(), stops, strict=True):
         try:
             out.append(values[start] if stop - start == 1 else union(values[start:stop]))
-        except (ValueError, IndexError, RuntimeError, MemoryError) as error:
+        except (FormatError, ValueError, IndexError, RuntimeError, MemoryError) as error:
             raise FormatError(
                 f"column {name!r} holds bytes that are no {function.name}: {error}; its writer has to store serialised ones"
             ) from error
@@ -46,6 +48,8 @@ def union_of(function: str) -> Union:
     """The union of serialised sets of one kind. Raises UnsupportedError if the library for it is not installed."""
     if function == "rbm32":
         return _union32
+    if function == "rbm64":
+        return union_bitmap64
     try:
         library = import_module("datasketches")
     except ImportError as error:

@@ -15,11 +15,7 @@ from tablestore.types.typestring import type_to_sql
 PREFIX = "fields."
 # Settings of Paimon that change results and that we do not have.
 MISSING_SETTINGS = ("nested-sequence-field", "nested-key-null-strategy")
-_MISSING_FUNCTIONS = {
-    "merge_map_with_keytime": "",
-    "nested_partial_update": "",
-    "rbm64": " (its bitmaps are stored in the form of one Java library, which no Python library reads)",
-}
+_MISSING_FUNCTIONS = ("merge_map_with_keytime", "nested_partial_update")
 _LEGACY_NAMES = {"first_not_null_value": "first_non_null_value"}
 _NUMERIC = frozenset(
     {TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT, TypeRoot.FLOAT, TypeRoot.DOUBLE, TypeRoot.DECIMAL}
@@ -28,7 +24,7 @@ _ROOTS = {
     **dict.fromkeys(("sum", "product"), _NUMERIC),
     **dict.fromkeys(("bool_and", "bool_or"), frozenset({TypeRoot.BOOLEAN})),
     "listagg": frozenset({TypeRoot.VARCHAR}),
-    **dict.fromkeys(("rbm32", "theta_sketch", "hll_sketch"), frozenset({TypeRoot.VARBINARY})),
+    **dict.fromkeys(("rbm32", "rbm64", "theta_sketch", "hll_sketch"), frozenset({TypeRoot.VARBINARY})),
 }
 
 
@@ -45,8 +41,7 @@ def column_function(options: TableOptions, field: Field, name: str) -> ColumnFun
     prefix = f"{PREFIX}{field.name}."
     if name in _MISSING_FUNCTIONS:
         raise UnsupportedError(
-            f"option {prefix}aggregate-function: tablestore does not have {name}{_MISSING_FUNCTIONS[name]}; "
-            f"it has {', '.join(FUNCTIONS)}",
+            f"option {prefix}aggregate-function: tablestore does not have {name}; it has {', '.join(FUNCTIONS)}",
             kind="aggregate-function",
         )
     if name not in FUNCTIONS:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import datasketches
+import numpy as np
 import pytest
 from canonical import Row, comparable
 from oracles import JavaOracle, OracleError, PypaimonOracle
@@ -18,6 +19,7 @@ from pyroaring import BitMap
 from random_tables import number_fields
 
 import tablestore as ts
+from tablestore.format.roaring64 import decode_bitmap64, encode_bitmap64
 
 pytestmark = pytest.mark.interop
 
@@ -247,6 +249,7 @@ def _sketches(count: int, step: int) -> dict[str, bytes]:
         hll.update(value)
     return {
         "bits": bytes(BitMap(range(count, count + step)).serialize()),
+        "wide": encode_bitmap64(np.arange(count, count + step, dtype=np.uint64) << np.uint64(14)),
         "theta": bytes(theta.compact().serialize()),
         "hll": bytes(hll.serialize_compact()),
     }
@@ -257,6 +260,7 @@ def _sizes(rows: list[Row]) -> list[tuple[int, ...]]:
     return [
         (
             len(BitMap.deserialize(bytes.fromhex(row["bits"]))),
+            len(decode_bitmap64(bytes.fromhex(row["wide"]))),
             round(datasketches.compact_theta_sketch.deserialize(bytes.fromhex(row["theta"])).get_estimate()),
             round(datasketches.hll_sketch.deserialize(bytes.fromhex(row["hll"])).get_estimate()),
         )
@@ -266,8 +270,11 @@ def _sizes(rows: list[Row]) -> list[tuple[int, ...]]:
 
 def test_java_and_we_unite_each_others_sketches(java: JavaOracle, warehouse: Path) -> None:
     path, us = warehouse / "db.db" / "sketches", Ours()
-    columns = [{"name": "k", "type": "INT NOT NULL"}, *({"name": name, "type": "BYTES"} for name in ("bits", "theta", "hll"))]
-    options = _functions(bits="rbm32", theta="theta_sketch", hll="hll_sketch") | {"bucket": "1"}
+    columns = [
+        {"name": "k", "type": "INT NOT NULL"},
+        *({"name": name, "type": "BYTES"} for name in ("bits", "wide", "theta", "hll")),
+    ]
+    options = _functions(bits="rbm32", wide="rbm64", theta="theta_sketch", hll="hll_sketch") | {"bucket": "1"}
     us.create(path, number_fields(columns), primary_key=["k"], options=options)
 
     def row(count: int, step: int) -> Row:
@@ -275,13 +282,13 @@ def test_java_and_we_unite_each_others_sketches(java: JavaOracle, warehouse: Pat
 
     us.write(path, [row(0, 10), row(5, 10)])
     us.write(path, [row(10, 10)])
-    assert _sizes(us.read(path)) == _sizes(java.read(path)) == [(20, 20, 20)]
+    assert _sizes(us.read(path)) == _sizes(java.read(path)) == [(20, 20, 20, 20)]
     us.compact(path)
     java.write(path, [row(30, 5)])
-    assert _sizes(us.read(path)) == _sizes(java.read(path)) == [(25, 25, 25)]
+    assert _sizes(us.read(path)) == _sizes(java.read(path)) == [(25, 25, 25, 25)]
     java.compact(path)
     us.write(path, [row(100, 3000)])
     found = _sizes(us.read(path))
     assert found == _sizes(java.read(path))
-    assert found[0][0] == 3025
+    assert found[0][:2] == (3025, 3025)
     assert all(abs(estimate - 3025) < 200 for estimate in found[0])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from tablestore.errors import FormatError, InvalidInputError
+from tablestore.format.roaring64 import decode_bitmap64, encode_bitmap64
 from tablestore.lsm.aggregate import aggregate_column
 from tablestore.lsm.events import Events
 from tablestore.lsm.mergefn import ColumnFunction
@@ -203,6 +204,10 @@ def test_sets_are_united() -> None:
     assert list(BitMap.deserialize(united)) == [*range(20), 1000]
     assert kept == b"not read"
 
+    wide: Steps = [(True, encode_bitmap64(np.array(part, dtype=np.uint64) << np.uint64(20))) for part in parts]
+    (united,) = _combined("rbm64", pa.binary(), [wide])
+    assert decode_bitmap64(united).tolist() == [n << 20 for n in (*range(20), 1000)]
+
     thetas, hlls = [], []
     for part in parts:
         theta, hll = datasketches.update_theta_sketch(12), datasketches.hll_sketch(11)
@@ -217,7 +222,7 @@ def test_sets_are_united() -> None:
     assert round(datasketches.hll_sketch.deserialize(united).get_estimate()) == 21
 
 
-@pytest.mark.parametrize("function", ["rbm32", "theta_sketch", "hll_sketch"])
+@pytest.mark.parametrize("function", ["rbm32", "rbm64", "theta_sketch", "hll_sketch"])
 def test_bytes_that_are_no_set_are_an_error_by_name(function: str) -> None:
     with pytest.raises(FormatError, match=f"column 'c' holds bytes that are no {function}"):
         _combined(function, pa.binary(), [[(True, b"abc"), (True, b"xyz")]])

@@ -128,6 +128,7 @@ def test_a_group_that_removes_rows_is_read_with_every_column() -> None:
         ("merge_map", {"entries"}),
         ("nested_update", {"lines"}),
         ("rbm32", {"raw"}),
+        ("rbm64", {"raw"}),
         ("theta_sketch", {"raw"}),
         ("hll_sketch", {"raw"}),
         ("last_value", set(KINDS_OF_COLUMNS)),
@@ -200,7 +201,7 @@ def test_an_unknown_engine_names_the_nearest() -> None:
         merge_function(found)
 
 
-@pytest.mark.parametrize("function", ["rbm64", "merge_map_with_keytime", "nested_partial_update"])
+@pytest.mark.parametrize("function", ["merge_map_with_keytime", "nested_partial_update"])
 def test_functions_that_we_lack_are_refused_by_name(function: str) -> None:
     with pytest.raises(UnsupportedError, match=f"does not have {function}"):
         merge_function(_schema(AGGREGATION | {"fields.raw.aggregate-function": function}))
