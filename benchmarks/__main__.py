@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import bench_changelog, bench_commit, bench_engines, bench_log, bench_scan, bench_spark, bench_write
+from benchmarks import bench_changelog, bench_commit, bench_compact, bench_engines, bench_log, bench_scan, bench_spark, bench_write
 from benchmarks.measure import machine, pin_to_one_core
 from benchmarks.peers import Peer, PeerFailed, PeerUnavailable, find_interpreter
 from benchmarks.report import Report
@@ -26,6 +26,7 @@ class Suite(StrEnum):
     CHANGELOG = "changelog"
     LOG = "log"
     SPARK = "spark"
+    COMPACT = "compact"
 
 
 def main(
@@ -64,6 +65,8 @@ def main(
             bench_changelog.run(setting)
         if suite in (Suite.ALL, Suite.LOG):
             bench_log.run(setting)
+        if suite in (Suite.ALL, Suite.COMPACT):
+            bench_compact.run(setting)
         if suite in (Suite.ALL, Suite.SPARK):
             bench_spark.run(setting)
     print(report.to_markdown())

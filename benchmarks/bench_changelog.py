@@ -95,7 +95,7 @@ def _table(warehouse: Path, workload: Workload, name: str) -> ts.Table:
     producer = "none" if name == "none" else "lookup"
     catalog = ts.open_catalog(str(warehouse))
     catalog.create_database(ours.DATABASE, ignore_if_exists=True)
-    options = {**ours.options(1), "changelog-producer": producer}
+    options = {**ours.options(1), "write-only": "false", "changelog-producer": producer}
     table = catalog.create_table(
         f"{ours.DATABASE}.{name}", schema=workload.schema, primary_key=workload.primary_key, options=options
     )

@@ -38,8 +38,8 @@ def create(
 
 
 def options(buckets: int) -> Mapping[str, str]:
-    """The options that our tables and the peers' share."""
-    return {"bucket": str(buckets)}
+    """The options that our tables and the peers' share. Nobody compacts: what is read is what was written."""
+    return {"bucket": str(buckets), "write-only": "true"}
 
 
 def load(table: ts.Table, parts: Iterable[pa.Table]) -> None:
