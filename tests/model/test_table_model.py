@@ -244,11 +244,11 @@ class VectorKeyedMachine(CompactingMachine):
             assert auditor.orphans() == set()
 
 
-class DynamicMachine(TableMachine):
+class DynamicMachine(CompactingMachine):
     """Buckets are made as keys arrive, three keys each."""
 
     keyed = True
-    options = MappingProxyType({"bucket": "-1", "dynamic-bucket.target-row-num": "3", "write-only": "true"})
+    options = MappingProxyType({"bucket": "-1", "dynamic-bucket.target-row-num": "3", "write-only": "false"})
 
     def teardown(self) -> None:
         super().teardown()

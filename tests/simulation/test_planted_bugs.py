@@ -1,6 +1,7 @@
 """The tests are tested: an engine with a planted bug must fail the scene that guards against it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,11 @@ from tablestore.errors import TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store import commit as commit_module
+from tablestore.store import deletionvectors as deletionvectors_module
 from tablestore.store import publish as publish_module
 from tablestore.store.commit import Committer
+from tablestore.store.context import TableContext
+from tablestore.store.dynamicbuckets import DynamicCommit
 from tablestore.store.manifests import Manifests
 from tablestore.store.publish import Outcome, Publisher
 from tablestore.store.replay import Replays
@@ -231,6 +235,53 @@ def commit_what_is_left_of_a_flush(m: pytest.MonkeyPatch) -> None:
             self._entries.extend(self._written(run))
 
     m.setattr(DataWriter, "flush", flush)
+
+
+@caught_by("two_deletes_in_one_file_lose_neither")
+def forget_the_rows_that_are_marked_already(m: pytest.MonkeyPatch) -> None:
+    m.setattr(deletionvectors_module, "union", lambda _, marked: marked)
+
+
+@caught_by("a_compaction_that_read_a_file_before_rows_of_it_were_marked_does_not_bring_them_back")
+def take_vectors_away_with_their_files_in_a_compaction_too(m: pytest.MonkeyPatch) -> None:
+    real = commit_module.changed_index
+    m.setattr(commit_module, "changed_index", lambda *given, keeps_rows, **named: real(*given, **named))
+
+
+@caught_by("marks_in_a_file_that_another_compaction_rewrote_are_made_anew")
+def mark_rows_of_files_that_are_gone(m: pytest.MonkeyPatch) -> None:
+    m.setattr(commit_module, "check_vectors", nothing)
+    m.setattr(commit_module, "check_deletes", nothing)
+    m.setattr(commit_module, "check_levels", nothing)
+
+
+@caught_by("a_delete_by_condition_does_not_delete_a_newer_row_that_is_not_settled_yet")
+def delete_what_is_seen_and_not_what_is_there(m: pytest.MonkeyPatch) -> None:
+    real = delete_module._delete_keyed
+
+    def delete(context: TableContext, *given: Any) -> Snapshot | None:
+        blind = replace(context, settings=replace(context.settings, skips_level_zero=False))
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(delete_module, "_matching_splits", lambda _, *rest: matching(context, *rest))
+            return real(blind, *given)
+
+    matching = delete_module._matching_splits
+    m.setattr(delete_module, "_delete_keyed", delete)
+
+
+@caught_by(
+    "writers_that_make_buckets_at_the_same_time_put_no_key_into_two",
+    "an_overwrite_that_builds_the_hash_index_anew_is_noticed_by_a_writer_with_the_old_one",
+)
+def believe_in_the_buckets_that_were_chosen(m: pytest.MonkeyPatch) -> None:
+    def revise(self: DynamicCommit, latest: Snapshot | None, own: Any, attempt: int) -> Any:
+        index = self.index_of(latest)
+        for entry in own:
+            known = self._known(index, entry.partition).find(hashes := self._hashes_of(entry))
+            self._added.setdefault(entry.partition, {})[entry.bucket] = hashes[known != entry.bucket]
+        return own
+
+    m.setattr(DynamicCommit, "revise", revise)
 
 
 @pytest.mark.parametrize("bug", BUGS)
