@@ -31,6 +31,10 @@ from tablestore.types.arrow import to_arrow_type
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.predicate import to_scalar
 
+# A row group of more bytes is not decoded as a whole to be kept, and not kept if its rows take so many.
+_KEPT_GROUP_BYTES = 64 * 1024 * 1024
+_KEPT_ROWS_BYTES = 1024 * 1024 * 1024
+
 Positions = npt.NDArray[np.int64]
 Key = tuple[int | bytes, ...]
 
@@ -193,7 +197,8 @@ class _Lookup:
     def _find_in_group(self, keys: SortedKeys, group: RowGroup, start: int, before: Key | None) -> tuple[list[Found], Key | None]:
         """The hits of one row group, batch by batch; ``before`` is the last key that was seen."""
         hits: list[tuple[Positions, Positions, pa.RecordBatch]] = []
-        fills = self._kept is not None and self._kept.fills
+        # Others write larger row groups; those are not for the memory.
+        fills = self._kept is not None and self._kept.fills and group.compressed_bytes <= _KEPT_GROUP_BYTES
         all_keys: list[pa.RecordBatch] = []
         row = 0
         for batch in self._source.read(self._keys.file_columns, [group.index]):
@@ -214,24 +219,34 @@ class _Lookup:
             return [Found(file=self._file, positions=at + start, keys=key) for at, key, _ in hits], before
         places = np.concatenate([at for at, _, _ in hits])
         if self._kept is not None and fills:
-            kept = self._whole_group(group, pa.Table.from_batches(all_keys))
-            self._kept.put(group.index, kept)
-            rows = _take(kept.select(self._rows_schema.names), places)
-            keys_found = np.concatenate([key for _, key, _ in hits])
-            return [Found(file=self._file, positions=places + start, keys=keys_found, rows=rows)], before
-        rows = self._rows_at(group, places, pa.Table.from_batches([rows for _, _, rows in hits]))
-        return [Found(file=self._file, positions=places + start, keys=np.concatenate([k for _, k, _ in hits]), rows=rows)], before
+            whole = self._whole_group(group, pa.Table.from_batches(all_keys))
+            if whole.nbytes <= _KEPT_ROWS_BYTES:
+                whole = pa.Table.from_batches([_one_batch(whole)])
+                self._kept.put(group.index, whole.to_batches()[0])
+            rows = take_rows(whole.select(self._rows_schema.names), places)
+        else:
+            rows = self._rows_at(group, places, pa.Table.from_batches([rows for _, _, rows in hits]))
+        return self._several(places + start, np.concatenate([key for _, key, _ in hits]), rows), before
 
-    def _whole_group(self, group: RowGroup, keys: pa.Table) -> pa.RecordBatch:
+    def _several(self, positions: Positions, keys: Positions, rows: pa.Table) -> list[Found]:
+        """What was found as one, or where the rows are too wide for that, as several stretches."""
+        found, start = [], 0
+        for batch in rows.combine_chunks().to_batches():
+            stop = start + batch.num_rows
+            found.append(Found(file=self._file, positions=positions[start:stop], keys=keys[start:stop], rows=batch))
+            start = stop
+        return found
+
+    def _whole_group(self, group: RowGroup, keys: pa.Table) -> pa.Table:
         """All rows of a row group: what lookups give back, and the key."""
         values = pa.Table.from_batches([self._values.apply(b) for b in self._source.read(self._values.file_columns, [group.index])])
         schema = self._rows_schema
         columns = [(keys if name in self._key_names else values).column(name) for name in schema.names]
         others = [name for name in self._key_names if name not in schema.names]
         fields = [*schema, *(keys.schema.field(name) for name in others)]
-        return _one_batch(pa.Table.from_arrays([*columns, *(keys.column(name) for name in others)], schema=pa.schema(fields)))
+        return pa.Table.from_arrays([*columns, *(keys.column(name) for name in others)], schema=pa.schema(fields))
 
-    def _rows_at(self, group: RowGroup, places: Positions, key_columns: pa.Table) -> pa.RecordBatch:
+    def _rows_at(self, group: RowGroup, places: Positions, key_columns: pa.Table) -> pa.Table:
         """The system columns and the wanted ones of these rows of a row group."""
         parts: list[pa.RecordBatch] = []
         row = 0
@@ -242,7 +257,7 @@ class _Lookup:
             row += batch.num_rows
         values = pa.Table.from_batches(parts)
         arrays = [(key_columns if name in self._key_names else values).column(name) for name in self._rows_schema.names]
-        return _one_batch(pa.Table.from_arrays(arrays, schema=self._rows_schema))
+        return pa.Table.from_arrays(arrays, schema=self._rows_schema)
 
     def _keys_in_group(self, keys: SortedKeys, group: RowGroup) -> tuple[int, int]:
         """Which of the keys the row group's statistics allow; all of them where these say nothing."""
@@ -313,7 +328,9 @@ def _one_batch(rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
     if isinstance(rows, pa.RecordBatch):
         return rows
     batches = rows.combine_chunks().to_batches()
-    return batches[0] if len(batches) == 1 else pa.RecordBatch.from_pylist([], schema=rows.schema)
+    if len(batches) > 1:
+        raise InvalidInputError(f"{rows.num_rows} rows of {rows.nbytes:,} bytes are too many at once; take fewer")
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
 
 
 def _none() -> Positions:

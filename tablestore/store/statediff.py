@@ -30,6 +30,10 @@ from tablestore.store.lookup import Found, Positions, SortedKeys, find_rows, mat
 from tablestore.store.lookupcache import LookupCache
 from tablestore.store.read import SplitReader
 
+# What the rows of one window may take, at a guess of how much larger they are in memory than in their file.
+_WINDOW_BYTES = 256 * 1024 * 1024
+_EXPANSION = 4
+_LEAST_WINDOW_KEYS = 1024
 # Arrow strings address 2 GiB per column.
 _ONE_BATCH_BYTES = 1 << 30
 
@@ -66,7 +70,8 @@ class StateDiff:
         """
         files = {file.file_name: file for state in (before, after) for file in state.files}
         oldest_first = sorted(files.values(), key=_age)
-        for keys in key_windows(self.reader, self.partition, self.bucket, touched, window_keys=self.window_keys):
+        window = min(self.window_keys, _keys_of(oldest_first))
+        for keys in key_windows(self.reader, self.partition, self.bucket, touched, window_keys=window):
             found: dict[str, list[Found]] = {}
             hits = find_rows(self.reader, self.partition, self.bucket, oldest_first, keys, self._read_columns, cache=self.cache)
             for hit in hits:
@@ -132,8 +137,14 @@ class StateDiff:
         return pa.schema([*system, *(arrow.field(name) for name in self._stored_columns)])
 
     def _with_partition(self, changes: pa.Table) -> pa.Table:
-        batch = self.reader.with_partition(changes.combine_chunks().to_batches()[0], self.partition)
-        return pa.Table.from_batches([batch]).select([SEQUENCE_COLUMN, KIND_COLUMN, *self.columns])
+        batches = [self.reader.with_partition(batch, self.partition) for batch in changes.combine_chunks().to_batches()]
+        return pa.Table.from_batches(batches).select([SEQUENCE_COLUMN, KIND_COLUMN, *self.columns])
+
+
+def _keys_of(files: Sequence[DataFileMeta]) -> int:
+    """How many keys make a window: fewer where rows are wide."""
+    widest = max((file.file_size / max(file.row_count, 1) for file in files), default=0)
+    return max(int(_WINDOW_BYTES / (_EXPANSION * widest + 1)), _LEAST_WINDOW_KEYS)
 
 
 def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
