@@ -204,3 +204,23 @@ def test_a_column_of_kinds_has_to_hold_text(column: str, message: str, tmp_path:
     catalog.create_database("db")
     with pytest.raises(ts.InvalidInputError, match=message):
         catalog.create_table("db.t", schema=SCHEMA, primary_key=["id"], options={"rowkind.field": column})
+
+
+def test_a_column_that_is_not_null_never_becomes_null() -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int32(), nullable=False), ("g", pa.int32())])
+    for name, options in {
+        "group": {"merge-engine": "partial-update", "fields.g.sequence-group": "n"},
+        "delete": {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+        "last": {"merge-engine": "aggregation", "fields.n.aggregate-function": "last_value"},
+    }.items():
+        table = Lab(MemoryFileStore(f"engines-not-null-{name}"), schema=schema, options={"bucket": "1", **options}).open()
+        given = [("+I", 1, 5), ("+I", 2, 6), ("-D", 1, 5), ("+I", 2, 7), ("-U", 2, 7)]
+        for kind, key, number in given:
+            row = pa.Table.from_pylist([{"id": key, "n": number, "g": number}], schema=schema)
+            table.write_changes(row.append_column("_row_kind", pa.array([kind])))
+        for full in (False, True):
+            found = table.scan().to_arrow()
+            found.validate(full=True)
+            assert found["n"].null_count == 0
+            assert found.num_rows == (1 if name == "delete" else 2)
+            table.compact(full=full)
