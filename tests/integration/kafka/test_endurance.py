@@ -47,6 +47,7 @@ def test_writers_that_are_killed_anywhere_leave_a_topic_that_says_what_the_table
         CLOCK.sleep(0.3 + 0.7 * chance.random())
         writer.kill()
         writer.join()
+    assert len(table.snapshots()) >= kills, "the kills did not meet writers at work"
     publish_log(table.context)
     check_topic(table, broker.servers)
 
