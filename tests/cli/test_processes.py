@@ -37,7 +37,7 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word(long_table: ts.Tab
     running.stdout.close()
     assert running.stderr.read() == b""
     running.stderr.close()
-    assert running.wait(60) == 141
+    assert running.wait(300) == 141
 
 
 def test_ctrl_c_ends_a_command_without_a_word(orders: ts.Table) -> None:
@@ -45,7 +45,7 @@ def test_ctrl_c_ends_a_command_without_a_word(orders: ts.Table) -> None:
     assert running.stdout is not None
     lines = [json.loads(running.stdout.readline()) for _ in range(4)]
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     assert sorted(line["id"] for line in lines) == [1, 2, 3, 4]
     assert (out, err, running.returncode) == (b"", b"", 130)
 
@@ -55,7 +55,7 @@ def test_the_compaction_service_ends_with_ctrl_c(orders: ts.Table) -> None:
     assert running.stdout is not None
     assert json.loads(running.stdout.readline())["snapshot_ids"] == [3]
     running.send_signal(signal.SIGINT)
-    assert running.communicate(timeout=60) == (b"", b"")
+    assert running.communicate(timeout=300) == (b"", b"")
     assert running.returncode == 130
 
 
@@ -65,8 +65,8 @@ def test_output_of_one_command_is_the_input_of_the_next(long_table: ts.Table, ca
     importing = process("import", "shop.copy", "-", "--file-format", "json", "--json", stdin=reading.stdout)
     assert reading.stdout is not None
     reading.stdout.close()
-    out, err = importing.communicate(timeout=120)
-    assert reading.wait(60) == 0
+    out, err = importing.communicate(timeout=300)
+    assert reading.wait(300) == 0
     assert reading.stderr is not None
     reading.stderr.close()
     assert (json.loads(out)["rows"], err, importing.returncode) == (60_000, b"", 0)
@@ -89,7 +89,7 @@ def on_a_terminal(*args: str) -> tuple[str, int]:
             break
         shown += part
     os.close(ours)
-    return shown.decode(), running.wait(60)
+    return shown.decode(), running.wait(300)
 
 
 def test_a_terminal_gets_a_table_and_is_told_that_there_is_more(long_table: ts.Table) -> None:
