@@ -23,8 +23,9 @@ SYSTEM_FIELDS = (pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortedSource:
-    """One data file's rows in key order, opened when ``read`` is called. Batches hold the key columns,
-    ``_VALUE_KIND`` and the needed value columns; ``_SEQUENCE_NUMBER`` only if the two bounds differ.
+    """One data file's rows in key order, opened when ``read`` is called. Batches hold the key columns and the needed value
+    columns. Without ``_VALUE_KIND`` all rows are ``+I``; ``_SEQUENCE_NUMBER`` is there if the two bounds differ, unless no rows
+    have to be compared by it (``read`` knows, see there).
 
     ``ours``: this project wrote the file, so ``+U`` may say that older rows do not count (see ``mergefn``)."""
 
@@ -69,10 +70,14 @@ class Chunk:
 
     def kinds(self) -> Kinds:
         """The kind of each row."""
+        if KIND_COLUMN not in self.batch.schema.names:
+            return np.zeros(self.batch.num_rows, dtype=np.int8)
         return np.asarray(self.batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
 
     def retractions(self) -> Mask | None:
         """Which rows retract; None if none does."""
+        if KIND_COLUMN not in self.batch.schema.names:
+            return None
         retract: Mask = (self.kinds() & 1).astype(np.bool_)
         return retract if retract.any() else None
 

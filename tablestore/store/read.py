@@ -9,6 +9,7 @@ Memory: about one row group (128 k rows) of the needed columns per run of the se
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -119,11 +120,16 @@ class SplitReader:
             function=merge,
             batch_rows=self.batch_rows,
         )
-        runs = [[self._source(directory, file, names) for file in run] for run in section.runs]
+        numbered = merge.computes or bool(merge.sequence_fields) or not _runs_follow_one_another(section)
+        runs = [[self._source(directory, file, names, numbered=numbered) for file in run] for run in section.runs]
         yield from merge_section(runs, spec)
 
-    def _source(self, directory: str, file: DataFileMeta, names: Sequence[str]) -> SortedSource:
-        system = (KIND_COLUMN,) if file.min_sequence_number == file.max_sequence_number else (SEQUENCE_COLUMN, KIND_COLUMN)
+    def _source(self, directory: str, file: DataFileMeta, names: Sequence[str], *, numbered: bool) -> SortedSource:
+        """``numbered``: rows are compared by their sequence numbers; else it is enough to know those of the files."""
+        numbers = (SEQUENCE_COLUMN,) if numbered and file.min_sequence_number != file.max_sequence_number else ()
+        merge = self.settings.merge
+        kinds = () if _surely_adds(file) and not (merge is not None and merge.computes) else (KIND_COLUMN,)
+        system = (*numbers, *kinds)
         return SortedSource(
             min_sequence=file.min_sequence_number,
             max_sequence=file.max_sequence_number,
@@ -219,6 +225,14 @@ class SplitReader:
             [*(batch.column(name) for name in kept), *columns],
             schema=pa.schema([*(batch.schema.field(name) for name in kept), *arrow]),
         )
+
+
+def _runs_follow_one_another(section: Section) -> bool:
+    """Whether the sequence numbers of each run lie wholly above those of another, so that runs are as old as their numbers."""
+    ranges = sorted(
+        (min(file.min_sequence_number for file in run), max(file.max_sequence_number for file in run)) for run in section.runs
+    )
+    return all(newer[0] > older[1] for older, newer in pairwise(ranges))
 
 
 def _surely_adds(file: DataFileMeta) -> bool:
