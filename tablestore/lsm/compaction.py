@@ -28,6 +28,9 @@ from tablestore.lsm.run import KeyOf, Levels, partition_intervals
 LARGE_FILE_BYTES = 4 * 1024 * 1024
 # A writer goes on merging into the oldest run while the newer ones are this many percent of it.
 DRAIN_PERCENT = 20
+# A writer is one run ahead of the trigger where the newer runs are this many percent of an oldest run of at least this size.
+EAGER_PERCENT = 25
+EAGER_BYTES = 1024 * 1024
 # Why a bucket is compacted whole.
 AMPLIFIED, AFFORDABLE = "amplification", "affordable"
 WHOLE_REASONS = frozenset((AMPLIFIED, AFFORDABLE))
@@ -89,7 +92,7 @@ class _Picker:
             return task
         if self._budget is not None and len(runs) > policy.stop_trigger and (task := self._cheapest()) is not None:
             return task
-        if len(runs) >= policy.trigger and (task := self._fewer_runs()) is not None:
+        if len(runs) >= self._trigger() and (task := self._fewer_runs()) is not None:
             return task
         return self._join() or self._drain()
 
@@ -98,6 +101,13 @@ class _Picker:
         return self._task(0, len(self._runs), reason) if self._runs else None
 
     # -- the rules
+
+    def _trigger(self) -> int:
+        """The number of runs that are too many. A writer acts one run earlier where readers merge a lot for it."""
+        trigger, oldest = self._policy.trigger, self._runs[-1]
+        newer = self._total - oldest.size_bytes
+        eager = oldest.level > 0 and oldest.size_bytes >= EAGER_BYTES and 100 * newer >= EAGER_PERCENT * oldest.size_bytes
+        return max(trigger - 1, 2) if eager and self._budget is not None else trigger
 
     def _over_a_threshold(self) -> bool:
         policy, runs = self._policy, self._runs

@@ -195,7 +195,7 @@ class _Run:
         picker = TaskPicker(self._context)
         policy = picker.settings.policy
         buckets = list(picker.neediest_first(found.values()))
-        left, wholes = budget_bytes, -(-len(buckets) // max(policy.trigger - 1, 1))
+        left, wholes = budget_bytes, -(-2 * len(buckets) // policy.trigger)
         done: list[_Done] = []
         with self._taken_back_on_error(done):
             for bucket in buckets:
