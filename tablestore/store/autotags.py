@@ -105,6 +105,7 @@ def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
             context.snapshots,
             name,
             snapshot,
+            ids=context.ids,
             now_millis=context.clock.now_ms(),
             retained_millis=tagging.retained_millis,
         )

@@ -90,7 +90,8 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
     tags = Tags(files)
     if tag is None:
         assert snapshot is not None, "a branch begins somewhere"
-        fork = create_tag(tags, context.snapshots, f"{FORK_TAG_PREFIX}{name}", snapshot, now_millis=context.clock.now_ms())
+        now = context.clock.now_ms()
+        fork = create_tag(tags, context.snapshots, f"{FORK_TAG_PREFIX}{name}", snapshot, ids=context.ids, now_millis=now)
     else:
         fork = tags.get(tag)
     if not files.publish_if_absent(f"{branch_directory(name)}/{CLAIM}", fork.name.encode()):
@@ -100,12 +101,6 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
         )
     try:
         _write(context, name, fork)
-        kept = tags.find(fork.name)
-        if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
-            raise NotFoundError(
-                f"tag {fork.name!r} of table {files.root_uri} went while branch {name!r} was made of it; nothing is left of that",
-                kind="no-such-tag",
-            )
     except (NotFoundError, AlreadyExistsError, StorageError):
         # The claim says that all of this is ours. What cannot be removed now, delete_branch removes.
         with suppress(StorageError):
@@ -154,7 +149,11 @@ def rename_tag(files: FileStore, name: str, new_name: str) -> None:
     tags = Tags(files)
     tag = tags.get(name)
     _check_unneeded(files, tag)
-    data = files.read(tag_path(name))
+    try:
+        data = files.read(tag_path(name))
+    except NotFoundError:
+        tags.get(name)
+        raise
     tags.publish(new_name, data, create_time_millis=tag.create_time_millis, retained_millis=tag.retained_millis)
     if tags.find(name) is None:
         # Deleted meanwhile, and its files with it.
@@ -211,6 +210,13 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
     branch.write(snapshot_path(fork.snapshot.id), encode_snapshot(fork.snapshot))
     for hint in (EARLIEST_HINT, LATEST_HINT):
         branch.overwrite(f"{SNAPSHOT_DIR}/{hint}", encode_hint(fork.snapshot.id))
+    # From here on its snapshot is looked at by whoever looks for what is in use. Was it before the tag went?
+    kept = Tags(main).find(fork.name)
+    if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
+        raise NotFoundError(
+            f"tag {fork.name!r} of table {main.root_uri} went while branch {name!r} was made of it; nothing is left of that",
+            kind="no-such-tag",
+        )
     for schema_id in sorted((i for i in context.schemas.ids() if i <= fork.snapshot.schema_id), reverse=True):
         branch.publish_if_absent(schema_path(schema_id), main.read(schema_path(schema_id)))
 

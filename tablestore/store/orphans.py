@@ -20,6 +20,8 @@ from dataclasses import dataclass
 
 from tablestore.errors import NotFoundError
 from tablestore.format.paths import (
+    BRANCH_DIR,
+    BRANCH_PREFIX,
     INDEX_DIR,
     MANIFEST_DIR,
     STATISTICS_DIR,
@@ -35,6 +37,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.expire import LOOKS, produces_changelog
 from tablestore.store.references import Line, Needs, branch_directories, held_snapshots
 from tablestore.store.replay import MARKS_DIR
+from tablestore.store.tags import HOLD_PREFIX
 
 _BUCKET = re.compile(r"bucket-(\d+|postpone)", re.ASCII)
 _SHARED = (MANIFEST_DIR, INDEX_DIR, STATISTICS_DIR)
@@ -79,7 +82,7 @@ def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_ru
     main = main_files(context.files)
     found = list(_candidates(context, main, older_than_millis))
     wanted = {name_of(orphan.path) for orphan in found if orphan.kind == "data"}
-    given_up = {orphan.path for orphan in found if orphan.kind == "branch"}
+    given_up = {orphan.path for orphan in found if orphan.kind in ("branch", "temporary")}
     needed: set[str] = set()
     for _ in range(2):
         needed |= _needed(context, main, wanted, given_up)
@@ -101,7 +104,8 @@ def name_of(path: str) -> str:
 
 
 def _needed(context: TableContext, main: FileStore, wanted: set[str], given_up: set[str]) -> set[str]:
-    """Names of files, and paths of snapshots, that must stay."""
+    """Names of files, and paths of snapshots, that must stay. ``given_up``: old files that hold on to nothing any more."""
+    old_holds = {name_of(path) for path in given_up if name_of(path).startswith(HOLD_PREFIX)}
     for look in range(LOOKS):
         needs = Needs(context.manifests, wanted=wanted)
         held: set[str] = set()
@@ -109,7 +113,7 @@ def _needed(context: TableContext, main: FileStore, wanted: set[str], given_up: 
             for line in _lines(main, given_up):
                 prefix = "" if line.branch == MAIN_BRANCH else f"{branch_directory(line.branch)}/"
                 snapshots = held_snapshots(line, context.manifests)
-                needs.add_line(line, lambda snapshot: produces_changelog(context, snapshot))
+                needs.add_line(line, lambda snapshot: produces_changelog(context, snapshot), without_holds=old_holds)
                 held |= {f"{prefix}{snapshot_path(snapshot.id)}" for snapshot in snapshots}
             return held | needs.data | needs.metadata | needs.index | needs.statistics
         except NotFoundError as error:
@@ -121,9 +125,15 @@ def _needed(context: TableContext, main: FileStore, wanted: set[str], given_up: 
     raise AssertionError("the loop returns or raises")
 
 
+def is_passing(path: str) -> bool:
+    """Whether a file is of the kinds that are only there for a moment."""
+    return name_of(path).startswith((TEMPORARY_PREFIX, HOLD_PREFIX))
+
+
 def _lines(main: FileStore, given_up: set[str]) -> tuple[Line, ...]:
     # Half made branches too, unless they are given up: they may become whole.
-    names = [name for name in branch_directories(main) if not any(p.startswith(f"{branch_directory(name)}/") for p in given_up)]
+    gone = {path.split("/")[1] for path in given_up if path.startswith(f"{BRANCH_DIR}/") and not is_passing(path)}
+    names = [name for name in branch_directories(main) if f"{BRANCH_PREFIX}{name}" not in gone]
     return (Line(MAIN_BRANCH, main), *(Line(name, branch_files(main, name)) for name in names))
 
 
@@ -152,7 +162,7 @@ def _of_history(main: FileStore, prefix: str, older_than: int) -> Iterator[Orpha
     marks = [f"{MARKS_DIR}/{info.name}" for info in main.list(f"{prefix}{MARKS_DIR}") if info.is_dir]
     for directory in (*sorted(OWN_DIRECTORIES), *marks):
         for info in _old(main, f"{prefix}{directory}", older_than):
-            if info.name.startswith(TEMPORARY_PREFIX):
+            if info.name.startswith((TEMPORARY_PREFIX, HOLD_PREFIX)):
                 yield _orphan(f"{prefix}{directory}", info, "temporary")
             elif directory == EXPIRY_DIR:
                 yield _orphan(f"{prefix}{directory}", info, "note")

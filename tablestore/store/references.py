@@ -109,12 +109,13 @@ class Needs:
         produces: Callable[[Snapshot], bool],
         *,
         changelogs: bool = True,
+        without_holds: Collection[str] = (),
     ) -> None:
-        """Everything that a line leads to, with its kept ``changelogs`` or not. ``produces``: whether a snapshot's table writes
-        its changes to changelog files."""
+        """Everything that a line leads to, with its kept ``changelogs`` or not, and without some holds of tags that were never
+        made. ``produces``: whether a snapshot's table writes its changes to changelog files."""
         previous: Snapshot | None = None
         for snapshot in held_snapshots(line, self.manifests):
-            if previous is None or not _is_chained(snapshot, previous):
+            if previous is None or previous.id != snapshot.id - 1 or not _is_chained(snapshot, previous):
                 self.add_snapshot(snapshot)
             else:
                 # What is live here and was not before was added here.
@@ -123,7 +124,7 @@ class Needs:
                 if snapshot.changelog_manifest_list is not None:
                     self._add_entries(snapshot.changelog_manifest_list)
             previous = snapshot
-        for tag in tags_twice(line.tags):
+        for tag in tags_twice(line.tags, without_holds):
             self.add_snapshot(tag.snapshot, changelog=False)
         if changelogs:
             self.add_changelogs(line.changelogs.all(), produces)
@@ -237,10 +238,12 @@ def nearest_tags(tags: Iterable[Tag], first: int, end: int) -> tuple[Tag, ...]:
     return tuple(tag for tag in tags if tag.snapshot.id == highest or first < tag.snapshot.id < end)
 
 
-def tags_twice(tags: Tags) -> tuple[Tag, ...]:
-    """All tags by two listings: a tag that is renamed during the first is in the second."""
-    found = {tag.name: tag for tag in tags.all()}
-    for name in tags.names():
-        if name not in found and (tag := tags.find(name)) is not None:
-            found[name] = tag
+def tags_twice(tags: Tags, without_holds: Collection[str] = ()) -> tuple[Tag, ...]:
+    """All tags, and all that are being made, by two listings: what becomes a tag, or gets another name, during the first is in
+    the second."""
+    found: dict[str, Tag] = {}
+    for _ in range(2):
+        for name in tags.names_and_holds():
+            if name not in found and name not in without_holds and (tag := tags.find_either(name)) is not None:
+                found[name] = tag
     return tuple(sorted(found.values(), key=lambda tag: (tag.snapshot.id, tag.name)))

@@ -8,6 +8,8 @@ gap was published by a committer that slept while others expired past it; nobody
 ``EARLIEST``) are written for foreign readers. We decide from a listing; ``EARLIEST`` only ever narrows what the listing shows.
 """
 
+from collections.abc import Callable
+
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError
 from tablestore.format.paths import (
     EARLIEST_HINT,
@@ -115,13 +117,21 @@ class Snapshots:
 
     def retained(self) -> tuple[Snapshot, ...]:
         """All live snapshots, oldest first."""
-        found = (self.find(snapshot_id) for snapshot_id in self.live_ids())
-        return tuple(snapshot for snapshot in found if snapshot is not None)
+        return self._read_all(self.live_ids)
 
     def tail(self) -> tuple[Snapshot, ...]:
         """As :meth:`retained`, whatever EARLIEST says: a damaged hint must not make anybody take what is there for unused."""
-        found = (self.find(snapshot_id) for snapshot_id in unbroken_tail(self.listed_ids()))
-        return tuple(snapshot for snapshot in found if snapshot is not None)
+        return self._read_all(lambda: unbroken_tail(self.listed_ids()))
+
+    def _read_all(self, ids: Callable[[], tuple[int, ...]]) -> tuple[Snapshot, ...]:
+        while listed := ids():
+            found = [snapshot for snapshot_id in listed if (snapshot := self.find(snapshot_id)) is not None]
+            # The oldest may expire while they are read. If the newest did, there are others that were not listed.
+            if found and found[-1].id == listed[-1]:
+                return tuple(found)
+            if ids() == listed:
+                self.read(listed[-1])
+        return ()
 
     def at_time(self, time_millis: int) -> Snapshot:
         """The newest snapshot committed at or before ``time_millis`` (milliseconds since the epoch, UTC).

@@ -1,22 +1,28 @@
 """The tags of one branch of a table: snapshots under a name, which expiry leaves alone.
 
-Creating one races with expiry, and neither may believe that it won when it did not:
+Creating one races with expiry, and neither may believe that it won when it did not. A tag must not be seen before it is certain,
+because others build on it (a branch, a rollback); so what expiry sees first is a *hold*:
 
-    creator   write tag  -> is its snapshot still there, and not below EARLIEST?   no: take the tag back
-    expiry    write EARLIEST -> read tags -> delete what they do not need
+    creator   write hold -> is its snapshot still there, and not below EARLIEST? -> write tag -> hold away
+    expiry    write EARLIEST -> read holds and tags, twice -> delete what they do not need
 
-Whoever comes second sees the other.
+Whoever comes second sees the other. A hold that a crash left behind goes with the orphan files.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from tablestore.errors import AlreadyExistsError, NotFoundError
+from tablestore.errors import AlreadyExistsError, NotFoundError, StorageError
 from tablestore.format.paths import TAG_DIR, TAG_PREFIX, tag_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag, decode_tag, encode_tag
+from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.store.publish import same_snapshot
 from tablestore.store.snapshots import Snapshots
+
+# Files of this name in the tag directory keep a snapshot while a tag of it is being made.
+HOLD_PREFIX = ".hold-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +35,23 @@ class Tags:
         """All names, sorted."""
         return tuple(sorted(info.name[len(TAG_PREFIX) :] for info in self.files.list(TAG_DIR, prefix=TAG_PREFIX)))
 
+    def names_and_holds(self) -> tuple[str, ...]:
+        """The file names of all tags and holds, for :meth:`find_either`."""
+        return tuple(info.name for info in self.files.list(TAG_DIR) if info.name.startswith((TAG_PREFIX, HOLD_PREFIX)))
+
     def find(self, name: str) -> Tag | None:
         """One tag, None if there is none of that name. Raises FormatError if it is damaged."""
-        path = tag_path(name)
+        return self.find_either(f"{TAG_PREFIX}{name}")
+
+    def find_either(self, file_name: str) -> Tag | None:
+        """The tag or hold in a file of the tag directory."""
+        name = file_name.removeprefix(TAG_PREFIX)
+        path = f"{TAG_DIR}/{file_name}"
         try:
             data = self.files.read(path)
         except NotFoundError:
             return None
-        return decode_tag(data, name, f"{self.files.root_uri}/{path}")
+        return decode_tag(data, name, f"{self.files.root_uri}/{TAG_DIR}/{TAG_PREFIX}{name}")
 
     def get(self, name: str) -> Tag:
         """One tag. Raises NotFoundError."""
@@ -58,13 +73,13 @@ class Tags:
         data = encode_tag(snapshot_file, create_time_millis=create_time_millis, retained_millis=retained_millis)
         if self.files.publish_if_absent(tag_path(name), data):
             return
-        # Our own earlier try, answered late, is a success; so is the same content by anybody else.
-        if (there := self.find(name)) is None or self.files.read(tag_path(name)) != data:
-            taken = f"of snapshot {there.snapshot.id}" if there is not None else "that was just deleted"
-            raise AlreadyExistsError(
-                f"table {self.files.root_uri} has a tag {name!r} {taken}; choose another name, or delete that one first",
-                kind="tag-exists",
-            )
+        try:
+            # Our own earlier try, answered late, is a success; so is the same content by anybody else.
+            occupied = self.files.read(tag_path(name)) != data
+        except NotFoundError:
+            occupied = True
+        if occupied:
+            raise _taken(self, name, self.find(name))
 
     def remove(self, name: str) -> bool:
         """Remove the tag file alone; False if it was gone. What only the tag kept is left to the caller."""
@@ -77,25 +92,43 @@ def create_tag(
     name: str,
     snapshot: Snapshot,
     *,
+    ids: Ids,
     now_millis: int,
     retained_millis: int | None = None,
     ignore_if_exists: bool = False,
 ) -> Tag:
     """Tag a live snapshot. Raises AlreadyExistsError, NotFoundError if the snapshot expires meanwhile (nothing is left then)."""
-    if (there := tags.find(name)) is not None and ignore_if_exists:
-        return there
+    if (there := tags.find(name)) is not None:
+        if ignore_if_exists:
+            return there
+        raise _taken(tags, name, there)
     data = snapshots.read_file(snapshot.id)
+    hold = f"{TAG_DIR}/{HOLD_PREFIX}{ids.uuid()}"
+    tags.files.write(hold, encode_tag(data, create_time_millis=now_millis, retained_millis=None))
     try:
+        current = snapshots.find(snapshot.id)
+        if current is None or not same_snapshot(current, snapshot) or not snapshots.is_retained(snapshot.id):
+            raise NotFoundError(
+                f"snapshot {snapshot.id} of table {tags.files.root_uri} expired before tag {name!r} could keep it; tag a newer one",
+                kind="no-such-snapshot",
+            )
         tags.publish(name, data, create_time_millis=now_millis, retained_millis=retained_millis)
     except AlreadyExistsError:
         if ignore_if_exists and (there := tags.find(name)) is not None:
             return there
         raise
-    current = snapshots.find(snapshot.id)
-    if current is None or not same_snapshot(current, snapshot) or not snapshots.is_retained(snapshot.id):
-        tags.remove(name)
-        raise NotFoundError(
-            f"snapshot {snapshot.id} of table {tags.files.root_uri} expired before tag {name!r} could keep it; tag a newer one",
-            kind="no-such-snapshot",
-        )
-    return tags.get(name)
+    finally:
+        # What stays behind if this fails is an orphan, and must not decide what the caller hears.
+        with suppress(StorageError):
+            tags.files.delete(hold)
+    return decode_tag(
+        encode_tag(data, create_time_millis=now_millis, retained_millis=retained_millis), name, tag_path(name)
+    )
+
+
+def _taken(tags: Tags, name: str, there: Tag | None) -> AlreadyExistsError:
+    taken = f"of snapshot {there.snapshot.id}" if there is not None else "that was just deleted"
+    return AlreadyExistsError(
+        f"table {tags.files.root_uri} has a tag {name!r} {taken}; choose another name, or delete that one first",
+        kind="tag-exists",
+    )

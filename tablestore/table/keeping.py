@@ -100,6 +100,7 @@ class Keeping:
             context.snapshots,
             check_reference(name, "tag"),
             self._live_snapshot(snapshot_id),
+            ids=context.ids,
             now_millis=context.clock.now_ms(),
             retained_millis=kept_for,
             ignore_if_exists=ignore_if_exists,

@@ -28,6 +28,13 @@ def test_the_same_seed_gives_the_same_trace() -> None:
     assert one.trace == other.trace and len(one.trace) > 500
 
 
+# Found by chance: a tag that was seen before it was certain, a history that expired while it was read, a tag that went between two
+# looks at it.
+@pytest.mark.parametrize("seed", [300_387, 300_388, 300_487, 300_127, 300_570])
+def test_schedules_that_found_something(seed: int) -> None:
+    play(range(seed, seed + 1))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(8))
 def test_many_schedules_delete_no_live_file(chunk: int) -> None:
