@@ -4,8 +4,8 @@
                                                                        and for row groups with hits -> the rows
 
 Keys and files are sorted, so both are matched stretch by stretch with numpy, never key by key. The key columns of a row group
-are decoded once; the other columns only where a key was found. Memory is one batch (at most 128 k rows) of a file and the
-rows that are found in it.
+are decoded once; the other columns only where a key was found. Memory is one batch (at most 128 k rows) of a file, or one row
+group where a cache is filled, and the rows that are found in it.
 
 Deleted positions (deletion vectors) count as found: what they mean is the caller's business.
 """
