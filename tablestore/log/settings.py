@@ -25,7 +25,6 @@ class LogSettings:
 
     system: LogSystem
     mode: ChangelogMode
-    transactional: bool
     topic: str
     partitions: int
     slots: int
@@ -57,6 +56,12 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
         )
     if system == "filestore":
         _check_filestore(options)
+    elif not transactional:
+        raise UnsupportedError(
+            "log.consistency = eventual: tablestore publishes what has landed, in transactions, and nothing before; leave the "
+            "option out, changes then reach readers as soon as their snapshot is there",
+            kind="log-consistency",
+        )
     bucket = options.value(opt.BUCKET)
     partitions = bucket if isinstance(bucket, int) and bucket > 0 else 1
     if system == "kafka":
@@ -79,7 +84,6 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
     return LogSettings(
         system="kafka" if system == "kafka" else "filestore",
         mode="all" if asked == "all" or (asked == "auto" and not keyed) else "upsert",
-        transactional=transactional,
         topic=topic if isinstance(topic, str) else name,
         partitions=partitions,
         slots=min(options.integer(opt.LOG_PUBLISHER_SLOTS), partitions),

@@ -27,7 +27,7 @@ from tablestore.catalog.identifier import check_reference
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
-from tablestore.options import TableOptions
+from tablestore.options import TableOptions, parse_int
 from tablestore.store.changefeed import ChangeFeed
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changeplan import Discontinuity, change_rule
@@ -42,6 +42,7 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 AnyPosition = Position | LogPlace
 ScanMode = Literal["full", "latest", "from-timestamp"]
 OnDiscontinuity = Literal["raise", "skip", "restart"]
+_TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
 _MODES = ("full", "latest", "from-timestamp")
 _WAYS = ("raise", "skip", "restart")
 
@@ -137,7 +138,9 @@ def check_consumption(
     if on_discontinuity not in _WAYS:
         raise InvalidInputError(f"expected on_discontinuity to be one of {', '.join(_WAYS)}, found {on_discontinuity!r:.80}")
     if time_millis is None and mode == "from-timestamp":
-        stored = options.value(opt.LOG_SCAN_TIMESTAMP)
+        # The seed spells it mills; many would spell it millis.
+        alias = options.get(_TIMESTAMP_ALIAS)
+        stored = options.value(opt.LOG_SCAN_TIMESTAMP) if alias is None else parse_int(alias)
         if not isinstance(stored, int):
             raise InvalidInputError(
                 "Must specify a timestamp if you choose timestamp startup mode: pass timestamp=..., or set "

@@ -1,0 +1,68 @@
+"""What the options of a table say about its log, and the combinations that cannot be (FLIP-188's messages)."""
+
+import pyarrow as pa
+import pytest
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.log.settings import LogSettings, log_settings
+from tablestore.types.schema import new_schema
+
+BROKERS = {"log.kafka.bootstrap.servers": "localhost:9092"}
+
+
+def settings(*, keyed: bool = True, **options: str) -> LogSettings:
+    schema = new_schema(
+        schema=pa.schema([("id", pa.int64()), ("v", pa.string())]),
+        primary_key=["id"] if keyed else (),
+        partition_by=(),
+        options={key.replace("__", "."): value for key, value in options.items()},
+        comment=None,
+        time_millis=0,
+    )
+    return log_settings(schema, name="shop.orders")
+
+
+def test_without_brokers_the_log_is_the_file_store_and_with_them_it_is_kafka() -> None:
+    assert settings().system == "filestore"
+    assert settings(**BROKERS).system == "kafka"
+    assert settings(**BROKERS, **{"log.system": "filestore"}).system == "filestore"
+    with pytest.raises(InvalidInputError, match="needs brokers"):
+        settings(**{"log.system": "kafka"})
+
+
+def test_auto_is_upsert_with_a_key_and_all_without() -> None:
+    assert settings().mode == "upsert"
+    assert settings(keyed=False).mode == "all"
+    assert settings(**{"log.changelog-mode": "all"}).mode == "all"
+
+
+def test_a_topic_has_a_partition_per_bucket_and_is_named_after_the_table() -> None:
+    found = settings(**BROKERS, bucket="4", **{"log.retention": "1 d", "tablestore.log.publisher-slots": "9"})
+    assert (found.topic, found.partitions, found.slots, found.retention_ms) == ("shop.orders", 4, 4, 86_400_000)
+    assert settings(keyed=False, **BROKERS).partitions == 1
+    assert settings(**BROKERS, **{"log.kafka.topic": "t", "log.kafka.linger.ms": "3"}).topic == "t"
+    assert settings(**BROKERS, **{"log.kafka.topic": "t", "log.kafka.linger.ms": "3"}).properties == {
+        "bootstrap.servers": "localhost:9092",
+        "linger.ms": "3",
+    }
+
+
+@pytest.mark.parametrize(
+    ("keyed", "options", "message"),
+    [
+        (False, {"log.changelog-mode": "upsert"}, "Can not use upsert changelog mode for non-pk table"),
+        (False, {"log.consistency": "eventual"}, "Can not use EVENTUAL consistency mode for non-pk table"),
+        (True, {"log.consistency": "eventual", "log.changelog-mode": "all"}, "needs log.consistency = transactional"),
+        (True, {"log.consistency": "eventual"}, "does not support eventual consistency mode"),
+    ],
+)
+def test_what_cannot_be_together_is_refused_with_the_way_out(keyed: bool, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        settings(keyed=keyed, **options)
+
+
+def test_what_kafka_is_not_used_for_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match="fixed number of buckets"):
+        settings(**BROKERS, bucket="-1")
+    with pytest.raises(UnsupportedError, match="eventual"):
+        settings(**BROKERS, **{"log.consistency": "eventual"})
