@@ -92,8 +92,8 @@ class _Alteration:
             made = evolution.schema
             if same_content(base, made):
                 return base
-            rests_on_files = self._check_frame(evolution, self.context.snapshots.latest())
             self._check_settings(base, made)
+            rests_on_files = self._check_frame(evolution, self.context.snapshots.latest())
             if self._publish(made, base, deadline_s):
                 if evolution.rests_on_emptiness or rests_on_files:
                     self._fence(evolution, base, deadline_s)

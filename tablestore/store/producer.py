@@ -109,7 +109,7 @@ def check_frame_change(
         outside = [entry for entry in files if not (old.in_frame(entry.file.level) and new.in_frame(entry.file.level))]
     if not outside:
         return
-    what = "merge-engine or sequence.field" if merges else "changelog-producer"
+    what = "merge-engine, sequence.field or how a column combines (fields.…)" if merges else "changelog-producer"
     raise UnsupportedError(
         f"table {table}: {what} cannot change while {len(outside)} of its {len(files)} files wait for a full compaction, because "
         "their changes would be lost or told twice; run table.compact(full=True) while nobody writes, then change it",

@@ -34,7 +34,7 @@ from tablestore.types.changes import (
     SetOption,
     SetTableComment,
 )
-from tablestore.types.optionchanges import check_against_data, check_never_changed, touches_layout
+from tablestore.types.optionchanges import check_against_data, check_never_changed, newly_combined, touches_layout
 from tablestore.types.schema import TableSchema, check_schema
 
 
@@ -42,7 +42,8 @@ from tablestore.types.schema import TableSchema, check_schema
 class Evolution:
     """``schema`` is the next one. ``rests_on_emptiness``: it would have been refused if the table held data.
 
-    ``options_before``: the old options under the new names of columns, for whoever compares them with the new ones.
+    ``options_before``: the old options under the new names of columns, for whoever compares them with the new ones. Those that say
+    for the first time how versions of an old column combine are in it with an empty value.
     """
 
     schema: TableSchema
@@ -93,7 +94,13 @@ def evolve(
         time_millis=time_millis,
     )
     _check_result(schema, made)
-    return Evolution(schema=made, rests_on_emptiness=state.rests_on_emptiness, options_before=state.options_before)
+    ids = {field.id for field in schema.fields}
+    combined = newly_combined(state.options_before, made.options, [field.name for field in made.fields if field.id in ids])
+    return Evolution(
+        schema=made,
+        rests_on_emptiness=state.rests_on_emptiness,
+        options_before={**dict.fromkeys(combined, ""), **state.options_before},
+    )
 
 
 def same_content(one: TableSchema, other: TableSchema) -> bool:

@@ -9,7 +9,7 @@
 Options that name columns follow a rename, and keep a column from being dropped while they name it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.options import (
@@ -32,6 +32,7 @@ from tablestore.options import (
 
 FIELDS_PREFIX = "fields."
 SEQUENCE_GROUP = "sequence-group"
+DEFAULT_FUNCTION = "fields.default-aggregate-function"
 _NEVER = (PATH.key, TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
 # They make the paths of files, and who looks for the files of older snapshots and tags knows only the newest options.
 _WHILE_UNWRITTEN = (DATA_FILE_PATH_DIRECTORY.key, PARTITION_DEFAULT_NAME.key, PARTITION_LEGACY_NAME.key)
@@ -132,6 +133,16 @@ def renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str,
             value = ",".join(new if name == old else name for name in _split(value))
         renamed[renamed_key] = value
     return renamed
+
+
+def newly_combined(before: Mapping[str, str], after: Mapping[str, str], columns: Collection[str]) -> set[str]:
+    """The keys of options, set for the first time, that say how versions of these columns combine."""
+    added = {key: value for key, value in after.items() if key.startswith(FIELDS_PREFIX) and key not in before}
+    return {
+        key
+        for key, value in added.items()
+        if key == DEFAULT_FUNCTION or any(list(naming_options({key: value}, column)) for column in columns)
+    }
 
 
 def without_column(options: Mapping[str, str], column: str) -> dict[str, str]:

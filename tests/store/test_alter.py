@@ -356,6 +356,23 @@ def test_what_decides_between_versions_of_a_key_changes_only_when_there_is_one_v
     lab.check([(2, "b")])
 
 
+def test_how_a_column_combines_changes_only_when_its_versions_are_folded() -> None:
+    summed = Lab(MemoryFileStore(f"alter-{next(NAMES)}"), options={"merge-engine": "aggregation", "write-only": "true"})
+    summed.write_new((1, "b"))
+    summed.write_new((1, "a"))
+    with pytest.raises(InvalidInputError, match="unknown function 'maximum'"):
+        summed.open().alter(SetOption("fields.v.aggregate-function", "maximum"))
+    change = SetOption("fields.v.aggregate-function", "max")
+    with pytest.raises(UnsupportedError, match="full compaction") as refused:
+        summed.open().alter(change)
+    assert refused.value.kind == "outside-frame"
+    summed.open().alter([AddColumn("n", "INT"), SetOption("fields.n.aggregate-function", "sum")])
+    summed.open().compact(full=True)
+    table = summed.open().alter(change)
+    table.upsert(pa.table({"id": [1], "v": ["A"], "n": pa.array([5], pa.int32())}))
+    assert table.scan().to_arrow().to_pylist() == [{"id": 1, "v": "a", "n": 5}]
+
+
 def test_a_rename_is_no_change_of_what_decides_between_versions() -> None:
     ordered = Lab(MemoryFileStore(f"alter-{next(NAMES)}"), options={"sequence.field": "v"})
     ordered.write_new((1, "b"))

@@ -359,6 +359,24 @@ def test_options_of_a_dropped_column_are_no_change_of_what_is_left() -> None:
     assert "fields.price,scores.sequence-group" in found.options_before
 
 
+def test_how_an_old_column_combines_is_a_change_and_how_a_new_one_does_is_none() -> None:
+    schema = base(**{"merge-engine": "aggregation"})
+    changes: list[SchemaChange] = [
+        RenameColumn("price", to="cost"),
+        SetOption("fields.cost.aggregate-function", "sum"),
+        AddColumn("n", "INT"),
+        SetOption("fields.n.aggregate-function", "max"),
+        SetOption("fields.n.sequence-group", "scores"),
+        SetOption("fields.default-aggregate-function", "last_value"),
+    ]
+    found = evolve(schema, changes, has_data=True, time_millis=0)
+    assert {key for key, value in found.options_before.items() if value == ""} == {
+        "fields.cost.aggregate-function",
+        "fields.n.sequence-group",
+        "fields.default-aggregate-function",
+    }
+
+
 def test_a_column_that_orders_or_combines_rows_does_not_become_text() -> None:
     for key in ("sequence.field", "fields.price.sequence-group", "fields.price.aggregate-function"):
         schema = base(**{key: "price" if key == "sequence.field" else "address" if "group" in key else "max"})
