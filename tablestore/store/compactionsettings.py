@@ -25,6 +25,7 @@ class CompactionSettings:
     write_only: bool
     forced: bool
     full_every: int | None
+    full_interval_ms: int | None
     append_min_files: int
     deleted_share: float
 
@@ -57,6 +58,7 @@ def compaction_settings(schema: TableSchema, settings: TableSettings) -> Compact
         write_only=options.flag(opt.WRITE_ONLY),
         forced=options.flag(opt.COMMIT_FORCE_COMPACT),
         full_every=every,
+        full_interval_ms=_optional(options.value(opt.COMPACTION_OPTIMIZATION_INTERVAL)),
         append_min_files=options.integer(opt.COMPACTION_MIN_FILE_NUM),
         deleted_share=_share(options),
     )

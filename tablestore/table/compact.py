@@ -111,7 +111,7 @@ def compact_after_write(
         touched = {(entry.partition, entry.bucket) for entry in written}
         if settings.forced:
             return _Run(context).everywhere(touched.__contains__)
-        if settings.full_every is not None and full_is_due(context, settings.full_every):
+        if full_is_due(context, commits=settings.full_every, interval_ms=settings.full_interval_ms):
             return _Run(context, full=True).everywhere(lambda place: True)
         paid = PAY_FACTOR * written_cost(written, settings.policy.file_cost_bytes)
         budget = min(max(paid, LEAST_BUDGET_BYTES), most_bytes)
@@ -133,18 +133,25 @@ def settle_level_zero(context: TableContext) -> CompactReport:
     return _Run(context).everywhere(waiting.__contains__) if waiting else CompactReport()
 
 
-def full_is_due(context: TableContext, every: int) -> bool:
-    """Whether ``every`` commits have written rows since the last full compaction, as far as snapshots are retained."""
+def full_is_due(context: TableContext, *, commits: int | None, interval_ms: int | None) -> bool:
+    """Whether so many commits, or so much time, lie behind the last full compaction, as far as snapshots are retained."""
     snapshot = context.snapshots.latest()
-    commits = 0
-    while snapshot is not None and commits < every:
+    if snapshot is None or (commits is None and interval_ms is None):
+        return False
+    begin_ms = None if interval_ms is None else context.clock.now_ms() - interval_ms
+    found = 0
+    while snapshot is not None:
+        if begin_ms is not None and snapshot.time_millis <= begin_ms:
+            return True
         if snapshot.commit_kind is CommitKind.COMPACT:
             if snapshot.properties.get(FULL_PROPERTY) == "true":
                 return False
         else:
-            commits += 1
+            found += 1
+        if commits is not None and found >= commits:
+            return True
         snapshot = context.snapshots.find(snapshot.id - 1) if snapshot.id > 1 else None
-    return commits >= every
+    return False
 
 
 @dataclass(slots=True)

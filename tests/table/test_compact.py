@@ -359,6 +359,19 @@ def test_a_full_compaction_follows_every_so_many_commits() -> None:
     assert counts == [1, 2, 1, 2, 3, 1, 2]
 
 
+def test_a_full_compaction_follows_a_commit_after_some_time() -> None:
+    lab = Lab(
+        MemoryFileStore(f"compact-{next(NAMES)}"),
+        options={"bucket": "1", "write-only": "false", "compaction.optimization-interval": "1 h"},
+    )
+    counts = []
+    for number in range(6):
+        lab.write_new((number % 2, f"{number}"))
+        counts.append(run_counts(lab.open())[0])
+        lab.clock.advance(25 * 60)
+    assert counts == [1, 2, 3, 1, 2, 3], "after 75 minutes, and then an hour after that one"
+
+
 def test_small_files_of_an_append_table_become_one_in_the_order_of_their_rows() -> None:
     lab = make(keyed=False, write_only="false")
     for number in range(12):
