@@ -16,10 +16,12 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, ConflictError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
+from tablestore.format.tagfile import Tag
 from tablestore.io.filestore import FileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.overwrite import commit_overwrite
@@ -193,13 +195,13 @@ class Keepers:
         for number in range(self.rounds + 1):
             what = f"{name}c{number}"
             rows: Rows = [(0, what), (10 + number, what)]
-            self._attempt(name, "write", lambda what=what, rows=rows: self._write(table, what, rows))
+            self._attempt(name, "write", partial(self._write, table, what, rows))
 
     def _overwriter(self) -> None:
         table = self._open("overwriter")
         for number in range(self.rounds - 1):
             self._scheduler.step("overwrite", rest=True)
-            self._attempt("overwriter", "overwrite", lambda what=f"o{number}": self._overwrite(table, what))
+            self._attempt("overwriter", "overwrite", partial(self._overwrite, table, f"o{number}"))
 
     def _overwrite(self, table: Table, what: str) -> None:
         rows: Rows = [(0, what), (50, what)]
@@ -219,7 +221,7 @@ class Keepers:
         for _ in range(self.rounds + 1):
             self._scheduler.step("expire", rest=True)
             keep = self._chance.choice((1, 1, 2, 3))
-            self._attempt("expirer", "expire", lambda keep=keep: table.expire_snapshots(retain_min=keep, retain_max=keep))
+            self._attempt("expirer", "expire", partial(table.expire_snapshots, retain_min=keep, retain_max=keep))
 
     def _cleaner(self) -> None:
         table = self._open("cleaner")
@@ -233,15 +235,15 @@ class Keepers:
         for number in range(self.rounds + 1):
             self._scheduler.step("tag", rest=self._chance.random() < 0.5)
             name = f"t{number}"
-            tag = self._attempt("tagger", "tag", lambda name=name: table.create_tag(name, self._some_snapshot()))
+            tag = self._attempt("tagger", "tag", partial(self._tag, table, name))
             if tag is not None:
                 self._tagged[name] = tag.snapshot.id
             if self._tagged and self._chance.random() < 0.5:
                 old = self._chance.choice(sorted(self._tagged))
                 if self._chance.random() < 0.3:
-                    self._attempt("tagger", "rename tag", lambda old=old: table.rename_tag(old, f"{old}r"))
+                    self._attempt("tagger", "rename tag", partial(table.rename_tag, old, f"{old}r"))
                 else:
-                    self._attempt("tagger", "delete tag", lambda old=old: table.delete_tag(old))
+                    self._attempt("tagger", "delete tag", partial(table.delete_tag, old))
 
     def _brancher(self) -> None:
         table = self._open("brancher")
@@ -250,24 +252,33 @@ class Keepers:
             name = f"b{number}"
             tags = [tag.name for tag in table.tags()]
             chosen = self._chance.choice(tags) if tags and self._chance.random() < 0.5 else None
-            made = self._attempt("brancher", "branch", lambda n=name, t=chosen: table.create_branch(n, tag=t))
+            made = self._attempt("brancher", "branch", partial(table.create_branch, name, tag=chosen))
             if made is None:
                 continue
-            branch = self._attempt("brancher", "open branch", lambda name=name: table.branch(name))
+            branch = self._attempt("brancher", "open branch", partial(table.branch, name))
             if self._chance.random() < 0.3:
                 # As an engine does that knows nothing of branches: from here on the branch has to hold its own.
                 for path in (f"tag/tag-{made.created_from_tag}", f"branch/branch-{name}/tag/tag-{made.created_from_tag}"):
                     self._witness.inner.delete(path)
                 self._report.outcomes["fork tag deleted"] += 1
             what = f"{name}c0"
-            self._attempt("brancher", "write branch", lambda what=what, t=branch: self._write(t, what, [(0, what), (70, what)]))
+            self._attempt("brancher", "write branch", partial(self._write, branch, what, [(0, what), (70, what)]))
             end = self._chance.random()
             if end < 0.3:
-                self._attempt("brancher", "expire branch", lambda t=branch: t.expire_snapshots(retain_min=1, retain_max=1))
+                self._attempt("brancher", "expire branch", partial(branch.expire_snapshots, retain_min=1, retain_max=1))
             elif end < 0.6:
-                self._attempt("brancher", "fast-forward", lambda n=name: self._heard(table.fast_forward(n, discard_newer=True)))
+                self._attempt("brancher", "fast-forward", partial(self._fast_forward, table, name))
             elif end < 0.8:
-                self._attempt("brancher", "delete branch", lambda name=name: table.delete_branch(name))
+                self._attempt("brancher", "delete branch", partial(table.delete_branch, name))
+
+    def _tag(self, table: Table, name: str) -> Tag:
+        return table.create_tag(name, self._some_snapshot())
+
+    def _fast_forward(self, table: Table, branch: str) -> None:
+        self._heard(table.fast_forward(branch, discard_newer=True))
+
+    def _roll_back(self, table: Table, tag: str) -> None:
+        self._heard(table.rollback_to(tag=tag))
 
     def _roller(self) -> None:
         table = self._open("roller")
@@ -276,7 +287,7 @@ class Keepers:
             tags = [tag.name for tag in table.tags()]
             if tags and self._chance.random() < 0.5:
                 name = self._chance.choice(tags)
-                self._attempt("roller", "rollback", lambda name=name: self._heard(table.rollback_to(tag=name)))
+                self._attempt("roller", "rollback", partial(self._roll_back, table, name))
             else:
                 self._attempt("roller", "rollback", lambda: self._heard(table.rollback_to(self._some_snapshot())))
 
