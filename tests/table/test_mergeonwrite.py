@@ -65,7 +65,7 @@ def test_what_was_written_is_read_at_once_as_a_plain_dict_says(engine: str, opti
     model: dict[int, Row] = {}
     deletes = engine == "deduplicate" and "sequence.field" not in options
     marked = 0
-    for step in range(24):
+    for step in range(14):
         rows = [
             (rng.randrange(60), rng.choice([None, f"s{step}"]), rng.choice([None, rng.randrange(100)]), rng.choice([None, 1, 2, 3]))
             for _ in range(rng.choice([2, 20, 50]))
@@ -77,7 +77,7 @@ def test_what_was_written_is_read_at_once_as_a_plain_dict_says(engine: str, opti
                 model[row[0]] = merged(engine, options, model.get(row[0]), row)
             elif options.get("ignore-delete") != "true":
                 model.pop(row[0], None)
-        if step % 10 == 9:
+        if step % 8 == 7:
             table.compact(full=True)
         assert lab.read() == sorted(model.values(), key=repr), f"after step {step}"
         marked = max(marked, sum(len(entry["_DELETIONS_VECTORS_RANGES"] or ()) for entry in lab.auditor.index_entries()))
