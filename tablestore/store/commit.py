@@ -207,6 +207,8 @@ class Committer:
                 if delta.is_empty and not request.allow_empty:
                     return None
                 snapshot = self._build(request, delta, latest, uuid, written)
+                # Once more: what came before may have taken hours, and the removal of orphans counts on this.
+                self._check_age(request.message)
                 outcome = publisher.publish(snapshot, latest, delta.telling, deadline_s=deadline_s)
             except CommitOutcomeUnknown:
                 raise

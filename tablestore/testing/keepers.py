@@ -141,8 +141,8 @@ class Keepers:
         faults = Faults()
 
         def before(call: Call) -> None:
-            # From here on a commit's age has been checked; what comes before the publish takes no hours.
-            if call.op == "write" and call.path.startswith("manifest/"):
+            # Its age was checked just before: from here on the publish takes no hours.
+            if call.op == "publish_if_absent" and _SNAPSHOT.fullmatch(call.path):
                 self._committing.add(name)
             if call.op not in ("input.read", "output.write", "output.close", "sync", "open_output", "size"):
                 self._scheduler.step(f"{call.op} {call.path}")
