@@ -202,7 +202,10 @@ def _check_on_main(files: FileStore, what: str) -> None:
 
 def _write(context: TableContext, name: str, fork: Tag) -> None:
     main, branch = context.files, branch_files(context.files, name)
-    source = main.read(tag_path(fork.name))
+    try:
+        source = main.read(tag_path(fork.name))
+    except NotFoundError as error:
+        raise _tag_went(main, name, fork) from error
     # It outlives the time that the tag is kept for on main.
     create_time = fork.create_time_millis
     branch.write(tag_path(fork.name), encode_tag(source, create_time_millis=create_time, retained_millis=None))
@@ -213,12 +216,16 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
     # From here on its snapshot is looked at by whoever looks for what is in use. Was it before the tag went?
     kept = Tags(main).find(fork.name)
     if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
-        raise NotFoundError(
-            f"tag {fork.name!r} of table {main.root_uri} went while branch {name!r} was made of it; nothing is left of that",
-            kind="no-such-tag",
-        )
+        raise _tag_went(main, name, fork)
     for schema_id in sorted((i for i in context.schemas.ids() if i <= fork.snapshot.schema_id), reverse=True):
         branch.publish_if_absent(schema_path(schema_id), main.read(schema_path(schema_id)))
+
+
+def _tag_went(main: FileStore, name: str, fork: Tag) -> NotFoundError:
+    return NotFoundError(
+        f"tag {fork.name!r} of table {main.root_uri} went while branch {name!r} was made of it; nothing is left of that",
+        kind="no-such-tag",
+    )
 
 
 def _remove(files: FileStore, name: str) -> None:

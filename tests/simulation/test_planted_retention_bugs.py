@@ -10,12 +10,10 @@ import tablestore.store.branches as branches_module
 import tablestore.store.expire as expire_module
 import tablestore.store.orphans as orphans_module
 import tablestore.store.release as release_module
-import tablestore.store.tags as tags_module
 import tablestore.table.restore as restore_module
 from tablestore.errors import TablestoreError
 from tablestore.format.manifest import EntryKind
 from tablestore.store.references import Needs
-from tablestore.store.snapshots import Snapshots
 from tablestore.testing.keepers import Keepers
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -75,13 +73,6 @@ def tags_are_read_before_earliest_is_written(m: pytest.MonkeyPatch) -> None:
             return real(self, retention)
 
     m.setattr(expire_module._Expiry, "run", run)
-
-
-@bug
-@first_tried_at(24)
-def a_tag_is_not_looked_at_again_after_it_was_written(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Snapshots, "is_retained", lambda *_: True)
-    m.setattr(tags_module, "same_snapshot", lambda *_: True)
 
 
 @bug
