@@ -84,4 +84,3 @@ def _copy(source: Any, sink: Any, meta: DataFileMeta, *, name: str, where: str) 
         left -= len(chunk)
     sink.write(tail)
     return end + len(tail), digest
-

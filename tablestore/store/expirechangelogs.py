@@ -64,9 +64,7 @@ def _end(context: TableContext, kept: tuple[Snapshot, ...], latest: Snapshot, re
     return pick_end(first, latest.id, time_of=time_of, now_millis=context.clock.now_ms(), retention=retention)
 
 
-def _removable(
-    context: TableContext, going: list[Snapshot], staying: list[Snapshot]
-) -> tuple[dict[str, int], tuple[str, ...]]:
+def _removable(context: TableContext, going: list[Snapshot], staying: list[Snapshot]) -> tuple[dict[str, int], tuple[str, ...]]:
     manifests = context.manifests
 
     def produces(snapshot: Snapshot) -> bool:

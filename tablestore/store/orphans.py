@@ -202,4 +202,3 @@ def _orphan(directory: str, info: FileInfo, kind: str) -> Orphan:
     if info.name.startswith(TEMPORARY_PREFIX):
         kind = "temporary"
     return Orphan(path=f"{directory}/{info.name}", bytes=info.size, kind=kind)
-

@@ -71,11 +71,7 @@ def changelog_retention(options: Mapping[str, str]) -> Retention | None:
         age_millis=either(opt.CHANGELOG_TIME_RETAINED, snapshots.age_millis),
         limit=snapshots.limit,
     )
-    longer = (
-        changes.num_min > snapshots.num_min
-        or changes.num_max > snapshots.num_max
-        or changes.age_millis > snapshots.age_millis
-    )
+    longer = changes.num_min > snapshots.num_min or changes.num_max > snapshots.num_max or changes.age_millis > snapshots.age_millis
     return changes if longer else None
 
 

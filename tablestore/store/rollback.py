@@ -91,9 +91,7 @@ def restored_index(
     return (*(replace(entry, kind=EntryKind.DELETE) for entry in there.values()), *changes)
 
 
-def _renamed(
-    vectors: tuple[DeletionVectorRange, ...] | None, renamed: Mapping[str, str]
-) -> tuple[DeletionVectorRange, ...] | None:
+def _renamed(vectors: tuple[DeletionVectorRange, ...] | None, renamed: Mapping[str, str]) -> tuple[DeletionVectorRange, ...] | None:
     if vectors is None:
         return None
     return tuple(replace(vector, data_file=renamed.get(vector.data_file, vector.data_file)) for vector in vectors)

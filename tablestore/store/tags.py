@@ -121,9 +121,7 @@ def create_tag(
         # What stays behind if this fails is an orphan, and must not decide what the caller hears.
         with suppress(StorageError):
             tags.files.delete(hold)
-    return decode_tag(
-        encode_tag(data, create_time_millis=now_millis, retained_millis=retained_millis), name, tag_path(name)
-    )
+    return decode_tag(encode_tag(data, create_time_millis=now_millis, retained_millis=retained_millis), name, tag_path(name))
 
 
 def _taken(tags: Tags, name: str, there: Tag | None) -> AlreadyExistsError:

@@ -54,9 +54,7 @@ class PartitionReport:
         return text
 
 
-def drop_partitions(
-    context: TableContext, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False
-) -> PartitionReport:
+def drop_partitions(context: TableContext, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> PartitionReport:
     """Drop the partitions given by some or all of their values. Raises InvalidInputError."""
     wanted = list(partitions) if not isinstance(partitions, Mapping) else partitions
     if not isinstance(wanted, Mapping) and any(not one for one in wanted):

@@ -87,9 +87,7 @@ def restore(
                 ) from error
 
 
-def _restore_once(
-    context: TableContext, target: Snapshot, properties: Mapping[str, str], check: Check | None
-) -> Snapshot | None:
+def _restore_once(context: TableContext, target: Snapshot, properties: Mapping[str, str], check: Check | None) -> Snapshot | None:
     manifests, table = context.manifests, context.files.root_uri
     base = context.snapshots.latest()
     then = manifests.live(target)
@@ -98,9 +96,7 @@ def _restore_once(
     index_then = manifests.read_index(target)
     created = context.clock.now_ms()
     copies = _copies(context, plan.coming_back)
-    renamed = {
-        old.file.file_name: new.file.file_name for old, new in zip(plan.coming_back, copies, strict=True)
-    }
+    renamed = {old.file.file_name: new.file.file_name for old, new in zip(plan.coming_back, copies, strict=True)}
     index_files = IndexFiles(context.files, context.ids)
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:

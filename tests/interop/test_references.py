@@ -182,9 +182,7 @@ def test_java_goes_on_after_our_rollback_and_clean(path: Path, java: JavaOracle,
 
 
 @pytest.mark.parametrize("tagger", ["java", "pypaimon"])
-def test_branches_begin_at_each_others_tags(
-    path: Path, java: JavaOracle, pypaimon_pure: PypaimonOracle, tagger: str
-) -> None:
+def test_branches_begin_at_each_others_tags(path: Path, java: JavaOracle, pypaimon_pure: PypaimonOracle, tagger: str) -> None:
     write(path, (1, "a"))
     (java if tagger == "java" else pypaimon_pure).call("tag", path, name="theirs", snapshot=1)
     table = ts.open_table(str(path))

@@ -147,9 +147,7 @@ def test_a_consumer_keeps_the_snapshots_that_it_still_needs(numbered: Callable[.
 
 
 def test_automatic_expiry_after_a_commit_follows_the_options(numbered: Callable[..., Lab]) -> None:
-    made = numbered(
-        **{"write-only": "false", "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3", "bucket": "1"}
-    )
+    made = numbered(**{"write-only": "false", "snapshot.num-retained.min": "2", "snapshot.num-retained.max": "3", "bucket": "1"})
     for number in range(12):
         made.write_new((number, "a"))
     assert len(made.open().snapshots()) == 3
