@@ -28,8 +28,8 @@ from tablestore.lsm.run import KeyOf, Levels, partition_intervals
 LARGE_FILE_BYTES = 4 * 1024 * 1024
 # A writer goes on merging into the oldest run while the newer ones are this many percent of it.
 DRAIN_PERCENT = 20
-# A writer is one run ahead of the trigger where the newer runs are this many percent of an oldest run of at least this size.
-EAGER_PERCENT = 25
+# A writer is two runs ahead of the trigger where the newer runs are this many percent of an oldest run of at least this size.
+EAGER_PERCENT = 18
 EAGER_BYTES = 1024 * 1024
 # Why a bucket is compacted whole.
 AMPLIFIED, AFFORDABLE = "amplification", "affordable"
@@ -103,11 +103,11 @@ class _Picker:
     # -- the rules
 
     def _trigger(self) -> int:
-        """The number of runs that are too many. A writer acts one run earlier where readers merge a lot for it."""
+        """The number of runs that are too many. A writer acts earlier where readers merge a lot for a few runs."""
         trigger, oldest = self._policy.trigger, self._runs[-1]
         newer = self._total - oldest.size_bytes
         eager = oldest.level > 0 and oldest.size_bytes >= EAGER_BYTES and 100 * newer >= EAGER_PERCENT * oldest.size_bytes
-        return max(trigger - 1, 2) if eager and self._budget is not None else trigger
+        return max(trigger - 2, 2) if eager and self._budget is not None else trigger
 
     def _over_a_threshold(self) -> bool:
         policy, runs = self._policy, self._runs
