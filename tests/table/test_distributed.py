@@ -189,7 +189,7 @@ def test_rows_are_refused_before_anything_is_written(keyed: Table, catalog: Cata
             prepare_write(keyed, spec, rows=schema)
     prepare_write(keyed, spec, rows=pa.schema([("_row_kind", pa.string()), ("id", pa.int32())]))
     assert not list(Path(keyed.location).glob("bucket-*"))
-    foreign = open_table(str(Path(__file__).parent.parent / "golden" / "paimon" / "py_pk_dynamic"))
+    foreign = open_table(str(Path(__file__).parent.parent / "golden" / "paimon" / "py_pk_postpone"))
     with pytest.raises(UnsupportedError, match="bucket"):
         prepare_write(foreign, spec_of(foreign))
 
