@@ -161,11 +161,21 @@ class SplitReader:
         path = index_path(vector.index_file)
         # One index file holds the vectors of many data files of a bucket.
         if (data := self._vectors.get(path)) is None:
-            data = self._vectors[path] = self.files.read(path)
+            data = self._vectors[path] = self._read_index(path)
         where = DeletionVectorRange(data_file=file.file_name, offset=vector.offset, length=vector.length)
         start, size = byte_range(where)
         name = f"{self.files.root_uri}/{path}"
         return decode_deletion_vector(data[start : start + size], name, row_count=file.row_count)
+
+    def _read_index(self, path: str) -> bytes:
+        try:
+            return self.files.read(path)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"index file {self.files.root_uri}/{path} is gone: its snapshot expired while it was being read, or the file was "
+                "removed by hand; scan the latest snapshot again",
+                kind="data-file-gone",
+            ) from error
 
     def file_rows(
         self, directory: str, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...]

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import InvalidInputError, StorageError
+from tablestore.errors import InvalidInputError, NotFoundError, StorageError
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.commitrules.scenes import once
@@ -158,3 +158,15 @@ def test_retractions_stay_refused(kind: str) -> None:
     with pytest.raises(InvalidInputError, match="append tables take inserts"):
         lab.open().write_changes(rows)
     assert lab.open().snapshots() == ()
+
+
+def test_a_reader_whose_index_file_has_expired_is_told_so() -> None:
+    """Found by schedules 200109 and 200438: it was an untyped error of the store."""
+    lab = vector_lab()
+    lab.write_new((1, "a"), (2, "b"))
+    lab.open().delete("id = 1")
+    (entry,) = lab.auditor.index_entries()
+    lab.files.delete(f"index/{entry['_FILE_NAME']}")
+    with pytest.raises(NotFoundError, match="scan the latest snapshot again") as caught:
+        lab.read()
+    assert caught.value.kind == "data-file-gone"
