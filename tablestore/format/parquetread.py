@@ -96,40 +96,46 @@ def open_data_file(
     footer_digest: bytes | None = None,
     size: int | None = None,
 ) -> DataFileReader:
-    """Open a data file for reading and check what can be checked before its pages are read.
+    """Open a data file for reading and check what can be checked before its pages are read. ``source`` is closed with the reader,
+    or at once if this fails.
 
     ``footer_digest`` is the manifest's (None for files of other engines), ``size`` the manifest's file size. Raises
     FormatError: kind ``checksum`` for a footer with another digest, ``swapped`` for a file that says it is another.
     """
+    file = _random_access(source)
     try:
-        file = _random_access(source)
-        found_size = file.size()
-        if size is not None and found_size != size:
-            raise FormatError(
-                f"{file_name}: expected {size} bytes, found {found_size}; the file was cut or replaced",
-                kind="checksum" if footer_digest else None,
-            )
-        footer = _read_footer(file, found_size, file_name)
-        if footer_digest is not None and parquetfooter.footer_digest(footer) != footer_digest:
-            raise FormatError(
-                f"{file_name}: the footer does not match the digest in the manifest; the file is damaged: restore it from a copy",
-                kind="checksum",
-            )
-        limits = {
-            "thrift_string_size_limit": _MAX_THRIFT_BYTES,
-            "thrift_container_size_limit": _MAX_THRIFT_ITEMS,
-        }
-        alone = MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC
-        metadata = pq.ParquetFile(pa.BufferReader(alone), **limits).metadata
-        _check_name(metadata, file_name, ours=footer_digest is not None)
-        # A row group's columns in one request: worth it where a request is a round trip, and dearer on a local disk.
-        fetch_ahead = isinstance(file, pa.PythonFile)
-        opened = pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, pre_buffer=fetch_ahead, **limits)
-        return DataFileReader(opened, file_name, fetch_ahead=fetch_ahead)
-    except TablestoreError:
+        return _opened(file, file_name=file_name, footer_digest=footer_digest, size=size)
+    except BaseException as error:
+        file.close()
+        if isinstance(error, _READ_ERRORS) and not isinstance(error, TablestoreError):
+            raise _damaged(file_name, error) from error
         raise
-    except _READ_ERRORS as error:
-        raise _damaged(file_name, error) from error
+
+
+def _opened(file: pa.NativeFile, *, file_name: str, footer_digest: bytes | None, size: int | None) -> DataFileReader:
+    found_size = file.size()
+    if size is not None and found_size != size:
+        raise FormatError(
+            f"{file_name}: expected {size} bytes, found {found_size}; the file was cut or replaced",
+            kind="checksum" if footer_digest else None,
+        )
+    footer = _read_footer(file, found_size, file_name)
+    if footer_digest is not None and parquetfooter.footer_digest(footer) != footer_digest:
+        raise FormatError(
+            f"{file_name}: the footer does not match the digest in the manifest; the file is damaged: restore it from a copy",
+            kind="checksum",
+        )
+    limits = {
+        "thrift_string_size_limit": _MAX_THRIFT_BYTES,
+        "thrift_container_size_limit": _MAX_THRIFT_ITEMS,
+    }
+    alone = MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC
+    metadata = pq.ParquetFile(pa.BufferReader(alone), **limits).metadata
+    _check_name(metadata, file_name, ours=footer_digest is not None)
+    # A row group's columns in one request: worth it where a request is a round trip, and dearer on a local disk.
+    fetch_ahead = isinstance(file, pa.PythonFile)
+    opened = pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, pre_buffer=fetch_ahead, **limits)
+    return DataFileReader(opened, file_name, fetch_ahead=fetch_ahead)
 
 
 def _random_access(source: BinaryIO | pa.NativeFile | pa.Buffer | str) -> pa.NativeFile:

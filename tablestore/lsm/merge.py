@@ -11,7 +11,7 @@ What comes out of a window is told in ``window``. Rows travel as Arrow; memory i
 A file that is not sorted by key, or holds a key twice, is refused: merged, it would yield wrong rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -37,15 +37,20 @@ def merge_section(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> It
 def _merge(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
     cursors = [_Cursor(run, sources, spec) for run, sources in enumerate(runs)]
     alone = len(cursors) == 1
-    active = [cursor for cursor in cursors if cursor.advance(alone=alone)]
-    while active:
-        if alone:
-            chunks = [active[0].rest()]
-        else:
-            bound = min(cursor.last_key for cursor in active)
-            chunks = [chunk for cursor in active if (chunk := cursor.up_to(bound)) is not None]
-        yield from fold_window(chunks, spec)
-        active = [cursor for cursor in active if cursor.has_rows or cursor.advance(alone=alone)]
+    try:
+        active = [cursor for cursor in cursors if cursor.advance(alone=alone)]
+        while active:
+            if alone:
+                chunks = [active[0].rest()]
+            else:
+                bound = min(cursor.last_key for cursor in active)
+                chunks = [chunk for cursor in active if (chunk := cursor.up_to(bound)) is not None]
+            yield from fold_window(chunks, spec)
+            active = [cursor for cursor in active if cursor.has_rows or cursor.advance(alone=alone)]
+    finally:
+        # Where one run fails, the others still have files open, and the error holds on to them.
+        for cursor in cursors:
+            cursor.close()
 
 
 class _Cursor:
@@ -87,6 +92,11 @@ class _Cursor:
             if previous and not previous < key_at(self._plain, 0):
                 raise not_sorted()
         return True
+
+    def close(self) -> None:
+        """Let the source that is being read go."""
+        if isinstance(self._batches, Generator):
+            self._batches.close()
 
     def rest(self) -> Chunk:
         return self._chunk(self._batch.num_rows)  # type: ignore[union-attr]

@@ -107,10 +107,14 @@ class Auditor:
         return found
 
     def rows_by_key(self, key: tuple[str, ...], upto: int | None = None) -> dict[Key, Row]:
-        """The rows of a keyed table; of one key the row that was committed last."""
+        """The rows of a keyed table; of one key the row that was committed last, without those that deletion vectors name."""
+        deleted = self.deleted_positions(upto)
         table: dict[Key, Row] = {}
-        for file in self.live_files(upto):
-            for row in self._rows(file):
+        for file in by_age(self.live_files(upto)):
+            gone = deleted.get(file.record["_FILE_NAME"], set())
+            for position, row in enumerate(self._rows(file)):
+                if position in gone:
+                    continue
                 identity = tuple(row[name] for name in key)
                 table.pop(identity, None)
                 if row["_VALUE_KIND"] in (0, 2):
@@ -138,9 +142,9 @@ class Auditor:
                 assert self._files.size(file.path) == file.record["_FILE_SIZE"]
 
     def check_sequence_order(self, key: tuple[str, ...]) -> None:
-        """In every bucket, a file that was committed later has higher numbers than any live file before it that it meets."""
+        """In every bucket, a file whose rows came later has higher numbers than any live file before it that it meets."""
         by_bucket: dict[tuple[bytes, int], list[AuditedFile]] = {}
-        for file in self.live_files():
+        for file in by_age(self.live_files()):
             by_bucket.setdefault(file.bucket, []).append(file)
         for files in by_bucket.values():
             bounds = [_key_range(list(self._rows(file)), key) for file in files]
@@ -215,7 +219,12 @@ class Auditor:
         return [dict(record) for record in fastavro.reader(io.BytesIO(data)) if isinstance(record, dict)]
 
     def _rows(self, file: AuditedFile) -> Iterator[Row]:
-        yield from pq.read_table(io.BytesIO(self._files.read(file.path))).to_pylist()
+        yield from pq.ParquetFile(io.BytesIO(self._files.read(file.path))).read(use_threads=False).to_pylist()
+
+
+def by_age(files: Iterable[AuditedFile]) -> list[AuditedFile]:
+    """Files with the oldest rows first: the higher its level, the older a file; in level 0 by the order of commits."""
+    return sorted(files, key=lambda file: -int(file.record["_LEVEL"]))
 
 
 def _key_range(rows: list[Row], key: tuple[str, ...]) -> tuple[Key, Key]:

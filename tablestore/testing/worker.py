@@ -7,12 +7,14 @@ import json
 import os
 import random
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from tablestore.errors import NotFoundError
 from tablestore.io.local import LocalFileStore
 from tablestore.store.context import open_context
 from tablestore.table.table import Table
@@ -111,3 +113,78 @@ def die_at(n: int, *, after: bool) -> None:
 
     for name in SYSTEM_CALLS:
         setattr(os, name, dying(getattr(os, name)))
+
+
+def maintain_until_killed(path: str, acks: str, seed: int) -> None:
+    """Upsert a new row and an old one, compact, expire, clean, until a system call drawn from ``seed`` is this process's last."""
+    log = AckFile(Path(acks))
+    chance = random.Random(seed)
+    table = open_local(path)
+    number = seed * 1_000
+    die_at(chance.randrange(1, 600), after=chance.random() < 0.5)
+    while True:
+        rows = [(number, "new"), (seed % 5, f"{number}")]
+        snapshot = table.upsert(rows_of(table, rows)) if table.primary_key else table.append(rows_of(table, rows[:1]))
+        assert snapshot is not None
+        log.note(rows=rows if table.primary_key else rows[:1])
+        number += 1
+        step = chance.random()
+        if step < 0.3:
+            table.compact(full=chance.random() < 0.5)
+        elif step < 0.5:
+            table.expire_snapshots(retain_min=1, retain_max=2)
+        elif step < 0.6:
+            table.remove_orphan_files(dry_run=False)
+
+
+# What a reader may be told while others expire what it reads; the newest snapshot can be read again.
+EXPIRED_KINDS = frozenset({"data-file-gone", "metadata-gone", "snapshot-expired", "no-such-snapshot"})
+
+
+def mingle(path: str, worker: int, steps: int, acks: str, barrier: Any) -> None:
+    """Write, compact, expire, clean and read beside others who do the same; every read is checked against what this one wrote."""
+    table = open_local(path)
+    log, chance = AckFile(Path(acks)), random.Random(worker)
+    mine: dict[int, str] = {}
+    barrier.wait()
+    for step in range(steps):
+        what = chance.random()
+        if what < 0.5:
+            rows = [(1 + worker * steps + chance.randrange(steps // 2), f"w{worker}s{step}"), (0, f"w{worker}s{step}")]
+            if not table.primary_key:
+                rows = [(1 + worker * steps + step, f"w{worker}s{step}")]
+            snapshot = table.upsert(rows_of(table, rows)) if table.primary_key else table.append(rows_of(table, rows))
+            assert snapshot is not None
+            mine.update(row for row in rows if row[0])
+            log.note(snapshot=snapshot.id, rows=rows)
+        elif what < 0.65:
+            table.compact(full=what < 0.55)
+        elif what < 0.75:
+            table.expire_snapshots(retain_min=1, retain_max=3)
+        elif what < 0.78:
+            with suppress_expired():
+                table.remove_orphan_files(dry_run=False)
+        else:
+            rows = read_again(table)
+            keys = [key for key, _ in rows]
+            assert len(set(keys)) == len(keys), "rows were doubled"
+            found = dict(rows)
+            assert {key: found.get(key) for key in mine} == mine, "rows of this process are lost or old"
+
+
+@contextmanager
+def suppress_expired() -> Iterator[None]:
+    """What others expire meanwhile may be missed."""
+    try:
+        yield
+    except NotFoundError as error:
+        if error.kind not in EXPIRED_KINDS:
+            raise
+
+
+def read_again(table: Table, times: int = 50) -> list[tuple[int, str]]:
+    """All rows of the newest snapshot; begun again where it expired under the reader."""
+    for _ in range(times):
+        with suppress_expired():
+            return [(row["id"], row["v"]) for row in table.scan().to_arrow().to_pylist()]
+    raise AssertionError(f"the newest snapshot expired {times} times under a reader")
