@@ -106,7 +106,8 @@ def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
             name,
             snapshot,
             ids=context.ids,
-            now_millis=context.clock.now_ms(),
+            clock=context.clock,
+            orphan_age_s=context.settings.orphan_age_s,
             retained_millis=tagging.retained_millis,
         )
     except (NotFoundError, AlreadyExistsError):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
 from tablestore.format.paths import (
     EARLIEST_HINT,
     LATEST_HINT,
@@ -90,8 +90,15 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
     tags = Tags(files)
     if tag is None:
         assert snapshot is not None, "a branch begins somewhere"
-        now = context.clock.now_ms()
-        fork = create_tag(tags, context.snapshots, f"{FORK_TAG_PREFIX}{name}", snapshot, ids=context.ids, now_millis=now)
+        fork = create_tag(
+            tags,
+            context.snapshots,
+            f"{FORK_TAG_PREFIX}{name}",
+            snapshot,
+            ids=context.ids,
+            clock=context.clock,
+            orphan_age_s=context.settings.orphan_age_s,
+        )
     else:
         fork = tags.get(tag)
     if not files.publish_if_absent(f"{branch_directory(name)}/{CLAIM}", fork.name.encode()):
@@ -101,7 +108,7 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
         )
     try:
         _write(context, name, fork)
-    except (NotFoundError, AlreadyExistsError, StorageError):
+    except (NotFoundError, AlreadyExistsError, ConflictError, StorageError):
         # The claim says that all of this is ours. What cannot be removed now, delete_branch removes.
         with suppress(StorageError):
             _remove(files, name)
@@ -202,6 +209,7 @@ def _check_on_main(files: FileStore, what: str) -> None:
 
 def _write(context: TableContext, name: str, fork: Tag) -> None:
     main, branch = context.files, branch_files(context.files, name)
+    started_millis = context.clock.now_ms()
     try:
         source = main.read(tag_path(fork.name))
     except NotFoundError as error:
@@ -217,6 +225,12 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
     kept = Tags(main).find(fork.name)
     if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
         raise _tag_went(main, name, fork)
+    if context.clock.now_ms() - started_millis > context.settings.orphan_age_s * 1000 / 2:
+        raise ConflictError(
+            f"branch {name!r} of table {main.root_uri} was begun longer ago than half of the age at which half-made branches are "
+            "removed: create it again",
+            kind="too-old",
+        )
     for schema_id in sorted((i for i in context.schemas.ids() if i <= fork.snapshot.schema_id), reverse=True):
         branch.publish_if_absent(schema_path(schema_id), main.read(schema_path(schema_id)))
 

@@ -12,7 +12,8 @@ Whoever comes second sees the other. A hold that a crash left behind goes with t
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tablestore.errors import AlreadyExistsError, NotFoundError, StorageError
+from tablestore.clock import Clock
+from tablestore.errors import AlreadyExistsError, ConflictError, NotFoundError, StorageError
 from tablestore.format.paths import TAG_DIR, TAG_PREFIX, tag_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag, decode_tag, encode_tag
@@ -93,7 +94,8 @@ def create_tag(
     snapshot: Snapshot,
     *,
     ids: Ids,
-    now_millis: int,
+    clock: Clock,
+    orphan_age_s: float,
     retained_millis: int | None = None,
     ignore_if_exists: bool = False,
 ) -> Tag:
@@ -103,6 +105,7 @@ def create_tag(
             return there
         raise _taken(tags, name, there)
     data = snapshots.read_file(snapshot.id)
+    now_millis = clock.now_ms()
     hold = f"{TAG_DIR}/{HOLD_PREFIX}{ids.uuid()}"
     tags.files.write(hold, encode_tag(data, create_time_millis=now_millis, retained_millis=None))
     try:
@@ -111,6 +114,12 @@ def create_tag(
             raise NotFoundError(
                 f"snapshot {snapshot.id} of table {tags.files.root_uri} expired before tag {name!r} could keep it; tag a newer one",
                 kind="no-such-snapshot",
+            )
+        if clock.now_ms() - now_millis > orphan_age_s * 1000 / 2:
+            raise ConflictError(
+                f"tag {name!r} of table {tags.files.root_uri} was begun longer ago than half of the age at which what holds its "
+                "snapshot may be removed: create it again",
+                kind="too-old",
             )
         tags.publish(name, data, create_time_millis=now_millis, retained_millis=retained_millis)
     except AlreadyExistsError:

@@ -101,7 +101,8 @@ class Keeping:
             check_reference(name, "tag"),
             self._live_snapshot(snapshot_id),
             ids=context.ids,
-            now_millis=context.clock.now_ms(),
+            clock=context.clock,
+            orphan_age_s=context.settings.orphan_age_s,
             retained_millis=kept_for,
             ignore_if_exists=ignore_if_exists,
         )

@@ -142,14 +142,13 @@ class Keepers:
 
         def before(call: Call) -> None:
             # Its age was checked just before: from here on the publish takes no hours.
-            if call.op == "publish_if_absent" and _SNAPSHOT.fullmatch(call.path):
+            if call.op == "publish_if_absent":
                 self._committing.add(name)
             if call.op not in ("input.read", "output.write", "output.close", "sync", "open_output", "size"):
                 self._scheduler.step(f"{call.op} {call.path}")
 
-        def after(call: Call) -> None:
-            if _SNAPSHOT.fullmatch(call.path):
-                self._committing.discard(name)
+        def after(_: Call) -> None:
+            self._committing.discard(name)
 
         faults.before(before)
         faults.after(after, op="publish_if_absent")
