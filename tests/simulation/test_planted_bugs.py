@@ -9,9 +9,13 @@ import pytest
 from tablestore.errors import TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
+from tablestore.lsm import compaction as compaction_module
 from tablestore.store import commit as commit_module
 from tablestore.store import deletionvectors as deletionvectors_module
+from tablestore.store import expire as expire_module
+from tablestore.store import orphans as orphans_module
 from tablestore.store import publish as publish_module
+from tablestore.store import references as references_module
 from tablestore.store.commit import Committer
 from tablestore.store.context import TableContext
 from tablestore.store.dynamicbuckets import DynamicCommit
@@ -23,9 +27,12 @@ from tablestore.store.snapshots import Snapshots
 from tablestore.store.write import DataWriter
 from tablestore.table import delete as delete_module
 from tablestore.table import overwrite as overwrite_module
+from tablestore.table.deletemarks import MarkingDelete
 from tablestore.table.writer import TableWriter
 from tablestore.testing.commitrules import RULES
 from tablestore.testing.deterministic import SeededIds
+from tablestore.testing.faultsweep import Scene, Sweep
+from tablestore.testing.keepers import Keepers
 from tablestore.testing.schedules import Play
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -284,6 +291,80 @@ def believe_in_the_buckets_that_were_chosen(m: pytest.MonkeyPatch) -> None:
     m.setattr(DynamicCommit, "revise", revise)
 
 
+# compactions
+
+
+@caught_by("a_retraction_stays_as_long_as_an_older_row_may_lie_below_it")
+def drop_retractions_in_every_compaction(m: pytest.MonkeyPatch) -> None:
+    real = compaction_module.plan_task
+    m.setattr(compaction_module, "plan_task", lambda *a, **o: real(*a, **{**o, "drop_retractions": True}))
+
+
+@caught_by("a_level_that_was_filled_meanwhile_takes_no_file_that_meets_it")
+def skip_check_levels(m: pytest.MonkeyPatch) -> None:
+    m.setattr(commit_module, "check_levels", nothing)
+
+
+@caught_by(
+    "a_compaction_of_files_that_were_replaced_meanwhile_is_dropped", "a_compaction_brings_nothing_back_that_an_overwrite_replaced"
+)
+def skip_check_deletes_of_compactions(m: pytest.MonkeyPatch) -> None:
+    m.setattr(commit_module, "check_deletes", nothing)
+
+
+@caught_by("a_file_that_moves_to_another_level_is_still_there")
+def add_before_deleting(m: pytest.MonkeyPatch) -> None:
+    # A file has one name in every level: read after its ADD, the DELETE is the last word about it.
+    real = Manifests.write_manifests
+
+    def write(self: Manifests, entries: Sequence[Any], written: Any) -> Any:
+        return real(self, sorted(entries, key=lambda entry: entry.kind), written)
+
+    m.setattr(Manifests, "write_manifests", write)
+
+
+@caught_by("rows_that_were_marked_during_a_compaction_stay_deleted")
+def accept_a_compaction_of_stale_deletion_vectors(m: pytest.MonkeyPatch) -> None:
+    real = commit_module.changed_index
+    m.setattr(commit_module, "changed_index", lambda *a, **o: real(*a, **{**o, "keeps_rows": False}))
+
+
+@caught_by("marks_of_files_that_a_compaction_replaced_are_made_again")
+def mark_by_a_stale_plan(m: pytest.MonkeyPatch) -> None:
+    real = MarkingDelete.plan_deletes
+
+    def plan_once(self: MarkingDelete, latest: Any) -> Any:
+        return real(self, latest) if not self._marks else ()
+
+    m.setattr(MarkingDelete, "plan_deletes", plan_once)
+    m.setattr(commit_module, "check_vectors", nothing)
+
+
+# expiry and the removal of orphans
+
+
+@caught_by("an_expiry_that_dies_leaves_no_snapshot_that_cannot_be_read")
+def expire_without_writing_earliest_first(m: pytest.MonkeyPatch) -> None:
+    m.setattr(Snapshots, "write_earliest_hint", nothing)
+
+
+@caught_by("what_a_tag_needs_outlives_its_snapshot")
+def expire_what_tags_need(m: pytest.MonkeyPatch) -> None:
+    m.setattr(expire_module, "nearest_tags", lambda *_: ())
+
+
+@caught_by("what_a_branch_needs_outlives_the_snapshots_of_the_others")
+def expire_what_branches_need(m: pytest.MonkeyPatch) -> None:
+    m.setattr(expire_module, "nearest_tags", lambda *_: ())
+    m.setattr(expire_module, "other_lines", lambda _: ())
+
+
+@caught_by("a_tag_that_is_renamed_during_a_clean_keeps_its_files")
+def clean_after_a_single_look(m: pytest.MonkeyPatch) -> None:
+    m.setattr(references_module, "tags_twice", lambda tags, *_: tags.all())
+    m.setattr(orphans_module, "range", lambda *given: range(1) if given == (2,) else range(*given), raising=False)
+
+
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_caught(bug: str, tmp_path: Any) -> None:
     plant, rules = BUGS[bug]
@@ -309,6 +390,37 @@ def test_random_schedules_catch_planted_bugs_too(bug: str, tmp_path: Any) -> Non
     assert caught, f"60 schedules did not notice {bug}"
 
 
+@pytest.mark.parametrize("bug", ["expire_what_tags_need", "expire_what_branches_need", "skip_check_deletes"])
+def test_random_schedules_of_keepers_catch_planted_bugs_too(bug: str) -> None:
+    caught = []
+    for seed in range(60):
+        with pytest.MonkeyPatch.context() as m:
+            BUGS[bug][0](m)
+            try:
+                Keepers(seed).run()
+            except (AssertionError, TablestoreError) as error:
+                caught.append((seed, error))
+                break
+    assert caught, f"60 schedules did not notice {bug}"
+
+
+@pytest.mark.parametrize("bug", ["take_every_occupant_for_another"])
+def test_sweeps_over_failing_operations_catch_planted_bugs_too(bug: str) -> None:
+    rows = [(0, "a")]
+    scene = Scene(
+        keyed=False,
+        build=lambda lab: lab.write_new(*rows),
+        act=lambda lab, table: table.append(lab.rows((1, "b"))),
+        before=rows,
+        after=[*rows, (1, "b")],
+    )
+    sweep = Sweep(scene)
+    with pytest.MonkeyPatch.context() as m:
+        BUGS[bug][0](m)
+        with pytest.raises((AssertionError, TablestoreError)):
+            sweep.run(lambda faults, n: faults.fail_nth(n, when="after"))
+
+
 def test_no_scene_is_there_for_nothing() -> None:
-    assert len(BUGS) >= 25
+    assert len(BUGS) >= 35
     assert {name for _, rules in BUGS.values() for name in rules} <= set(RULES)
