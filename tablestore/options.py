@@ -261,7 +261,8 @@ COMPACTION_FORCE_UP_LEVEL_0 = _option("compaction.force-up-level-0", "bool", Fal
     "Every compaction takes all files of level 0.")
 COMMIT_FORCE_COMPACT = _option("commit.force-compact", "bool", False, "Writers compact before every commit.")
 FULL_COMPACTION_DELTA_COMMITS = _option("full-compaction.delta-commits", "int", None,
-    "A full compaction follows every so many commits; if unset never, with changelog-producer = full-compaction every one.", minimum=1)
+    "A full compaction follows every so many commits. If unset: none; every one with changelog-producer = full-compaction.",
+    minimum=1)
 SEQUENCE_SNAPSHOT_ORDERING = _option("sequence.snapshot-ordering", "bool", False,
     "Order rows of equal key by snapshot; not supported.")
 DATA_EVOLUTION_ENABLED = _option("data-evolution.enabled", "bool", False,
