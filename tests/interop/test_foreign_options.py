@@ -101,37 +101,51 @@ def test_partitioned_append_tables_with_options_of_others(java: JavaOracle, ware
 
 # (options, primary key, what the refusal names, whether reading is refused too)
 REFUSED = [
-    ("file.format=orc", ["k"], "orc", True),
-    ("file.format=avro", ["k"], "avro", True),
-    ("deletion-vectors.enabled=true,deletion-vectors.bitmap64=true", ["k"], "bitmap64", True),
-    ("sequence.snapshot-ordering=true", ["k"], "snapshot-ordering", True),
-    ("changelog-producer=lookup", ["k"], "changelog-producer", False),
-    ("changelog-producer=full-compaction", ["k"], "changelog-producer", False),
-    ("deletion-vectors.enabled=true", ["k"], "deletion-vectors", False),
-    ("deletion-vectors.enabled=true", [], "deletion-vectors", False),
-    ("row-tracking.enabled=true", [], "row-tracking", True),
-    ("row-tracking.enabled=true,data-evolution.enabled=true", [], "data-evolution", True),
+    ("file.format=orc", ["k"], "orc"),
+    ("file.format=avro", ["k"], "avro"),
+    ("deletion-vectors.enabled=true,deletion-vectors.bitmap64=true", ["k"], "bitmap64"),
+    ("sequence.snapshot-ordering=true", ["k"], "snapshot-ordering"),
+    ("row-tracking.enabled=true", [], "row-tracking"),
+    ("row-tracking.enabled=true,data-evolution.enabled=true", [], "data-evolution"),
 ]
 
 
-@pytest.mark.parametrize(("options", "primary_key", "named", "read_too"), REFUSED)
+@pytest.mark.parametrize(("options", "primary_key", "named"), REFUSED)
 def test_what_we_do_not_do_is_refused_by_name(
-    java: JavaOracle, warehouse: Path, options: str, primary_key: list[str], named: str, read_too: bool
+    java: JavaOracle, warehouse: Path, options: str, primary_key: list[str], named: str
 ) -> None:
     rng = random.Random(options)
     path = warehouse / "db.db" / "t"
     us = Ours()
     java.create(path, COLUMNS, primary_key=primary_key, options={"bucket": "1" if primary_key else "-1", **parsed(options)})
     java.write(path, some_rows(rng))
-    if read_too:
-        with pytest.raises(ts.UnsupportedError, match=named):
-            us.read(path)
-    else:
-        assert comparable(us.read(path)) == comparable(java.read(path))
+    with pytest.raises(ts.UnsupportedError, match=named):
+        us.read(path)
     before = java.snapshots(path)
     with pytest.raises(ts.UnsupportedError, match=named):
         us.write(path, some_rows(rng))
     assert java.snapshots(path) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "primary_key"),
+    [
+        ("changelog-producer=lookup", ["k"]),
+        ("changelog-producer=full-compaction", ["k"]),
+        ("deletion-vectors.enabled=true", ["k"]),
+        ("deletion-vectors.enabled=true", []),
+    ],
+)
+def test_what_changes_how_rows_are_kept_is_kept_up_in_turns(
+    java: JavaOracle, warehouse: Path, options: str, primary_key: list[str]
+) -> None:
+    rng = random.Random(options)
+    path = warehouse / "db.db" / "t"
+    us = Ours()
+    java.create(path, COLUMNS, primary_key=primary_key, options={"bucket": "1" if primary_key else "-1", **parsed(options)})
+    for writer in (java, us, java, us):
+        writer.write(path, some_rows(rng))
+        assert comparable(us.read(path)) == comparable(java.read(path))
 
 
 def test_a_directory_for_data_files_is_used_or_refused(java: JavaOracle, warehouse: Path) -> None:
