@@ -64,14 +64,15 @@ class Ours:
         schema = table.schema
         data = canonical.decode_rows(rows, schema)
         if overwrite is not None:
-            snapshot = table.overwrite(data, partition=dict(overwrite))
+            table.overwrite(data, partition=dict(overwrite))
         elif kinds is not None:
-            snapshot = table.write_changes(data.append_column(KIND, pa.array(kinds, pa.string())))
+            table.write_changes(data.append_column(KIND, pa.array(kinds, pa.string())))
         elif table.primary_key:
-            snapshot = table.upsert(data)
+            table.upsert(data)
         else:
-            snapshot = table.append(data)
-        return snapshot.id if snapshot is not None else table.snapshots()[-1].id
+            table.append(data)
+        # A compaction may have followed.
+        return table.snapshots()[-1].id
 
     def read(
         self,
