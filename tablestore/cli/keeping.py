@@ -95,7 +95,7 @@ def _one_look(session: Session, table: ts.Table, wanted: list[dict[str, Any]] | 
     # Nothing new since the last look that found nothing to do: nothing is due.
     if not ids or seen.get(table.name) == ids[-1]:
         return
-    report = table.compact(full=full, partitions=wanted)
+    report = table.refresh().compact(full=full, partitions=wanted)
     seen[table.name] = max(ids[-1], *report.snapshot_ids) if report.snapshot_ids else ids[-1]
     if report.tasks or report.dropped:
         if session.out.as_json:

@@ -13,11 +13,9 @@ from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.compact import CompactReport
 from tablestore.table.compactplan import TaskPicker, live_buckets
-from tablestore.table.compactservice import run_compact_service
 from tablestore.table.compacttasks import commit_tasks, plan_compaction, run_task
 from tablestore.table.distributed import TableSpec
 from tablestore.table.table import Table
-from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab
 
@@ -368,40 +366,7 @@ def test_small_files_of_an_append_table_become_one_in_the_order_of_their_rows() 
     assert [row["id"] for row in lab.open().scan().to_arrow().to_pylist()] == [n for i in range(12) for n in (i, 100 + i)]
 
 
-# -- services and other processes
-
-
-def test_a_service_works_until_it_is_told_to_stop_and_waits_while_nothing_is_due() -> None:
-    lab = make()
-    model = layers(lab, 8)
-    clock = ManualClock()
-    begun = clock.steady_s()
-    told: list[CompactReport] = []
-    done = run_compact_service(
-        lab.open(), clock=clock, stop=lambda: clock.steady_s() - begun >= 30, interval_s=10, tell=told.append
-    )
-    assert len(told) >= 1 and done.tasks == sum(report.tasks for report in told) and run_counts(lab.open()) == [1]
-    assert clock.steady_s() - begun < 32
-    lab.check(list(model.items()))
-
-
-def test_a_service_outlives_a_store_that_fails_and_gives_up_in_the_end() -> None:
-    lab = make()
-    layers(lab, 8)
-    table, faults = lab.faulty()
-    faults.fail_nth(1, op="open_output")
-    clock = ManualClock()
-    done = run_compact_service(table, clock=clock, stop=lambda: lab_done(lab))
-    assert done.tasks == 1 and faults.injected_total == 1
-    layers(lab, 8)
-    table, faults = lab.faulty()
-
-    def fail(call: Call) -> None:
-        raise StorageError("gone for good")
-
-    faults.before(fail, op="open_output")
-    with pytest.raises(StorageError, match="gone for good"):
-        run_compact_service(table, clock=clock, stop=lambda: False)
+# -- other processes
 
 
 def test_tasks_run_anywhere_and_are_committed_by_the_driver(tmp_path: object) -> None:
