@@ -192,6 +192,7 @@ class WriteJob:
     """What every task of one distributed write must agree on; made once, on the driver."""
 
     spec: TableSpec
+    table_uuid: str | None
     schema_id: int
     base_snapshot_id: int
     first_sequence: int
@@ -210,6 +211,7 @@ def prepare_write(table: Table, spec: TableSpec, *, rows: pa.Schema | None = Non
     latest = context.snapshots.latest()
     return WriteJob(
         spec=spec,
+        table_uuid=context.table_uuid,
         schema_id=context.schema.id,
         base_snapshot_id=latest.id if latest else 0,
         first_sequence=context.sequence.next_after(latest),
@@ -224,7 +226,8 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
         if (first := next(batches, None)) is not None:
             # As one stream: the writer gathers small batches before it looks at them.
             writer.write(pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)))
-        return replace(writer.prepare(), base_snapshot_id=job.base_snapshot_id).to_bytes()
+        # Of the table that the job was made for, even if another one stands in its place by now: the commit will tell.
+        return replace(writer.prepare(), base_snapshot_id=job.base_snapshot_id, table_uuid=job.table_uuid).to_bytes()
 
 
 def commit_messages(

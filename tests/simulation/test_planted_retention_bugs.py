@@ -1,5 +1,6 @@
 """The schedules of clean and expiry are tested themselves: an engine with a planted bug fails one of them."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -64,15 +65,23 @@ def expiry_deletes_files_that_moved_to_another_level(m: pytest.MonkeyPatch) -> N
 @bug
 @first_tried_at(3)
 def tags_are_read_before_earliest_is_written(m: pytest.MonkeyPatch) -> None:
-    real = expire_module._Expiry.run
+    real, real_tags = expire_module._Expiry.run, expire_module.tags_twice
+    # By thread: several runs may be under way, and none must see the tags of another.
+    early = threading.local()
 
     def run(self: Any, retention: Any) -> Any:
-        seen = self._line.tags.all()
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(expire_module, "tags_twice", lambda _: seen)
+        early.tags = self._line.tags.all()
+        try:
             return real(self, retention)
+        finally:
+            early.tags = None
+
+    def tags_twice(*given: Any) -> Any:
+        seen = getattr(early, "tags", None)
+        return real_tags(*given) if seen is None else seen
 
     m.setattr(expire_module._Expiry, "run", run)
+    m.setattr(expire_module, "tags_twice", tags_twice)
 
 
 @bug

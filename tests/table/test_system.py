@@ -11,7 +11,6 @@ import pytest
 import tablestore as ts
 from tablestore.store.branchfiles import branch_files
 from tablestore.store.consumers import Consumers
-from tablestore.store.tags import Tags, create_tag
 from tablestore.table.system import SYSTEM_TABLES, SystemTable
 from tablestore.table.systemtext import duration_text
 
@@ -161,8 +160,7 @@ def test_read_optimised_keeps_what_was_compacted_while_newer_rows_wait(orders: t
 
 def test_tags_consumers_and_branches_are_listed(orders: ts.Table) -> None:
     context = orders.context
-    first = orders.snapshots()[0]
-    create_tag(Tags(context.files), context.snapshots, "v1.0", first, now_millis=first.time_millis + 5, retained_millis=90_000)
+    orders.create_tag("v1.0", 1, retain=90_000)
     Consumers(context.files).write("billing", 2)
     (tag,) = read(orders, "tags")
     assert (tag["tag_name"], tag["snapshot_id"], tag["record_count"], tag["time_retained"]) == ("v1.0", 1, 3, "PT1M30S")

@@ -243,6 +243,16 @@ def test_dropping_a_table_drops_its_topic_and_creating_fails_whole(catalog: ts.C
     assert folded(listed(again.consume(follow=False))) == {5: "z5"}
 
 
+def _published_in_the_end(table: ts.Table) -> int:
+    """The records that were sent; a broker that comes back may need a second call."""
+    for _ in range(3):
+        try:
+            return sum(report.records for report in publish_log(table.context))
+        except ts.StorageError:
+            continue
+    raise AssertionError("the broker is back and nothing can be published")
+
+
 def test_a_broker_that_is_down_stops_no_write_and_the_next_publisher_catches_up(
     own_broker: KafkaBroker, catalog: ts.Catalog, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,5 +267,5 @@ def test_a_broker_that_is_down_stops_no_write_and_the_next_publisher_catches_up(
         table.consume(follow=False)
     assert content(table) == {1: "a1", 2: "b2"}
     own_broker.start()
-    assert sum(report.records for report in publish_log(table.context)) == 1
+    assert _published_in_the_end(table) == 1
     assert folded(listed(table.consume("from-timestamp", timestamp=0, follow=False))) == {1: "a1", 2: "b2"}
