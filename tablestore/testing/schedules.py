@@ -28,6 +28,8 @@ from tablestore.testing.lab import Lab, is_snapshot
 Rows = list[tuple[Any, ...]]
 Effect = Callable[[Rows], Rows]
 WAIT_S = 60
+# A schedule takes some 2,000 calls. One that retries for ever, by the clock of the test, is a failure, not a hang.
+MOST_STEPS = 50_000
 
 
 class Scheduler:
@@ -69,6 +71,7 @@ class Scheduler:
             self._running = name
             self._turns[name].release()
             assert self._main.acquire(timeout=WAIT_S), f"{name} does not hand the turn back"
+            assert len(self.trace) < MOST_STEPS, f"after {MOST_STEPS:,} calls there is no end to it; {name} goes on"
             self._running = None
             if name in self._done:
                 threads.pop(name).join()

@@ -85,7 +85,7 @@ def tags_are_read_before_earliest_is_written(m: pytest.MonkeyPatch) -> None:
 
 
 @bug
-@first_tried_at(2)
+@first_tried_at(6)
 def a_deleted_tag_takes_what_others_need(m: pytest.MonkeyPatch) -> None:
     m.setattr(release_module, "_needs", lambda context, *_: Needs(context.manifests))
 
