@@ -42,6 +42,7 @@ from tablestore.store.conflict import (
     check_vectors,
     table_uuid_of,
 )
+from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage
 from tablestore.store.metadata import MergePolicy, merged_base, row_delta
@@ -350,6 +351,9 @@ class Committer:
 
     def _properties(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
         properties = {**request.properties, TRACKED_PROPERTY: "true" if request.tracked else "false"}
+        if latest is not None and LOG_OFFSETS_PROPERTY in latest.properties:
+            # A lower bound stays one. Compactions and others that know of no log hand it on.
+            properties.setdefault(LOG_OFFSETS_PROPERTY, latest.properties[LOG_OFFSETS_PROPERTY])
         marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
         if latest is not None and latest.uuid is not None:
             # Tells a snapshot of this history from one that a sleeper published on a freed id beside it.

@@ -14,6 +14,7 @@ from tablestore.format.paths import index_path
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.conflict import StalePlan
 from tablestore.store.context import TableContext
+from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.writer import Effect, commit_message
 
@@ -176,6 +177,17 @@ def test_a_compaction_planned_under_an_older_schema_lands_and_rows_written_under
     assert commit(context, part).id == 2
     with pytest.raises(ts.errors.ConflictError, match="schema 1 now"):
         table.upsert(pa.table({"id": [9], "v": ["z"]}, schema=SCHEMA))
+
+
+def test_a_commit_that_knows_of_no_log_hands_on_where_it_was(table: ts.Table) -> None:
+    context = table.context
+    noted = {LOG_OFFSETS_PROPERTY: '{"log":"x","offsets":{"0":7}}'}
+    commit(context, message(context), Effect(properties=noted, allow_empty=True))
+    assert table.upsert(pa.table({"id": [3], "v": ["c"]}, schema=SCHEMA))
+    table.compact(full=True)
+    text = noted[LOG_OFFSETS_PROPERTY]
+    assert [s.properties.get(LOG_OFFSETS_PROPERTY) for s in table.snapshots()] == [None, text, text, text]
+    assert table.snapshots()[-1].commit_kind is CommitKind.COMPACT
 
 
 def test_a_message_travels_as_bytes_with_all_its_parts(table: ts.Table) -> None:

@@ -1,4 +1,4 @@
-"""The hybrid read on the file store: the table now and every change after it, each once, from wherever a reader stood."""
+"""The hybrid read on the file store, where it differs from that of a topic; what they share is in test_following."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -52,43 +52,6 @@ def content(table: ts.Table) -> dict[int, str | None]:
     return {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
 
 
-def test_full_gives_the_rows_and_then_every_change(table: ts.Table) -> None:
-    table.upsert(rows([1, 2, 3], "a"))
-    reading = table.consume(follow=False, pairs=True)
-    first = next(reading)
-    assert first.in_frame and first.snapshot_id == 1
-    table.upsert(rows([2, 4], "b"))
-    table.delete(pa.table({"id": [3]}))
-    got = listed([first, *reading])
-    assert sorted(change for change in got if change[0] == 1) == [(1, "+I", 1, "a1"), (1, "+I", 2, "a2"), (1, "+I", 3, "a3")]
-    assert sorted(change for change in got if change[0] == 2) == [(2, "+I", 4, "b4"), (2, "+U", 2, "b2"), (2, "-U", 2, "a2")]
-    assert [change for change in got if change[0] == 3] == [(3, "-D", 3, "a3")]
-    assert folded(got) == content(table)
-
-
-def test_an_empty_table_is_followed_from_its_first_snapshot(table: ts.Table) -> None:
-    reading = table.consume(follow=False)
-    table.upsert(rows([1], "a"))
-    assert listed(reading) == [(1, "+I", 1, "a1")]
-
-
-def test_latest_begins_behind_the_newest_snapshot(table: ts.Table) -> None:
-    table.upsert(rows([1], "a"))
-    reading = table.consume("latest", consumer_id="c", follow=False)
-    assert list(reading) == []
-    table.upsert(rows([1, 2], "b"))
-    assert folded(listed(table.consume(consumer_id="c", follow=False))) == {1: "b1", 2: "b2"}
-
-
-def test_from_timestamp_begins_with_the_first_snapshot_at_or_after_it(table: ts.Table) -> None:
-    for text in "abc":
-        table.upsert(rows([1], text))
-    second = table.snapshots()[1].time_millis
-    got = listed(table.consume("from-timestamp", timestamp=second, follow=False))
-    assert [(change[0], change[3]) for change in got] == [(2, "b1"), (3, "c1")]
-    assert list(table.consume("from-timestamp", timestamp=second + 10**9, follow=False)) == []
-
-
 def test_a_named_consumer_goes_on_behind_its_last_commit(table: ts.Table) -> None:
     table.upsert(rows([1, 2], "a"))
     first = next(table.consume(consumer_id="billing", follow=False))
@@ -135,39 +98,6 @@ def test_a_position_inside_of_a_snapshot_holds_for_the_same_columns_only(table: 
     batch = next(table.consume(follow=False))
     with pytest.raises(ts.errors.InvalidInputError, match="other columns"):
         list(table.consume(position=batch.position, columns=["id"], follow=False))
-
-
-def test_a_filter_lets_rows_enter_and_leave(table: ts.Table) -> None:
-    table.upsert(pa.table({"id": [1, 2], "v": ["in", "out"]}, schema=SCHEMA))
-    reading = table.consume(filter="v = 'in'", pairs=True, follow=False)
-    got = listed([next(reading)])
-    table.upsert(pa.table({"id": [1, 2], "v": ["out", "in"]}, schema=SCHEMA))
-    assert got == [(1, "+I", 1, "in")]
-    assert sorted(listed(reading)) == [(2, "+I", 2, "in"), (2, "-D", 1, "in")]
-
-
-def test_a_discontinuity_is_named_skipped_or_begun_anew(table: ts.Table) -> None:
-    table.upsert(rows([1], "a"))
-    table.overwrite(rows([7], "o"))
-    table.upsert(rows([8], "b"))
-
-    def from_the_start(**how: Any) -> list[tuple[int, str, int, str | None]]:
-        return listed(table.consume("from-timestamp", timestamp=0, follow=False, **how))
-
-    with pytest.raises(ts.errors.NotFoundError, match="snapshot 2") as caught:
-        from_the_start()
-    assert caught.value.kind == "discontinuity"
-    assert from_the_start(on_discontinuity="skip") == [(1, "+I", 1, "a1"), (3, "+I", 8, "b8")]
-    assert from_the_start(on_discontinuity="restart") == [(1, "+I", 1, "a1"), (2, "+I", 7, "o7"), (3, "+I", 8, "b8")]
-
-
-def test_append_tables_are_followed_too(tmp_path: Path) -> None:
-    table = make(tmp_path)
-    table.append(rows([1, 1], "a"))
-    reading = table.consume(follow=False)
-    got = [next(reading)]
-    table.append(rows([1], "b"))
-    assert listed([*got, *reading]) == [(1, "+I", 1, "a1"), (1, "+I", 1, "a1"), (2, "+I", 1, "b1")]
 
 
 @pytest.mark.parametrize(
