@@ -47,7 +47,7 @@ def publish(
     watch: Annotated[bool, typer.Option("--watch", help="Go on for ever: look again after every interval.")] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Between two looks of --watch.")] = "1 s",
 ) -> None:
-    """Send to the topic what the snapshots have and it lacks, each change once."""
+    """Send to the topic what the snapshots have and it lacks, each change once; repairs what a broker has lost."""
     wait_s = parse_duration(interval) / 1000
     table = session.table(name)
     slots = settings_of(table.context).slots
@@ -56,7 +56,7 @@ def publish(
     if watch:
         run_publisher(session, table, SystemClock(), slot=slot, wait_s=wait_s)
         return
-    reports = publish_log(table.context, slots=None if slot is None else (slot,))
+    reports = publish_log(table.context, slots=None if slot is None else (slot,), look=True)
     if session.out.as_json:
         session.out.document({"table": table.name, "slots": [asdict(report) for report in reports]})
     for report in reports:
@@ -72,7 +72,7 @@ def run_publisher(
     done = 0
     while looks is None or done < looks:
         try:
-            for report in publish_log(table.context, slots=None if slot is None else (slot,)):
+            for report in publish_log(table.context, slots=None if slot is None else (slot,), look=done == 0):
                 if report.records:
                     _show(session, table, report)
         except ts.TablestoreError as error:

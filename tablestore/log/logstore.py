@@ -79,8 +79,11 @@ class LogStore(Protocol):
         """Identifies this log among all that ever had its name. Raises NotFoundError, InvalidInputError (partition count)."""
         ...
 
-    def open_slot(self, slot: int, *, timeout_s: float) -> LogSlot:
-        """Take over a slot: ends what its last holder began. Raises StorageError."""
+    def open_slot(self, slot: int, buckets: Sequence[int], *, timeout_s: float) -> LogSlot:
+        """Take over a slot: ends what its last holder began, also where the system has lost track of it in these buckets.
+
+        What was not visible before may be gone afterwards: only the tails say what the log holds. Raises StorageError.
+        """
         ...
 
     def tails(self, buckets: Sequence[int]) -> dict[int, Tail]:

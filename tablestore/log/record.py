@@ -97,7 +97,8 @@ class RawRecords:
 class Tail:
     """The last record that readers see in one bucket of the log; ``empty`` if they see none.
 
-    ``table`` and ``mark`` are None for a record that no tablestore has written.
+    ``table`` and ``mark`` are None for a record that no tablestore has written. ``next_offset`` is the position behind the record;
+    of an empty bucket, the first one that there is.
     """
 
     table: bytes | None = None

@@ -2,8 +2,9 @@
 
     tablestore-log/<slots>-<slot>/<snapshot>      {"snapshot": 7, "uuid": …, "log": …, "offsets": {"0": 120, …}}
 
-Each is created if absent and never changes; the greatest snapshot of a slot counts, so progress cannot go back. ``log`` is the
-incarnation of the log that the offsets are of, ``offsets`` the position behind the snapshot's records in each bucket of the slot.
+Each is created if absent and never changes; the greatest snapshot of a slot counts, so progress goes back only where the log has
+lost what it had acknowledged. ``log`` is the incarnation of the log that the offsets are of, ``offsets`` the position behind the
+snapshot's records in each bucket of the slot.
 """
 
 import json
@@ -56,6 +57,17 @@ class LogProgress:
         self.files.publish_if_absent(f"{directory}/{progress.snapshot_id:020d}", _encode(progress))
         for snapshot_id in self._recorded(slot, slots) if previous is None else (previous,):
             if snapshot_id < progress.snapshot_id:
+                self.files.delete(f"{directory}/{snapshot_id:020d}")
+
+    def set_back(self, slot: int, slots: int, progress: SlotProgress) -> None:
+        """Record that a slot stands before what was recorded: newer records of it are removed."""
+        directory = _directory(slot, slots)
+        path = f"{directory}/{progress.snapshot_id:020d}"
+        self.files.delete(path)
+        self.files.publish_if_absent(path, _encode(progress))
+        # The newest last: until then the old state counts, and whoever comes after a crash does all of this again.
+        for snapshot_id in self._recorded(slot, slots):
+            if snapshot_id > progress.snapshot_id:
                 self.files.delete(f"{directory}/{snapshot_id:020d}")
 
     def layouts(self) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from threading import Lock
 
 from tablestore import options as opt
-from tablestore.errors import ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
+from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.log.logstore import LogStore
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.store.consumers import Consumers
@@ -78,7 +78,7 @@ def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
     if consumers.find(PUBLISHER_CONSUMER) is not None:
         return
     for slot in range(settings.slots):
-        log.open_slot(slot, timeout_s=OPEN_TIMEOUT_S).close()
+        log.open_slot(slot, (), timeout_s=OPEN_TIMEOUT_S).close()
     # From the first snapshot on: expiry keeps what is still to be published.
     consumers.write(PUBLISHER_CONSUMER, 1)
 
@@ -147,15 +147,18 @@ class _Publishers:
 PUBLISHERS = _Publishers()
 
 
-def publish_log(context: TableContext, *, slots: tuple[int, ...] | None = None) -> tuple[PublishReport, ...]:
-    """Publish what snapshots have and the log lacks, of all slots or some. Empty for a table whose log is the file store."""
+def publish_log(context: TableContext, *, slots: tuple[int, ...] | None = None, look: bool = False) -> tuple[PublishReport, ...]:
+    """Publish what snapshots have and the log lacks, of all slots or some. Empty for a table whose log is the file store.
+
+    ``look``: look at the log itself even if all is recorded as sent, and repair it.
+    """
     settings = settings_of(context)
     if settings.system == "filestore":
         return ()
     reports = []
     for slot in range(settings.slots) if slots is None else slots:
         with PUBLISHERS.use(context, settings, slot) as publisher:
-            reports.append(publisher.publish())
+            reports.append(publisher.publish(look=look))
     return tuple(reports)
 
 
@@ -181,26 +184,9 @@ def rebuild_log(context: TableContext) -> tuple[PublishReport, ...]:
     log = open_log(settings)
     PUBLISHERS.close(context.files.root_uri)
     log.drop(ignore_if_not_exists=True)
-    _wait_until_gone(context, log, settings)
     LogProgress(context.files).forget()
     Consumers(context.files).delete(PUBLISHER_CONSUMER)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
     ids = context.snapshots.live_ids()
     Consumers(context.files).write(PUBLISHER_CONSUMER, ids[0] if ids else 1)
     return publish_log(context)
-
-
-def _wait_until_gone(context: TableContext, log: LogStore, settings: LogSettings) -> None:
-    deadline_s = context.clock.steady_s() + OPEN_TIMEOUT_S
-    while True:
-        try:
-            log.incarnation(partitions=settings.partitions)
-        except NotFoundError:
-            return
-        except ConflictError:
-            pass
-        if context.clock.steady_s() >= deadline_s:
-            raise StorageError(
-                f"{log.name} is still there {OPEN_TIMEOUT_S:.0f} s after it was deleted; repeat the rebuild", kind="kafka"
-            )
-        context.clock.sleep(0.05)

@@ -6,7 +6,8 @@
                                                      record progress, move the consumer that expiry honours
 
 The log says itself how far it is: every record carries the snapshot and ordinal of its change, so a publisher that takes over after
-any crash resumes behind the last visible record. A crash leaves the log behind, never ahead and never doubled.
+any crash resumes behind the last visible record. A crash leaves the log behind, never ahead and never doubled. Where the log has
+lost what it had acknowledged, its tail is believed and the rest is sent again.
 
 While a slot stays open and is not fenced nobody else has written to its buckets, so what this publisher remembers is true. A lock
 per slot keeps the publishers of one host from fencing each other; across hosts a fenced one steps back and looks again.
@@ -15,7 +16,7 @@ per slot keeps the publishers of one host from fencing each other; across hosts 
 import hashlib
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from filelock import FileLock, Timeout
 from tablestore.errors import ConflictError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
-from tablestore.log.record import LogRecords, Mark, Tail
+from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.settings import LogSettings
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changeplan import Discontinuity
@@ -80,19 +81,22 @@ class LogPublisher:
         self._marks: dict[int, Mark | None] = {}
         self._offsets: dict[int, int] = {}
         self._done = 0
-        # What this publisher itself has recorded last, and what it has told expiry.
-        self._recorded: int | None = None
+        # What expiry was told.
         self._told = -_TELL_EVERY
         self._records = self._transactions = 0
 
-    def publish(self) -> PublishReport:
+    def publish(self, *, look: bool = False) -> PublishReport:
         """Send everything that snapshots have and the log lacks.
 
+        ``look``: look at the log itself even if all is recorded as sent, and repair it.
         Raises StorageError (the log does not answer; what was sent is kept), SlotFenced (others keep taking the slot),
         ConflictError (the log is not this table's), NotFoundError (snapshots that were to be sent have expired).
         """
         self._records = self._transactions = 0
-        while self._is_behind():
+        if look:
+            self.close()
+        while look or self._is_behind():
+            look = False
             if not self._acquire():
                 return self._report(busy=True)
             try:
@@ -166,9 +170,8 @@ class LogPublisher:
 
     def _open(self) -> None:
         log, settings = self._log, self._settings
-        self._recorded = None
         self._incarnation = log.incarnation(partitions=settings.partitions)
-        self._slot = log.open_slot(self._number, timeout_s=OPEN_TIMEOUT_S)
+        self._slot = log.open_slot(self._number, self._buckets, timeout_s=OPEN_TIMEOUT_S)
         recorded = self._progress.read(self._number, settings.slots) or self._progress_of_other_layouts()
         if recorded is not None and recorded.incarnation != self._incarnation:
             raise ConflictError(
@@ -179,10 +182,36 @@ class LogPublisher:
         self._done = recorded.snapshot_id if recorded else self._first() - 1
         whole = Mark(self._done, _WHOLE)
         latest = self._context.snapshots.latest()
+        noted = recorded.offsets if recorded else {}
+        lost: dict[int, Mark | None] = {}
         for bucket, tail in log.tails(self._buckets).items():
             mark = self._checked(bucket, tail, latest)
+            self._offsets[bucket] = tail.next_offset
             self._marks[bucket] = whole if mark is None or mark < whole else mark
-            self._offsets[bucket] = max(tail.next_offset, (recorded.offsets if recorded else {}).get(bucket, 0))
+            if tail.next_offset < noted.get(bucket, 0):
+                lost[bucket] = mark
+        if lost:
+            self._go_back(lost, noted)
+
+    def _go_back(self, lost: Mapping[int, Mark | None], noted: Offsets) -> None:
+        """Records that were acknowledged are not there: believe the tails of these buckets and send the rest again."""
+        log, root = self._log, self._context.files.root_uri
+        bounds = log.bounds(list(lost))
+        for bucket, mark in lost.items():
+            begin, end = bounds[bucket]
+            # Cut off, not only invisible: positions that snapshots have noted may be given to other records.
+            if end < noted[bucket] or (mark is None and begin > 0):
+                raise ConflictError(
+                    f"partition {bucket} of {log.name} has lost records of {root} that were acknowledged, and where it goes on "
+                    "cannot be told; `tablestore log rebuild` starts it anew from the table",
+                    kind="log-lost",
+                )
+            self._marks[bucket] = mark
+        LOG.warning("%s has lost acknowledged records in bucket(s) %s of %s; sending them again", log.name, sorted(lost), root)
+        ids = self._context.snapshots.live_ids()
+        earliest = ids[0] if ids else 1
+        self._done = min(self._done, *(mark.snapshot_id - 1 if mark else earliest - 1 for mark in lost.values()))
+        self._progress.set_back(self._number, self._settings.slots, self._current(self._done, None))
 
     def _progress_of_other_layouts(self) -> SlotProgress | None:
         """After a change of the number of slots: what all slots of an older layout had completed."""
@@ -272,12 +301,11 @@ class LogPublisher:
     def _record(self, snapshot_id: int, uuid: str | None) -> None:
         if snapshot_id <= self._done:
             return
-        self._progress.record(
-            self._number,
-            self._settings.slots,
-            SlotProgress(snapshot_id=snapshot_id, snapshot_uuid=uuid, incarnation=self._incarnation, offsets=dict(self._offsets)),
-        )
+        self._progress.record(self._number, self._settings.slots, self._current(snapshot_id, uuid))
         self._done = snapshot_id
+
+    def _current(self, snapshot_id: int, uuid: str | None) -> SlotProgress:
+        return SlotProgress(snapshot_id=snapshot_id, snapshot_uuid=uuid, incarnation=self._incarnation, offsets=dict(self._offsets))
 
     def _advance_consumer(self) -> None:
         """Let expiry have what every slot has sent; every now and then is enough."""

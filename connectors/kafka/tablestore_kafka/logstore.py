@@ -46,11 +46,20 @@ class KafkaLogStore:
         """Kafka's id of the topic."""
         return self._topics.incarnation(self._topic, partitions=partitions)
 
-    def open_slot(self, slot: int, *, timeout_s: float) -> LogSlot:
+    def open_slot(self, slot: int, buckets: Sequence[int], *, timeout_s: float) -> LogSlot:
         """A transactional producer; opening it aborts what a predecessor of the slot has begun, and fences it."""
         transactional_id = f"{self._topic}-{slot}"
         settings = {**PRODUCER, **self._settings, "transactional.id": transactional_id}
-        return KafkaSlot(self._topic, transactional_id, settings, clock=self._clock, timeout_s=timeout_s)
+        opened = KafkaSlot(self._topic, transactional_id, settings, clock=self._clock, timeout_s=timeout_s)
+        try:
+            # By now the broker holds all transactions of the slot for complete: what still is open, it has lost track of.
+            if hanging := self._with_open_transactions(buckets):
+                LOG.warning("topic %s: a transaction of slot %d hangs in partition(s) %s; aborting it", self._topic, slot, hanging)
+                opened.abort_what_hangs(hanging)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
 
     def tails(self, buckets: Sequence[int]) -> dict[int, Tail]:
         """The last visible record of each bucket, once no transaction is open on it."""
@@ -122,22 +131,21 @@ class KafkaLogStore:
     def _wait_for_open_transactions(self, buckets: Sequence[int]) -> None:
         """A record behind an open transaction is not visible yet: wait until what is visible is all there is."""
         deadline_s = self._clock.steady_s() + float(self._settings.get("transaction.timeout.ms", 60_000)) / 1000 + CALL_TIMEOUT_S
-        consumer = self._consumer({})
-        try:
-            while True:
-                stable = self._bounds(consumer, buckets)
-                written = self._written(buckets)
-                if all(stable[bucket][1] >= written[bucket] for bucket in buckets):
-                    return
-                if self._clock.steady_s() >= deadline_s:
-                    raise StorageError(
-                        f"a transaction on topic {self._topic} stays open: somebody else writes to it, or its producer hangs; stop "
-                        "that producer, or give the table a topic of its own",
-                        kind="kafka",
-                    )
-                self._clock.sleep(_POLL_S)
-        finally:
-            consumer.close()
+        while self._with_open_transactions(buckets):
+            if self._clock.steady_s() >= deadline_s:
+                raise StorageError(
+                    f"a transaction on topic {self._topic} stays open: somebody else writes to it, or its producer hangs; stop "
+                    "that producer, or give the table a topic of its own",
+                    kind="kafka",
+                )
+            self._clock.sleep(_POLL_S)
+
+    def _with_open_transactions(self, buckets: Sequence[int]) -> list[int]:
+        """The buckets in which something is written that is not visible yet."""
+        if not buckets:
+            return []
+        stable, written = self.bounds(buckets), self._written(buckets)
+        return [bucket for bucket in buckets if stable[bucket][1] < written[bucket]]
 
     def _written(self, buckets: Sequence[int]) -> dict[int, int]:
         asked = {TopicPartition(self._topic, bucket): OffsetSpec.latest() for bucket in buckets}  # type: ignore[no-untyped-call]

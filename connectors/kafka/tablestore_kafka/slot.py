@@ -4,9 +4,13 @@ begin -> produce … -> commit ─ done
             │            ├ timed out: the same commit again, until the deadline (its outcome is then known)
             │            └ abortable: abort, StorageError
             └ fenced: SlotFenced, whoever holds the slot now does the work
+
+A broker that dies between acknowledging a commit and writing its markers can come back with the transaction complete in its books
+and open in the partitions (seen with Apache Kafka 4.3.1 and one broker). Nobody ends such a transaction, and readers see nothing
+behind its first record. The next transaction of the same slot ends it too, so an aborted one clears the way.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +24,8 @@ from tablestore_kafka.client import BOOTSTRAP, LOG, translated
 
 _COMMIT_TRY_S = 5.0
 _QUEUE_FULL_WAIT_S = 0.05
+# Of a record that no reader of committed records ever sees.
+_ABORTED = b"aborted"
 _KINDS = [kind.symbol.encode() for kind in RowKind]
 
 
@@ -50,6 +56,18 @@ class KafkaSlot:
         except (KafkaException, SystemError) as error:
             self._abort()
             raise translated(error, doing, self._servers) from error
+
+    def abort_what_hangs(self, buckets: Sequence[int]) -> None:
+        """End the transactions of this slot's predecessors that are still open in these buckets; nothing of them is visible."""
+        try:
+            self._producer.begin_transaction()
+            for bucket in buckets:
+                self._producer.produce(self._topic, partition=bucket, headers=[(KIND_HEADER, _ABORTED)])
+            # Without a record in the partition the marker would not reach it.
+            self._producer.flush(self._timeout_s)
+            self._producer.abort_transaction(self._timeout_s)
+        except (KafkaException, SystemError) as error:
+            raise translated(error, f"ending open transactions of topic {self._topic} as {self._id}", self._servers) from error
 
     def close(self) -> None:
         """Give up the connection; an open transaction is aborted by the broker or the next holder of the slot."""

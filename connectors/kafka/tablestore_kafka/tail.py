@@ -22,7 +22,7 @@ def read_tails(
     consumer: Consumer, topic: str, bounds: Mapping[int, tuple[int, int]], clock: Clock, servers: str
 ) -> dict[int, Tail]:
     """The tails of the partitions in ``bounds``; the consumer has ``enable.partition.eof``."""
-    tails = {bucket: Tail(next_offset=end, empty=True) for bucket, (_, end) in bounds.items()}
+    tails = {bucket: Tail(next_offset=begin, empty=True) for bucket, (begin, _) in bounds.items()}
     wanted = {bucket: _FIRST_WINDOW for bucket, (begin, end) in bounds.items() if end > begin}
     deadline_s = clock.steady_s() + _LIMIT_S
     while wanted:

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tablestore.clock import Clock
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from tablestore_kafka.client import translated
 
 ADMIN_TIMEOUT_S = 15.0
@@ -59,6 +59,8 @@ class Topics:
                     "`DROP TABLE IF EXISTS` ddl instead.",
                     kind="no-such-topic",
                 ) from error
+            return
+        self._wait_until_gone(topic)
 
     def incarnation(self, topic: str, *, partitions: int) -> str:
         """Kafka's id of this topic: a topic made again under the same name has another. Also checks the number of partitions."""
@@ -91,6 +93,24 @@ class Topics:
             except NotFoundError:
                 if self._clock.steady_s() >= deadline_s:
                     raise
+            self._clock.sleep(_POLL_S)
+
+    def _wait_until_gone(self, topic: str) -> None:
+        """A broker may know a topic for a moment that is deleted already; one made anew meanwhile would be taken for it."""
+        deadline_s = self._clock.steady_s() + ADMIN_TIMEOUT_S
+        while True:
+            try:
+                self.incarnation(topic, partitions=-1)
+            except NotFoundError:
+                return
+            except InvalidInputError:
+                pass
+            if self._clock.steady_s() >= deadline_s:
+                raise StorageError(
+                    f"topic {topic} is still there {ADMIN_TIMEOUT_S:.0f} s after Kafka at {self._servers} has agreed to delete it; "
+                    "check that all of its brokers are up, then repeat it",
+                    kind="kafka",
+                )
             self._clock.sleep(_POLL_S)
 
     @staticmethod

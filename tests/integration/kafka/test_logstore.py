@@ -31,7 +31,7 @@ def records(snapshot_id: int, count: int, *, bucket: int = 0, first: int = 0) ->
 
 
 def publish(log: KafkaLogStore, *batches: LogRecords, slot: int = 0) -> None:
-    opened = log.open_slot(slot, timeout_s=30)
+    opened = log.open_slot(slot, (), timeout_s=30)
     opened.publish(batches, table=TABLE)
     opened.close()
 
@@ -66,12 +66,12 @@ def test_records_come_back_with_all_that_they_carry(log_of: MakeLog) -> None:
 def test_what_is_not_committed_is_not_seen_and_the_next_holder_of_the_slot_ends_it(log_of: MakeLog) -> None:
     log = log_of()
     publish(log, records(1, 2))
-    zombie = log.open_slot(0, timeout_s=30)
+    zombie = log.open_slot(0, (), timeout_s=30)
 
     def taken_over_while_sending() -> Iterator[LogRecords]:
         yield records(2, 3)
         zombie._producer.flush()  # type: ignore[attr-defined]
-        successor = log.open_slot(0, timeout_s=30)
+        successor = log.open_slot(0, (), timeout_s=30)
         assert log.tails([0])[0].mark == Mark(1, 1), "what the zombie has sent is not visible"
         successor.publish([records(2, 2)], table=TABLE)
         successor.close()
@@ -86,7 +86,7 @@ def test_what_is_not_committed_is_not_seen_and_the_next_holder_of_the_slot_ends_
 
 def test_slots_do_not_fence_each_other(log_of: MakeLog) -> None:
     log = log_of(2)
-    one, other = log.open_slot(0, timeout_s=30), log.open_slot(1, timeout_s=30)
+    one, other = log.open_slot(0, (), timeout_s=30), log.open_slot(1, (), timeout_s=30)
     one.publish([records(1, 1)], table=TABLE)
     other.publish([records(1, 1, bucket=1)], table=TABLE)
     one.publish([records(2, 1)], table=TABLE)
@@ -98,7 +98,7 @@ def test_slots_do_not_fence_each_other(log_of: MakeLog) -> None:
 def test_the_tail_is_found_behind_the_markers_of_many_empty_transactions(log_of: MakeLog) -> None:
     log = log_of(2)
     publish(log, records(7, 4))
-    slot = log.open_slot(0, timeout_s=30)
+    slot = log.open_slot(0, (), timeout_s=30)
     for _ in range(20):
         slot._producer.begin_transaction()  # type: ignore[attr-defined]
         slot._send(records(8, 1), b"t")  # type: ignore[attr-defined]
@@ -200,7 +200,7 @@ def test_a_broker_that_is_away_is_said_and_a_killed_one_loses_nothing(own_broker
     publish(log, records(1, 3))
     own_broker.kill()
     with pytest.raises(StorageError, match="check that the brokers are up"):
-        log.open_slot(0, timeout_s=2)
+        log.open_slot(0, (), timeout_s=2)
     own_broker.start()
     publish(log, records(2, 1))
     assert read_all(log) == [(1, 0), (1, 1), (1, 2), (2, 0)]
@@ -209,7 +209,7 @@ def test_a_broker_that_is_away_is_said_and_a_killed_one_loses_nothing(own_broker
 def test_a_commit_that_the_broker_sleeps_through_is_repeated_to_a_known_end(own_broker: KafkaBroker) -> None:
     log = KafkaLogStore("orders", {"bootstrap.servers": own_broker.servers})
     log.create(partitions=1, retention_ms=None, ignore_if_exists=False)
-    slot = log.open_slot(0, timeout_s=40)
+    slot = log.open_slot(0, (), timeout_s=40)
 
     def killing_between() -> list[LogRecords]:
         own_broker.kill()

@@ -15,6 +15,7 @@ import tablestore as ts
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.settings import log_settings
 from tablestore.store.consumers import Consumers
+from tablestore.store.logprogress import LogProgress
 from tablestore.table.publish import PUBLISHER_CONSUMER, LogPublisher
 from tablestore.testing.kafka import KafkaBroker
 
@@ -223,3 +224,80 @@ def test_a_topic_that_was_made_again_is_refused(tmp_path: Path, log_of: MakeLog)
     with pytest.raises(ts.errors.ConflictError, match="log rebuild"):
         again.publish()
     again.close()
+
+
+@pytest.mark.parametrize("rounds", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_broker_that_dies_right_after_a_commit_hangs_nobody(
+    tmp_path: Path, own_broker: KafkaBroker, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Apache Kafka 4.3.1 forgets the markers of such a transaction about every second time; it then is open for ever.
+    monkeypatch.setattr("tablestore.table.publish.OPEN_TIMEOUT_S", 20.0)
+    table = make(tmp_path)
+    log = KafkaLogStore("dies", {"bootstrap.servers": own_broker.servers})
+    log.create(partitions=2, retention_ms=None, ignore_if_exists=False)
+    for number in range(rounds):
+        table.upsert(rows(list(range(number, number + 4)), f"r{number}-"))
+        outbox = publisher(table, log)
+        outbox.publish()
+        own_broker.kill()
+        outbox.close()
+        own_broker.start()
+    last = publisher(table, log)
+    last.publish(look=True)
+    last.close()
+    assert exactly_once(log, own_broker.servers, 2) and folded(log, own_broker.servers, 2) == content(table)
+
+
+def acknowledged_but_gone(table: ts.Table, log: KafkaLogStore, servers: str, *, aborted: int) -> None:
+    """Note a snapshot as sent whose records nobody sees; ``aborted`` records of the partition are there, but not visible."""
+    progress = LogProgress(table.context.files)
+    noted = progress.read(0, 1)
+    assert noted is not None
+    table.upsert(rows([1, 2, 3, 4], "gone"))
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": f"{log.name}-stranger"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for bucket in (0, 1):
+        for _ in range(aborted):
+            producer.produce(log.name, b"{}", partition=bucket)
+    producer.flush()
+    producer.abort_transaction()
+    offsets = {bucket: offset + 2 for bucket, offset in noted.offsets.items()}
+    progress.record(0, 1, replace(noted, snapshot_id=noted.snapshot_id + 1, snapshot_uuid=None, offsets=offsets))
+
+
+def test_what_the_log_has_lost_is_sent_again(
+    tmp_path: Path, log_of: MakeLog, broker: KafkaBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, log = make(tmp_path), log_of(2)
+    table.upsert(rows([1, 2, 3, 4, 5], "a"))
+    outbox = publisher(table, log)
+    outbox.publish()
+    outbox.close()
+    acknowledged_but_gone(table, log, broker.servers, aborted=2)
+    assert outbox.publish().records == 0, "who only looks at what is recorded sees nothing to do"
+
+    def crash(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
+        m.setattr("tablestore.table.publish.cut_into_transactions", crash)
+        outbox.publish(look=True)
+    table.upsert(rows([5], "b"))
+    assert outbox.publish(look=True).records == 5 and "sending them again" in caplog.text
+    outbox.close()
+    assert exactly_once(log, broker.servers, 2) and folded(log, broker.servers, 2) == content(table)
+
+
+def test_a_log_that_was_cut_off_is_refused(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
+    table, log = make(tmp_path), log_of(2)
+    table.upsert(rows([1, 2, 3, 4, 5], "a"))
+    outbox = publisher(table, log)
+    outbox.publish()
+    outbox.close()
+    progress = LogProgress(table.context.files)
+    noted = progress.read(0, 1)
+    assert noted is not None
+    progress.record(0, 1, replace(noted, snapshot_id=2, offsets=dict.fromkeys(noted.offsets, 100)))
+    with pytest.raises(ts.errors.ConflictError, match="log rebuild"):
+        outbox.publish(look=True)
