@@ -12,6 +12,8 @@ Order = npt.NDArray[np.int64]
 
 # Offsets of strings are 32 bits wide.
 _MAX_STRING_BYTES = 2**31 - 1
+# Finding out whether all strings have one length looks at all of them: not worth it for fewer than one in so many.
+_FEW = 8
 
 
 def take_rows(rows: pa.Table, order: Order) -> pa.Table:
@@ -25,7 +27,8 @@ def _take(column: pa.ChunkedArray, indices: pa.Array) -> pa.Array | pa.ChunkedAr
     if column.num_chunks != 1:
         return column.take(indices)
     array = column.chunk(0)
-    if not array.null_count and len(array) and (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
+    many = len(array) and _FEW * len(indices) >= len(array)
+    if many and not array.null_count and (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
         taken = _take_uniform(array, indices)
         if taken is not None:
             return taken

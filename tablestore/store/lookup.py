@@ -12,6 +12,7 @@ Deleted positions (deletion vectors) count as found: what they mean is the calle
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -135,12 +136,15 @@ class _KeptGroups:
     def get(self, group: int) -> pa.RecordBatch | None:
         return self.cache.get(self.file, group)
 
-    def put(self, group: int, rows: pa.RecordBatch) -> None:
-        self.cache.put(self.file, group, rows)
+    def put(self, group: int, rows: pa.RecordBatch, layout: tuple[RowGroup, ...]) -> None:
+        self.cache.put(self.file, group, rows, layout)
+
+    def layout(self) -> tuple[RowGroup, ...] | None:
+        return self.cache.layout(self.file)
 
 
 class _Lookup:
-    """One open data file, searched from its first row group to its last."""
+    """One data file, searched from its first row group to its last. Opened only for rows that are not kept."""
 
     def __init__(
         self,
@@ -150,49 +154,68 @@ class _Lookup:
         columns: Sequence[str] | None,
         kept: _KeptGroups | None,
     ) -> None:
-        self._file, self._kept = file, kept
+        self._reader, self._file, self._kept = reader, file, kept
         self._path = f"{directory}/{file.file_name}"
         self._key_fields = reader.schema.key_fields
         self._key_names = [field.name for field in self._key_fields]
-        self._source: DataFileReader = reader.open_file(self._path, file)
-        self._keys: Projection = reader.projection(self._source, file, self._key_names, (), self._path)
         self._columns = None if columns is None else tuple(columns)
-        # Key columns were read to find the rows: their values are at hand.
-        others = [name for name in columns or () if name not in self._key_names]
-        self._values = reader.projection(self._source, file, others, (SEQUENCE_COLUMN, KIND_COLUMN), self._path)
         # The same for all files: what an old one does not have is null, whatever the table says of the column today.
         table = reader.schema.arrow_schema
         system = [pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field(KIND_COLUMN, pa.int8(), nullable=False)]
         self._rows_schema = pa.schema([*system, *(table.field(name) for name in columns or ())])
+        self._opened: DataFileReader | None = None
 
     def __enter__(self) -> "_Lookup":
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._source.close()
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def _source(self) -> DataFileReader:
+        if self._opened is None:
+            self._opened = self._reader.open_file(self._path, self._file)
+        return self._opened
+
+    @cached_property
+    def _keys(self) -> Projection:
+        return self._reader.projection(self._source, self._file, self._key_names, (), self._path)
+
+    @cached_property
+    def _values(self) -> Projection:
+        # Key columns were read to find the rows: their values are at hand.
+        others = [name for name in self._columns or () if name not in self._key_names]
+        return self._reader.projection(self._source, self._file, others, (SEQUENCE_COLUMN, KIND_COLUMN), self._path)
+
+    @cached_property
+    def _layout(self) -> tuple[RowGroup, ...]:
+        known = None if self._kept is None else self._kept.layout()
+        return known or self._source.row_groups
 
     def find(self, keys: SortedKeys) -> Iterator[Found]:
         start, before = 0, None
-        for group in self._source.row_groups:
-            first, last = self._keys_in_group(keys, group)
-            if first < last:
-                wanted = keys.slice(first, last)
-                kept = None if self._kept is None else self._kept.get(group.index)
-                if kept is not None:
-                    found, before = self._find_in_kept(wanted, kept, start), None
-                else:
-                    found, before = self._find_in_group(wanted, group, start, before)
-                yield from (Found(file=self._file, positions=f.positions, keys=f.keys + first, rows=f.rows) for f in found)
+        for group in self._layout:
+            kept = None if self._kept is None else self._kept.get(group.index)
+            if kept is not None:
+                yield from self._find_in_kept(keys, kept, start)
+                before = None
+            else:
+                first, last = self._keys_in_group(keys, group)
+                if first < last:
+                    found, before = self._find_in_group(keys.slice(first, last), group, start, before)
+                    for f in found:
+                        yield Found(file=self._file, positions=f.positions, keys=f.keys + first, rows=f.rows)
             start += group.row_count
 
-    def _find_in_kept(self, keys: SortedKeys, rows: pa.RecordBatch, start: int) -> list[Found]:
+    def _find_in_kept(self, keys: SortedKeys, rows: pa.RecordBatch, start: int) -> Iterator[Found]:
         """The hits of a row group that was decoded, and found to be sorted, before."""
         plain = plain_columns([rows.column(name) for name in self._key_names], [f.type.nullable for f in self._key_fields])
-        at_key, at_row = match_sorted(keys.plain, plain)
-        if not len(at_row):
-            return []
-        taken = _take(rows.select(self._rows_schema.names), at_row)
-        return [Found(file=self._file, positions=at_row + start, keys=at_key, rows=taken)]
+        first, last = _range_of(keys.plain, key_at(plain, 0), key_at(plain, rows.num_rows - 1))
+        at_key, at_row = match_sorted(slice_plain(keys.plain, first, last), plain)
+        if len(at_row):
+            taken = _take(rows.select(self._rows_schema.names), at_row)
+            yield Found(file=self._file, positions=at_row + start, keys=at_key + first, rows=taken)
 
     def _find_in_group(self, keys: SortedKeys, group: RowGroup, start: int, before: Key | None) -> tuple[list[Found], Key | None]:
         """The hits of one row group, batch by batch; ``before`` is the last key that was seen."""
@@ -222,7 +245,7 @@ class _Lookup:
             whole = self._whole_group(group, pa.Table.from_batches(all_keys))
             if whole.nbytes <= _KEPT_ROWS_BYTES:
                 whole = pa.Table.from_batches([_one_batch(whole)])
-                self._kept.put(group.index, whole.to_batches()[0])
+                self._kept.put(group.index, whole.to_batches()[0], self._layout)
             rows = take_rows(whole.select(self._rows_schema.names), places)
         else:
             rows = self._rows_at(group, places, pa.Table.from_batches([rows for _, _, rows in hits]))

@@ -25,6 +25,8 @@ from typing import IO
 
 import pyarrow as pa
 
+from tablestore.format.parquet import RowGroup
+
 # Smaller files cost little to decode, and are soon merged into others.
 LEAST_FILE_BYTES = 3 * 1024 * 1024
 _ALIGNMENT = 64
@@ -38,6 +40,7 @@ class CachedFile:
         # Whoever lets go of the last reference has not to think of closing.
         self._close = weakref.finalize(self, self._scratch.close)
         self._places: dict[int, tuple[int, int]] = {}
+        self._views: dict[int, pa.RecordBatch] = {}
         self._mapped: pa.Buffer | None = None
         self.size_bytes = 0
 
@@ -46,27 +49,30 @@ class CachedFile:
         place = self._places.get(number)
         if place is None:
             return None
+        if (rows := self._views.get(number)) is not None:
+            return rows
         offset, length = place
         if self._mapped is None or offset + length > self._mapped.size:
             # What was handed out before keeps its own view.
             self._mapped = pa.py_buffer(mmap.mmap(self._scratch.fileno(), 0, access=mmap.ACCESS_READ))
         with pa.ipc.open_stream(pa.BufferReader(self._mapped.slice(offset, length))) as stream:
-            return stream.read_next_batch()
+            rows = self._views[number] = stream.read_next_batch()
+        return rows
 
     def put(self, number: int, rows: pa.RecordBatch) -> None:
         """Keep a row group's rows."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_batch(rows)
-        data = sink.getvalue()
         self._scratch.seek(self.size_bytes)
-        self._scratch.write(data)
+        # Straight into the file: large columns are not copied on their way.
+        with pa.ipc.new_stream(pa.PythonFile(self._scratch, mode="w"), rows.schema) as stream:
+            stream.write_batch(rows)
         self._scratch.flush()
-        self._places[number] = self.size_bytes, data.size
-        self.size_bytes += -(-data.size // _ALIGNMENT) * _ALIGNMENT
+        size = self._scratch.tell() - self.size_bytes
+        self._places[number] = self.size_bytes, size
+        self.size_bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
 
     def close(self) -> None:
         """Let the disk space go, as soon as no batch refers to it."""
+        self._views.clear()
         self._mapped = None
         self._close()
 
@@ -77,6 +83,7 @@ class LookupCache:
     def __init__(self, budget_bytes: int) -> None:
         self.budget_bytes = budget_bytes
         self._files: OrderedDict[Hashable, CachedFile | None] = OrderedDict()
+        self._layouts: dict[Hashable, tuple[RowGroup, ...]] = {}
         self._used = 0
         self._owner = os.getpid()
         self._lock = Lock()
@@ -85,6 +92,12 @@ class LookupCache:
     def used_bytes(self) -> int:
         """Bytes in scratch files."""
         return self._used
+
+    def layout(self, file: Hashable) -> tuple[RowGroup, ...] | None:
+        """The row groups of a file of which rows are kept; None for others."""
+        with self._lock:
+            self._check_owner()
+            return self._layouts.get(file)
 
     def get(self, file: Hashable, number: int) -> pa.RecordBatch | None:
         """The rows of a row group; None if they were not kept."""
@@ -106,8 +119,9 @@ class LookupCache:
             self._files[file] = None
             return False
 
-    def put(self, file: Hashable, number: int, rows: pa.RecordBatch) -> None:
-        """Keep the rows of a row group, if there is room. A full disk is no error: then they are decoded again."""
+    def put(self, file: Hashable, number: int, rows: pa.RecordBatch, layout: tuple[RowGroup, ...] = ()) -> None:
+        """Keep the rows of a row group of a file of that layout, if there is room. A full disk is no error: then they are decoded
+        again."""
         with self._lock:
             self._check_owner()
             if not self._make_room(rows.nbytes, keep=file):
@@ -115,6 +129,7 @@ class LookupCache:
             try:
                 cached = self._files.get(file) or CachedFile()
                 self._files[file] = cached
+                self._layouts[file] = layout
                 before = cached.size_bytes
                 cached.put(number, rows)
                 self._used += cached.size_bytes - before
@@ -138,6 +153,7 @@ class LookupCache:
 
     def _drop(self, file: Hashable) -> None:
         cached = self._files.pop(file, None)
+        self._layouts.pop(file, None)
         if cached is not None:
             self._used -= cached.size_bytes
             cached.close()
@@ -145,7 +161,7 @@ class LookupCache:
     def _check_owner(self) -> None:
         # After a fork the scratch files are the parent's.
         if self._owner != os.getpid():
-            self._files, self._used, self._owner = OrderedDict(), 0, os.getpid()
+            self._files, self._layouts, self._used, self._owner = OrderedDict(), {}, 0, os.getpid()
 
 
 PROCESS_CACHE = LookupCache(budget_bytes=4 * 1024**3)
