@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.log.jsonlayout import rows_alike
 from tablestore.log.jsonrows import BadJson, rows_from_json
 from tablestore.log.jsontext import concat, rows_to_json
 from tablestore.types.rowkind import RowKind
@@ -158,17 +159,23 @@ def _decode_values(texts: Sequence[bytes], where: Places, schema: pa.Schema, key
 
 def _decode_inserts(texts: Sequence[bytes], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes | None:
     """Messages that are all rows added as :func:`encode_changes` writes them; None if they are not."""
+    rows = rows_alike(texts, schema, head=_ADDED_HEAD, tail=_ADDED_TAIL)
+    if rows is None:
+        rows = _inserted_rows(texts, schema)
+    if rows is None or any(rows.column(name).null_count for name in key):
+        return None
+    return Changes(places=where, kinds=np.full(len(texts), int(RowKind.INSERT), dtype=np.int8), rows=rows)
+
+
+def _inserted_rows(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
     head, tail = len(_ADDED_HEAD), -len(_ADDED_TAIL)
     if {text[:head] for text in texts} != {_ADDED_HEAD} or {text[tail:] for text in texts} != {_ADDED_TAIL}:
         return None
     try:
-        rows = rows_from_json([text[head:tail] for text in texts], schema)
+        return rows_from_json([text[head:tail] for text in texts], schema)
     except BadJson:
         # Said better with the whole message in view.
         return None
-    if any(rows.column(name).null_count for name in key):
-        return None
-    return Changes(places=where, kinds=np.full(len(texts), int(RowKind.INSERT), dtype=np.int8), rows=rows)
 
 
 def _decode_tombstones(keys: Sequence[bytes | None], where: Places, schema: pa.Schema, key: Sequence[str]) -> Changes:

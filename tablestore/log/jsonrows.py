@@ -56,44 +56,45 @@ def _fast(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
         pa.BufferReader(data),
         read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, 2 * max(len(text) for text in texts))),
         parse_options=pj.ParseOptions(
-            explicit_schema=pa.schema([pa.field(f.name, _carrier(f.type)) for f in schema]), unexpected_field_behavior="ignore"
+            explicit_schema=pa.schema([pa.field(f.name, carrier(f.type)) for f in schema]), unexpected_field_behavior="ignore"
         ),
     )
     if table.num_rows != len(texts):
         raise ValueError("not one object per text")
-    columns = [_converted(table.column(f.name).combine_chunks(), f.type) for f in schema]
+    columns = [from_carrier(table.column(f.name).combine_chunks(), f.type) for f in schema]
     return pa.Table.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
 
 
-def _carrier(kind: pa.DataType) -> pa.DataType:
+def carrier(kind: pa.DataType) -> pa.DataType:
     """The type in which JSON carries values of ``kind``."""
     if pa.types.is_list(kind):
-        return pa.list_(_carrier(kind.value_type))
+        return pa.list_(carrier(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(kind.field(i).name, _carrier(kind.field(i).type)) for i in range(kind.num_fields)])
+        return pa.struct([pa.field(kind.field(i).name, carrier(kind.field(i).type)) for i in range(kind.num_fields)])
     if pa.types.is_map(kind):
-        return pa.map_(_carrier(kind.key_type), _carrier(kind.item_type))
+        return pa.map_(carrier(kind.key_type), carrier(kind.item_type))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
         return kind
     return pa.string()
 
 
-def _converted(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Values as JSON carries them, as values of ``kind``."""
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if pa.types.is_list(kind):
-        values = _converted(array.values, kind.value_type)
+        values = from_carrier(array.values, kind.value_type)
         validity, offsets = array.buffers()[:2]
         return pa.Array.from_buffers(
             pa.list_(kind.value_field.with_nullable(True)), len(array), [validity, offsets], offset=array.offset, children=[values]
         ).cast(kind)
     if pa.types.is_struct(kind):
         fields = [kind.field(i).with_nullable(True) for i in range(kind.num_fields)]
-        children = [_converted(array.field(i), field.type) for i, field in enumerate(fields)]
+        children = [from_carrier(array.field(i), field.type) for i, field in enumerate(fields)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None).cast(kind)
     if pa.types.is_map(kind):
         entries = pa.StructArray.from_arrays(
-            [_converted(array.keys, kind.key_type), _converted(array.items, kind.item_type)],
+            [from_carrier(array.keys, kind.key_type), from_carrier(array.items, kind.item_type)],
             fields=[kind.key_field, kind.item_field],
         )
         validity, offsets = array.buffers()[:2]
@@ -166,7 +167,7 @@ def _exact_column(values: Sequence[Any], field: pa.Field) -> pa.Array:
 
 def _from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     take = _reader(kind)
-    return _converted(pa.array([None if value is None else take(value) for value in values], _carrier(kind)), kind)
+    return from_carrier(pa.array([None if value is None else take(value) for value in values], carrier(kind)), kind)
 
 
 def _object(text: bytes, position: int) -> dict[str, Any]:

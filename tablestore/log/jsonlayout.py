@@ -1,0 +1,162 @@
+"""Rows out of JSON objects that are all written alike, without parsing one of them.
+
+    <head>{"id":17,"name":"Ada","paid":null}<tail>      the names of the first object, in its order, are those of every one
+           └ gap └value   └ gap └ value
+
+The quotation marks of all texts are found at once; column by column they say where a value begins and ends, and what lies between
+two values has to be the same bytes in every text. The values are then cut out and cast as whole columns. That is how
+:mod:`tablestore.log.jsontext` writes rows, and takes a third of the time of a JSON reader.
+
+Whatever is written otherwise (spaces, other orders, escapes, nested values, special numbers, damage) gives None: the caller reads
+it with a real JSON reader, which also says what is wrong. What a JSON reader accepts is read as it would read it; beyond that only
+numbers such as 007 pass.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.log.jsonrows import carrier, from_carrier
+
+Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+_QUOTE, _NULL, _BRACE, _NINE = ord('"'), ord("n"), ord("}"), ord("9")
+_LIMIT_BYTES = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Where the values of a column lie, without their quotation marks."""
+
+    starts: Places
+    ends: Places
+    quoted: Mask
+    nulls: Mask
+
+
+def rows_alike(texts: Sequence[bytes], schema: pa.Schema, *, head: bytes = b"", tail: bytes = b"") -> pa.Table | None:
+    """The objects between ``head`` and ``tail`` as rows of ``schema``; None unless every one is written like the first."""
+    data = b"\n".join(texts)
+    count = len(texts)
+    if not count or b"\\" in data or len(data) > _LIMIT_BYTES:
+        return None
+    names = _names(texts[0][len(head) : len(texts[0]) - len(tail)])
+    if names is None or not set(schema.names) <= set(names):
+        return None
+    found = _locate(data, count, names, head, tail)
+    if found is None:
+        return None
+    try:
+        columns = [_column(data, found[field.name], field.type) for field in schema]
+    except (pa.ArrowException, ValueError):
+        return None
+    if any(column is None for column in columns):
+        return None
+    return pa.Table.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in schema]))
+
+
+def _names(text: bytes) -> tuple[str, ...] | None:
+    try:
+        first = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return tuple(first) if isinstance(first, dict) and first else None
+
+
+def _locate(data: bytes, count: int, names: Sequence[str], head: bytes, tail: bytes) -> dict[str, _Values] | None:
+    """Where the values of all columns lie; None if a text is not written as ``names`` say."""
+    buffer: Bytes = np.frombuffer(data, dtype=np.uint8)
+    breaks = np.flatnonzero(buffer == ord("\n"))
+    if len(breaks) != count - 1:
+        return None
+    begins, ends = np.append(0, breaks + 1), np.append(breaks, len(data)) - len(tail)
+    if not _all_begin(data, ends, tail):
+        return None
+    marks = np.flatnonzero(buffer == _QUOTE)
+    # A text that is short of marks looks at those of the next one, and the last text at these: its gaps do not fit then.
+    marks = np.append(marks, np.full(head.count(b'"') + 4 * len(names) + 1, len(data), dtype=np.int64))
+    next_mark = np.searchsorted(marks, begins) + head.count(b'"')
+    before, found = begins, {}
+    for position, name in enumerate(names):
+        gap = (head + b"{" if position == 0 else b",") + json.dumps(name, ensure_ascii=False).encode() + b":"
+        if not _all_begin(data, before, gap):
+            return None
+        starts = before + len(gap)
+        if int(starts[-1]) == len(data):
+            return None
+        next_mark = next_mark + 2
+        first = buffer[starts]
+        quoted, nulls = first == _QUOTE, first == _NULL
+        # A bare value ends at the comma before the next name, the last one at the brace.
+        bare_end = marks[next_mark] - 1 if position + 1 < len(names) else ends - 1
+        if quoted.any():
+            closing = marks[next_mark + 1]
+            found[name] = _Values(starts + quoted, np.where(quoted, closing, bare_end), quoted, nulls)
+            next_mark, before = next_mark + 2 * quoted, np.where(quoted, closing + 1, bare_end)
+        else:
+            found[name] = _Values(starts, bare_end, quoted, nulls)
+            before = bare_end
+    return found if (before == ends - 1).all() and (buffer[before] == _BRACE).all() else None
+
+
+def _all_begin(data: bytes, places: Places, expected: bytes) -> bool:
+    """Whether the bytes at all ``places`` are the expected ones."""
+    size = len(expected)
+    if not size:
+        return True
+    if int(places.min()) < 0 or int(places.max()) + size > len(data):
+        return False
+    # Every place of the data as an item of so many bytes: what is compared is copied at once, not byte by byte.
+    windows = np.ndarray((len(data) - size + 1,), dtype=f"V{size}", buffer=data, strides=(1,))
+    found: Bytes = windows[places].view(np.uint8).reshape(-1, size)
+    return bool((found == np.frombuffer(expected, dtype=np.uint8)).all())
+
+
+def _column(data: bytes, values: _Values, kind: pa.DataType) -> pa.Array | None:
+    """The values as an array of ``kind``; None if they are not written as :mod:`tablestore.log.jsontext` writes that type."""
+    if pa.types.is_nested(kind):
+        return None
+    is_bare = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    if not (values.nulls | (values.quoted != is_bare)).all():
+        return None
+    if values.nulls.any():
+        places = values.starts[values.nulls]
+        if not (values.ends[values.nulls] - places == 4).all() or not _all_begin(data, places, b"null"):
+            return None
+    texts = _cut_out(data, values)
+    if pa.types.is_boolean(kind):
+        true = pc.equal(texts, b"true")
+        return true if pc.all(pc.or_(true, pc.equal(texts, b"false"))).as_py() in (True, None) else None
+    # Arrow's casts take more than JSON has: hexadecimal numbers, nan.
+    if pa.types.is_integer(kind) and int(_bytes_of(texts).max(initial=0)) > _NINE:
+        return None
+    # The first cast looks at the encoding.
+    array = from_carrier(texts.cast(pa.string()).cast(carrier(kind)), kind)
+    if pa.types.is_floating(kind) and pc.all(pc.is_finite(array)).as_py() is False:
+        return None
+    return array
+
+
+def _cut_out(data: bytes, values: _Values) -> pa.Array:
+    """The bytes of the values, one after another, without those of nulls."""
+    count = len(values.starts)
+    # A value and what follows it, in turns, are neighbours, as Arrow wants it; every second of them is a value.
+    cuts = np.empty(2 * count, dtype=np.int32)
+    cuts[0::2], cuts[1::2] = values.starts, values.ends
+    pieces = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(cuts), pa.py_buffer(data)])
+    return pieces.take(pa.array(np.arange(0, 2 * count, 2), mask=values.nulls if values.nulls.any() else None))
+
+
+def _bytes_of(texts: pa.Array) -> Bytes:
+    _, offset_buffer, content = texts.buffers()
+    if content is None:
+        return np.empty(0, dtype=np.uint8)
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32, count=len(texts) + 1, offset=4 * texts.offset)
+    return np.frombuffer(content, dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
