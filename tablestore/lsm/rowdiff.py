@@ -32,10 +32,11 @@ Mask = npt.NDArray[np.bool_]
 @dataclass(frozen=True, slots=True)
 class RowState:
     """The rows of some keys: ``rows`` has ``_SEQUENCE_NUMBER``, ``_VALUE_KIND`` and values; ``keys`` the number of each row's key,
-    ascending. No row retracts."""
+    ascending. No row retracts. ``places``: where in ``rows`` the row of each key lies, None for one after the other."""
 
     rows: pa.Table
     keys: Numbers
+    places: Numbers | None = None
 
 
 def diff_rows(
@@ -51,7 +52,8 @@ def diff_rows(
     differs[both] = ~_unchanged(before.rows, old[both], after.rows, new[both], deduplicate=deduplicate, ignored=ignored)
     gone = np.flatnonzero((old >= 0) & differs)
     came = np.flatnonzero((new >= 0) & differs)
-    places = np.concatenate([old[gone], new[came] + before.rows.num_rows])
+    shared = before.rows is after.rows
+    places = np.concatenate([old[gone], new[came] + (0 if shared else before.rows.num_rows)])
     kinds = np.concatenate(
         [
             np.where(new[gone] >= 0, np.int8(RowKind.UPDATE_BEFORE), np.int8(RowKind.DELETE)),
@@ -59,7 +61,7 @@ def diff_rows(
         ]
     )
     order = np.argsort(np.concatenate([2 * gone, 2 * came + 1]), kind="stable")
-    rows = pa.concat_tables([before.rows, after.rows]).combine_chunks()
+    rows = (before.rows if shared else pa.concat_tables([before.rows, after.rows])).combine_chunks()
     taken = take_rows(rows, places[order])
     return taken.set_column(taken.schema.get_field_index(KIND_COLUMN), rows.schema.field(KIND_COLUMN), pa.array(kinds[order]))
 
@@ -81,7 +83,7 @@ def equal_values(left: pa.Array, right: pa.Array) -> Mask:
 def _places(state: RowState, key_count: int) -> Numbers:
     """Per key the place of its row, -1 for none."""
     places = np.full(key_count, -1, dtype=np.int64)
-    places[state.keys] = np.arange(len(state.keys))
+    places[state.keys] = np.arange(len(state.keys)) if state.places is None else state.places
     return places
 
 

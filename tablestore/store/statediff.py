@@ -11,8 +11,8 @@ file are read (and what lies beside them in a row group). Memory: one window of 
 Pure of policy: which files make a state, and which of them are touched, is decided by the caller (see changelog).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -29,11 +29,14 @@ from tablestore.store.keywindows import WINDOW_KEYS, key_windows
 from tablestore.store.lookup import Found, Positions, SortedKeys, find_rows, match_sorted
 from tablestore.store.lookupcache import LookupCache
 from tablestore.store.read import SplitReader
+from tablestore.types.schema import KEY_PREFIX
 
 # What the rows of one window may take, at a guess of how much larger they are in memory than in their file.
 _WINDOW_BYTES = 256 * 1024 * 1024
 _EXPANSION = 4
 _LEAST_WINDOW_KEYS = 1024
+# The number of a row among all that were found. Names with this prefix are reserved.
+_PLACE = f"{KEY_PREFIX}PLACE"
 # Arrow strings address 2 GiB per column.
 _ONE_BATCH_BYTES = 1 << 30
 
@@ -76,7 +79,8 @@ class StateDiff:
             hits = find_rows(self.reader, self.partition, self.bucket, oldest_first, keys, self._read_columns, cache=self.cache)
             for hit in hits:
                 found.setdefault(hit.file.file_name, []).append(hit)
-            old, new = self._fold(before, found, keys), self._fold(after, found, keys)
+            fold = self._computed(found, keys) if self._merge.computes else self._chosen(found)
+            old, new = fold(before), fold(after)
             changes = diff_rows(old, new, len(keys), deduplicate=self.deduplicate, ignored=self.ignored)
             if changes.num_rows:
                 yield self._with_partition(changes)
@@ -99,25 +103,71 @@ class StateDiff:
         needed = self._merge.required_columns(self._stored_columns)
         return tuple(name for name in self.reader.schema.field_names if name in needed)
 
-    def _fold(self, state: BucketState, found: dict[str, list[Found]], keys: SortedKeys) -> RowState:
-        """The state's row of each key that has one."""
-        runs = list(self._runs(state, found))
+    def _computed(self, found: dict[str, list[Found]], keys: SortedKeys) -> Callable[[BucketState], RowState]:
+        """Folds a state to its row of each key that has one."""
+        fields, schema = self.reader.schema.key_fields, self._folded_schema
+
+        def fold(state: BucketState) -> RowState:
+            folded = [
+                pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in self._merged(state, found, self._stored_columns)
+            ]
+            rows = pa.Table.from_batches(folded, schema=schema)
+            at_key, at_row = match_sorted(
+                keys.plain, plain_columns([rows.column(f.name) for f in fields], [f.type.nullable for f in fields])
+            )
+            assert len(at_row) == rows.num_rows, "a fold gives one row per key, in key order"
+            return RowState(rows, at_key)
+
+        return fold
+
+    def _chosen(self, found: dict[str, list[Found]]) -> Callable[[BucketState], RowState]:
+        """The same where the row of a key is one of those found: they are chosen by number, and lie in one table for all states."""
+        deciding = [SEQUENCE_COLUMN, KIND_COLUMN]
+        wanted = {*self.reader.schema.trimmed_primary_keys, *self._merge.required_columns(())}
+        deciding += [name for name in self.reader.schema.field_names if name in wanted]
+        rows: list[pa.RecordBatch] = []
+        numbers: list[Positions] = []
+        numbered: dict[str, list[Found]] = {}
+        count = 0
+        for name, hits in found.items():
+            for hit in hits:
+                assert hit.rows is not None, "rows were asked for"
+                rows.append(self._as_folded(hit))
+                numbers.append(hit.keys)
+                places = pa.array(np.arange(count, count + len(hit.keys), dtype=np.int64))
+                narrow = pa.RecordBatch.from_arrays(
+                    [*(hit.rows.column(column) for column in deciding), places], [*deciding, _PLACE]
+                )
+                numbered.setdefault(name, []).append(replace(hit, rows=narrow))
+                count += len(hit.keys)
+        table = pa.Table.from_batches(rows, schema=self._folded_schema).combine_chunks()
+        key = np.concatenate(numbers) if numbers else np.zeros(0, dtype=np.int64)
+
+        def fold(state: BucketState) -> RowState:
+            parts = [np.asarray(batch.column(_PLACE).to_numpy()) for batch in self._merged(state, numbered, (_PLACE,))]
+            chosen = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+            return RowState(table, key[chosen], chosen)
+
+        return fold
+
+    def _merged(self, state: BucketState, found: dict[str, list[Found]], columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """The state's row of each key that has one, in key order."""
         spec = MergeSpec(
             key_fields=self.reader.schema.key_fields,
-            output_columns=self._stored_columns,
+            output_columns=columns,
             function=self._merge,
             ordered=True,
             emit_system_columns=True,
         )
-        schema = self._folded_schema
-        folded = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in merge_section(runs, spec)]
-        rows = pa.Table.from_batches(folded, schema=schema)
-        fields = self.reader.schema.key_fields
-        at_key, at_row = match_sorted(
-            keys.plain, plain_columns([rows.column(f.name) for f in fields], [f.type.nullable for f in fields])
-        )
-        assert len(at_row) == rows.num_rows, "a fold gives one row per key, in key order"
-        return RowState(rows, at_key)
+        return merge_section(list(self._runs(state, found)), spec)
+
+    def _as_folded(self, hit: Found) -> pa.RecordBatch:
+        assert hit.rows is not None, "rows were asked for"
+        columns = [hit.rows.column(name) for name in self._folded_schema.names]
+        if hit.file.min_sequence_number == hit.file.max_sequence_number:
+            # As a merge takes it: then the file's number counts.
+            columns[0] = pa.array(np.full(len(hit.keys), hit.file.min_sequence_number, dtype=np.int64))
+        return pa.RecordBatch.from_arrays(columns, schema=self._folded_schema)
 
     def _runs(self, state: BucketState, found: dict[str, list[Found]]) -> Iterator[list[SortedSource]]:
         """What was found, oldest first: a run for each level, and one for each file of level 0."""
