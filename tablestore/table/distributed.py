@@ -11,7 +11,7 @@ are committed count.
 
 import base64
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -31,6 +31,7 @@ from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.scan import DeletionFile, Split, plan_scan
 from tablestore.store.settings import check_writable
 from tablestore.table.compact import DRIVER_BUDGET_BYTES
+from tablestore.table.logs import publish_log
 from tablestore.table.named import BRANCH_PREFIX
 from tablestore.table.overwrite import commit_overwrite
 from tablestore.table.scan import check_columns, read_optimised_level
@@ -237,17 +238,26 @@ def commit_messages(
     overwrite: bool = False,
     commit_user: str | None = None,
     identifier: int | None = None,
+    publish: Callable[[TableContext], object] = publish_log,
 ) -> Snapshot | None:
-    """Commit the messages of all tasks, in task order, as one snapshot."""
+    """Commit the messages of all tasks, in task order, as one snapshot. ``publish`` then sends to the log what it lacks."""
     context = table.context
     message = merge_messages([CommitMessage.from_bytes(data) for data in messages])
     if message is None:
         message = TableWriter(context).prepare()
     user = commit_user or context.ids.uuid()
     if overwrite:
-        return commit_overwrite(context, message, None, user=user, identifier=identifier)
+        return commit_overwrite(context, message, None, user=user, identifier=identifier, publish=publish)
     effect = Effect(allow_empty=identifier is not None)
-    return commit_message(context, message, effect, user=user, identifier=identifier, most_compaction_bytes=DRIVER_BUDGET_BYTES)
+    return commit_message(
+        context,
+        message,
+        effect,
+        user=user,
+        identifier=identifier,
+        most_compaction_bytes=DRIVER_BUDGET_BYTES,
+        publish=publish,
+    )
 
 
 def abort_messages(table: Table, messages: Iterable[bytes]) -> None:

@@ -162,10 +162,10 @@ def publish_log(context: TableContext, *, slots: tuple[int, ...] | None = None, 
     return tuple(reports)
 
 
-def publish_after_commit(context: TableContext, snapshot_id: int) -> None:
+def publish_after_commit(context: TableContext, snapshot_id: int, publish: Callable[[TableContext], object] = publish_log) -> None:
     """Publish after a write of this process has landed. Whatever fails is said, not raised: the write is done."""
     try:
-        publish_log(context)
+        publish(context)
     except TablestoreError as error:
         LOG.warning(
             "snapshot %d of %s has landed; its changes are not in the log yet (%s). The next publisher sends them: the next write, "

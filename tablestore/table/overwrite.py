@@ -16,6 +16,7 @@ from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
+from tablestore.table.logs import publish_log
 from tablestore.table.rows import schema_and_tables
 from tablestore.table.writer import Effect, TableWriter, commit_message
 from tablestore.types.arrow import to_arrow_type
@@ -43,8 +44,9 @@ def commit_overwrite(
     *,
     user: str,
     identifier: int | None = None,
+    publish: Callable[[TableContext], object] = publish_log,
 ) -> Snapshot | None:
-    """Commit prepared files as an overwrite; ``wanted`` as :func:`overwrite`'s partition."""
+    """Commit prepared files as an overwrite; ``wanted`` is :func:`overwrite`'s partition, ``publish`` that of a commit."""
     schema = context.schema
     if wanted is None and schema.partition_keys and context.settings.dynamic_overwrite:
         touched = {entry.partition for entry in message.entries}
@@ -68,7 +70,7 @@ def commit_overwrite(
         replaces=matches,
         replaces_everything_it_meets=True,
     )
-    return commit_message(context, message, effect, user=user, identifier=identifier)
+    return commit_message(context, message, effect, user=user, identifier=identifier, publish=publish)
 
 
 def _partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> dict[str, object] | None:

@@ -22,7 +22,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write import DataWriter
 from tablestore.table.compact import MOST_BUDGET_BYTES, compact_after_write
-from tablestore.table.logs import log_properties, publish_after_commit
+from tablestore.table.logs import log_properties, publish_after_commit, publish_log
 from tablestore.table.retention import after_commit
 from tablestore.table.rows import schema_and_tables
 from tablestore.types.conform import conform
@@ -220,9 +220,10 @@ def commit_message(
     user: str,
     identifier: int | None = None,
     most_compaction_bytes: int = MOST_BUDGET_BYTES,
+    publish: Callable[[TableContext], object] = publish_log,
 ) -> Snapshot | None:
     """Commit prepared files, then compact a share of the buckets that they lie in, of ``most_compaction_bytes`` at most, and
-    expire snapshots that are due.
+    expire snapshots that are due. ``publish`` sends to the log what it lacks then.
 
     If the commit certainly did not land, the files are removed before the error is raised.
     """
@@ -246,10 +247,10 @@ def commit_message(
     snapshot = context.committer().commit(request)
     if snapshot is not None:
         # First what others wait for; then what is compacted may bring changes of its own.
-        publish_after_commit(context, snapshot.id)
+        publish_after_commit(context, snapshot.id, publish)
         compact_after_write(context, message.entries, most_bytes=most_compaction_bytes)
         after_commit(context, snapshot)
-        publish_after_commit(context, snapshot.id)
+        publish_after_commit(context, snapshot.id, publish)
     return snapshot
 
 

@@ -9,7 +9,7 @@ What reads and writes the table meanwhile is not disturbed; buckets that others 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark_tablestore.options import STORAGE_PREFIX, parse_options
+from pyspark_tablestore.options import parse_options, placed
 from tablestore.table.compact import CompactReport
 from tablestore.table.compacttasks import commit_tasks, plan_compaction, run_task
 from tablestore.table.distributed import TableSpec
@@ -33,8 +33,7 @@ def compact(
 
     ``full``, ``partitions`` and the result are those of ``Table.compact``; ``storage_options`` are the options of the file system.
     """
-    options = {"path": table, **{f"{STORAGE_PREFIX}{key}": value for key, value in (storage_options or {}).items()}}
-    handle, spec = parse_options(options).open()
+    handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
     chosen = None if partitions is None else [dict(one) for one in partitions]
     report = CompactReport()
     for _ in range(1 if full else _ROUNDS):

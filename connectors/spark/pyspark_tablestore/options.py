@@ -150,6 +150,13 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     )
 
 
+def placed(table: str, warehouse: str | None = None, storage_options: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """The options that name a table by its path, or by its name in a warehouse, and its file system."""
+    storage = {f"{STORAGE_PREFIX}{key}": value for key, value in (storage_options or {}).items()}
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in storage.items()}
+    return {**texts, **({"path": str(table)} if warehouse is None else {"warehouse": str(warehouse), "table": table})}
+
+
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Raise our errors without the frames and causes behind them: Spark shows the whole trace to the user as text."""

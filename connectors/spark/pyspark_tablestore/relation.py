@@ -21,7 +21,8 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType
 
 from pyspark_tablestore.metadata import MetadataPin
-from pyspark_tablestore.options import PINNED, SourceOptions, parse_options
+from pyspark_tablestore.options import PINNED, SourceOptions, parse_options, placed
+from pyspark_tablestore.publish import publisher
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.schema import spark_schema
 from pyspark_tablestore.writer import prepare, write_task
@@ -62,7 +63,7 @@ def read(
     """
     texts = {"snapshot-id": snapshot_id, "timestamp-millis": timestamp_millis, "filter": filter}
     given = {
-        **_place(table, warehouse, storage_options),
+        **placed(table, warehouse, storage_options),
         **{key: str(value) for key, value in texts.items() if value is not None},
     }
     options = parse_options(given)
@@ -110,7 +111,7 @@ def write(
         raise InvalidInputError(f"expected the mode append or overwrite, found {mode!r}")
     commit = {"commit-user": commit_user, "commit-identifier": commit_identifier}
     options = parse_options(
-        {**_place(table, warehouse, storage_options), **{key: str(value) for key, value in commit.items() if value is not None}}
+        {**placed(table, warehouse, storage_options), **{key: str(value) for key, value in commit.items() if value is not None}}
     )
     overwrite = mode == "overwrite"
     job = prepare(options, df.schema, overwrite=overwrite)
@@ -122,6 +123,7 @@ def write(
         overwrite=overwrite,
         commit_user=options.commit_user,
         identifier=options.commit_identifier,
+        publish=publisher(df.sparkSession, job.spec),
     )
 
 
@@ -156,19 +158,13 @@ def _clustered(df: DataFrame, job: WriteJob) -> DataFrame:
     return df.repartitionById(count, bucket(*(sf.col(f"`{field.name}`") for field in fields)))
 
 
-def _place(table: str, warehouse: str | None, storage_options: Mapping[str, Any] | None) -> dict[str, str]:
-    storage = {f"storage.{key}": value for key, value in (storage_options or {}).items()}
-    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in storage.items()}
-    return {**texts, **({"path": str(table)} if warehouse is None else {"warehouse": str(warehouse), "table": table})}
-
-
 def _our_part(spark: SparkSession, plan: ReadPlan, options: SourceOptions, filter: str | None) -> DataFrame:
     """The rows of a plan's tasks, through the data source, planned again on the same snapshot and schema."""
     pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "without-plain-files": bool(plan.plain_files)}
     given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if filter is not None:
         given["filter"] = filter
-    place = _place(plan.pin.spec.location + plan.pin.suffix, None, options.storage)
+    place = placed(plan.pin.spec.location + plan.pin.suffix, storage_options=options.storage)
     return spark.read.format("tablestore").options(**given, **place).load()
 
 

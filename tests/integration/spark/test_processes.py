@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import tablestore as ts
+from tablestore.testing.kafka import KafkaBroker
+from tests.integration.kafka.endurance import check_topic
+
 pytestmark = pytest.mark.spark
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -26,6 +30,12 @@ def run(program: str, folder: Path, **env: str) -> None:
 
 def test_cluster_of_executor_processes(tmp_path: Path) -> None:
     run("cluster.py", tmp_path)
+
+
+@pytest.mark.kafka
+def test_executor_that_is_killed_while_it_publishes(tmp_path: Path, broker: KafkaBroker) -> None:
+    run("publish.py", tmp_path, TEST_BROKERS=broker.servers)
+    check_topic(ts.open_table(str(tmp_path / "warehouse" / "shop.db" / "t")), broker.servers)
 
 
 def test_spark_connect_beside_a_broken_package(tmp_path: Path) -> None:

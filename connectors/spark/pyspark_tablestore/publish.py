@@ -1,0 +1,130 @@
+"""Publishing over Spark: every publisher slot of a table's log is a task on an executor.
+
+    from pyspark_tablestore.publish import publish
+    for report in publish(spark, "/data/warehouse/shop.db/orders"):
+        print(report)
+
+A task opens its slot, which fences whoever held it, sends what the snapshots have and the log lacks, and closes it again. The log
+says itself how far it is: a task that Spark repeats or runs twice, two jobs at once, an executor that dies in the middle, all leave
+every change in the log once. The lock that keeps publishers from fencing each other holds on one host; across hosts the one that
+is fenced steps back.
+
+Executors need the connector of the log system (``pip install 'tablestore[kafka]'``), a way to the brokers, and the secrets of the
+client in their own environment (``TABLESTORE_KAFKA_…``).
+"""
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pyspark_tablestore.options import parse_options, placed
+from tablestore.errors import ConflictError, StorageError, TablestoreError
+from tablestore.table.distributed import TableSpec
+from tablestore.table.logbacklog import Backlog, log_backlog
+from tablestore.table.logs import PUBLISHERS, publish_log, settings_of
+from tablestore.table.publish import PublishReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tablestore.store.context import TableContext
+
+# From here on tasks are worth the second or two that they take to begin: a process sends some 100,000 records a second.
+PARALLEL_BACKLOG = Backlog(rows=500_000, bytes=64 * 1024 * 1024)
+
+
+def publish(
+    spark: "SparkSession", table: str, *, look: bool = False, storage_options: Mapping[str, Any] | None = None
+) -> tuple[PublishReport, ...]:
+    """Publish what the snapshots of the table at this path have and its log lacks, one Spark task per publisher slot.
+
+    ``look`` and the result are those of ``tablestore log publish``: a report per slot, none if the log is the file store.
+    ``storage_options`` are the options of the file system. Every slot is tried; then the first error is raised. Raises
+    tablestore's errors, StorageError for tasks that Spark gave up.
+    """
+    handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
+    return _publish_slots(spark, spec, handle.context, look=look)
+
+
+def publisher(spark: "SparkSession", spec: TableSpec) -> "Callable[[TableContext], object]":
+    """How a writer with a session publishes after its commit: much of it as tasks, little of it, or a single slot, here."""
+
+    def publish_written(context: "TableContext") -> object:
+        settings = settings_of(context)
+        if settings.system == "filestore" or settings.slots == 1:
+            return publish_log(context)
+        found = log_backlog(context, settings, enough=PARALLEL_BACKLOG)
+        if found.rows < PARALLEL_BACKLOG.rows and found.bytes < PARALLEL_BACKLOG.bytes:
+            return publish_log(context)
+        return _publish_slots(spark, spec, context, look=False)
+
+    return publish_written
+
+
+def _publish_slots(spark: "SparkSession", spec: TableSpec, context: "TableContext", *, look: bool) -> tuple[PublishReport, ...]:
+    settings = settings_of(context)
+    if settings.system == "filestore":
+        return ()
+    # The tasks are about to fence them.
+    PUBLISHERS.close(context.files.root_uri)
+    task = partial(_run_task, partial(publish_slot, spec, settings.slots, look=look))
+    # As many partitions as rows: a task each.
+    numbers = spark.range(0, settings.slots, 1, settings.slots)
+    try:
+        rows = numbers.mapInArrow(task, "outcome binary").collect()
+    # Classic sessions and Spark Connect raise errors of different trees.
+    except Exception as error:
+        raise StorageError(
+            f"publishing {spec.location} as Spark tasks: Spark gave the job up ({_last_line(error)}); what was sent is in the log "
+            "once. Repeat it, or run `tablestore log publish`",
+            kind="spark",
+        ) from error
+    outcomes = [pickle.loads(row["outcome"]) for row in rows]
+    for outcome in outcomes:
+        if isinstance(outcome, TablestoreError):
+            raise outcome
+    return tuple(sorted(outcomes, key=lambda report: report.slot))
+
+
+def publish_slot(spec: TableSpec, slots: int, slot: int, *, look: bool) -> PublishReport:
+    """Publish one slot from the process of a task; nothing stays open behind it.
+
+    Where another process is at work on the slot, this one waits until that has sent what there was, or gets nowhere: of two
+    attempts of one task Spark kills the one that does not end first, and that must not be the one that works.
+    """
+    context = spec.open()
+    if (found := settings_of(context).slots) != slots:
+        raise ConflictError(
+            f"table {spec.location} has {found} publisher slot(s), the job began with {slots}: the number was changed meanwhile; "
+            "publish again",
+            kind="publisher-slots",
+        )
+    latest = context.snapshots.latest()
+    try:
+        while True:
+            # Ends: a busy slot is reported when its holder has come further, and one that does not is taken over.
+            (report,) = publish_log(context, slots=(slot,), look=look)
+            if not report.busy or latest is None or report.snapshot_id >= latest.id:
+                return report
+    finally:
+        # Which process has the slot next time is chance: what stays open here would only be fenced.
+        PUBLISHERS.close(context.files.root_uri)
+
+
+def _run_task(publish_one: Callable[[int], PublishReport], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What became of each slot. Errors of ours travel as values: Spark would make text of them, and try again what has no hope."""
+    for batch in batches:
+        for slot in batch.column("id").to_pylist():
+            try:
+                outcome: PublishReport | TablestoreError = publish_one(slot)
+            except TablestoreError as error:
+                outcome = type(error)(error.message, kind=error.kind)
+            yield pa.record_batch({"outcome": pa.array([pickle.dumps(outcome)], pa.binary())})
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"[:500]

@@ -1,0 +1,46 @@
+"""How much lies between a table's snapshots and its log? Told by manifests alone; nothing is read that would be sent.
+
+Whoever has several processes at hand asks this before it spreads the publisher slots over them.
+"""
+
+from dataclasses import dataclass
+
+from tablestore.log.settings import LogSettings
+from tablestore.store.changeplan import Discontinuity, StoredChanges
+from tablestore.store.context import TableContext
+from tablestore.store.logprogress import LogProgress
+from tablestore.table.logrecords import published_changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What the log lacks, as rows and bytes of the data files that tell it: the records may be fewer, or twice as many."""
+
+    rows: int = 0
+    bytes: int = 0
+
+
+def log_backlog(context: TableContext, settings: LogSettings, *, enough: Backlog) -> Backlog:
+    """What the slot that is furthest behind has not published; counting ends once either number reaches ``enough``."""
+    latest = context.snapshots.latest()
+    if latest is None:
+        return Backlog()
+    progress = LogProgress(context.files)
+    recorded = [progress.read(slot, settings.slots) for slot in range(settings.slots)]
+    done = min(one.snapshot_id if one else 0 for one in recorded)
+    rows = size = 0
+    for snapshot_id in range(done + 1, latest.id + 1):
+        snapshot = context.snapshots.find(snapshot_id)
+        if snapshot is None:
+            # Expired: the publisher says what that means, or reads the changes that were kept.
+            continue
+        _, plan = published_changes(context, snapshot, settings.mode)
+        if isinstance(plan, Discontinuity):
+            continue
+        for step in plan.steps:
+            files = (step.entry.file,) if isinstance(step, StoredChanges) else step.touched
+            rows += sum(file.row_count for file in files)
+            size += sum(file.file_size for file in files)
+        if rows >= enough.rows or size >= enough.bytes:
+            break
+    return Backlog(rows=rows, bytes=size)
