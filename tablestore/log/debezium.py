@@ -12,7 +12,7 @@ message without ``before`` or ``after`` where it needs none. Whole batches are e
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -92,10 +92,14 @@ def decode_changes(
     ``kinds``: what the writer said of each message beside it (-1: nothing), which tells +U from +I. Raises
     :class:`~tablestore.log.jsonrows.BadJson` that names the first message that cannot be understood.
     """
+    texts = [value for value in values if value is not None]
+    if len(texts) == len(values):
+        full_only = _decode_values(texts, np.arange(len(values)), schema, key)
+        return full_only if kinds is None else replace(full_only, kinds=_told(kinds, full_only.places, full_only.kinds))
     full = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
     with_value, without = np.flatnonzero(full), np.flatnonzero(~full)
     parts = [
-        _decode_values([value for value in values if value is not None], with_value, schema, key),
+        _decode_values(texts, with_value, schema, key),
         _decode_tombstones([keys[i] for i in without.tolist()], without, schema, key),
     ]
     places = np.concatenate([part.places for part in parts])

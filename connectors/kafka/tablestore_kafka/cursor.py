@@ -1,7 +1,7 @@
 """Reading the topic from given positions, many records at a time."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from tablestore_kafka.client import translated
 
 _KINDS = {kind.symbol.encode(): int(kind) for kind in RowKind}
 _SHORT = 16
+# The client makes an object of every record. So many at a time stay in the processor's cache until they are taken apart.
+_AT_ONCE = 500
 _LOST = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._NO_OFFSET)
 
 
@@ -42,8 +44,9 @@ def describe(message: Message) -> Described:
 class KafkaCursor:
     """A consumer with fixed partitions, outside of any group."""
 
-    def __init__(self, consumer: Consumer, topic: str, offsets: Offsets, servers: str, *, dense: bool) -> None:
-        self._consumer, self._topic, self._servers, self._dense = consumer, topic, servers, dense
+    def __init__(self, consumer: Consumer, topic: str, offsets: Offsets, servers: str, *, dense: bool, keys: bool = False) -> None:
+        self._consumer, self._topic, self._servers, self._dense, self._keys = consumer, topic, servers, dense, keys
+        self._only = next(iter(offsets)) if len(offsets) == 1 else None
         try:
             consumer.assign([TopicPartition(topic, bucket, offset) for bucket, offset in offsets.items()])
         except KafkaException as error:
@@ -52,13 +55,31 @@ class KafkaCursor:
 
     def poll(self, timeout_s: float, max_records: int) -> Sequence[RawRecords]:
         """What is visible now; waits only while there is nothing."""
+        found: dict[int, list[RawRecords]] = defaultdict(list)
+        taken = 0
+        while taken < max_records:
+            messages = self._consume(timeout_s if not taken else 0, min(_AT_ONCE, max_records - taken))
+            if not messages:
+                break
+            taken += len(messages)
+            for part in self._taken_apart(messages):
+                found[part.bucket].append(part)
+        return [_joined(parts) for _, parts in sorted(found.items())]
+
+    def _consume(self, timeout_s: float, count: int) -> list[Message]:
         try:
-            messages = self._consumer.consume(max_records, timeout=0)
-            if not messages and (first := self._consumer.poll(timeout_s)) is not None:
+            messages = self._consumer.consume(count, timeout=0)
+            if not messages and timeout_s and (first := self._consumer.poll(timeout_s)) is not None:
                 # consume() would wait for the whole number: the rest is what has come with the first.
-                messages = [first, *(self._consumer.consume(max_records - 1, timeout=0) if max_records > 1 else ())]
+                messages = [first, *(self._consumer.consume(count - 1, timeout=0) if count > 1 else ())]
+            return messages
         except KafkaException as error:
             raise translated(error, f"reading topic {self._topic}", self._servers) from error
+
+    def _taken_apart(self, messages: Sequence[Message]) -> Iterator[RawRecords]:
+        if self._only is not None and self._dense and (whole := _stretch(self._only, messages, all_keys=self._keys)) is not None:
+            yield whole
+            return
         by_bucket: dict[int, list[Message]] = defaultdict(list)
         for message in messages:
             if (fault := message.error()) is None:
@@ -70,20 +91,21 @@ class KafkaCursor:
                 )
             elif not fault.retriable() and fault.code() != KafkaError._PARTITION_EOF:
                 raise translated(KafkaException(fault), f"reading topic {self._topic}", self._servers)
-        return [_records(bucket, found, dense=self._dense) for bucket, found in sorted(by_bucket.items())]
+        for bucket, found in by_bucket.items():
+            yield _records(bucket, found, dense=self._dense, all_keys=self._keys)
 
     def close(self) -> None:
         """Give up the connection."""
         self._consumer.close()
 
 
-def _records(bucket: int, messages: Sequence[Message], *, dense: bool) -> RawRecords:
+def _records(bucket: int, messages: Sequence[Message], *, dense: bool, all_keys: bool) -> RawRecords:
     # The client hands out objects: what they hold is taken out once, into columns.
     count = len(messages)
     offsets = np.fromiter((message.offset() for message in messages), dtype=np.int64, count=count)
     columns = _Columns(messages)
     columns.fill(0, count, dense=dense)
-    values = [message.value() for message in messages]
+    keys, values = _contents(messages, all_keys=all_keys)
     return RawRecords(
         bucket=bucket,
         offsets=offsets,
@@ -91,10 +113,64 @@ def _records(bucket: int, messages: Sequence[Message], *, dense: bool) -> RawRec
         snapshots=columns.snapshots,
         ordinals=columns.ordinals,
         kinds=columns.kinds,
-        # A key is only needed where it is all that there is.
-        keys=[None if value is not None else message.key() for value, message in zip(values, messages, strict=True)],
+        keys=keys,
         values=values,
         next_offset=int(offsets[-1]) + 1,
+    )
+
+
+def _stretch(bucket: int, messages: Sequence[Message], *, all_keys: bool) -> RawRecords | None:
+    """Records that follow one another without a gap; None unless the first and the last one prove that.
+
+    Their ordinals (of a snapshot that leaves none out) and their offsets are as far apart as there are messages: then nothing
+    else, no fault either, lies between them, and nobody needs to look at the headers of those in the middle.
+    """
+    count, first, last = len(messages), messages[0], messages[-1]
+    if first.error() is not None or last.error() is not None:
+        return None
+    begin, end = first.offset() or 0, last.offset() or 0
+    low, high = describe(first), describe(last)
+    if low.mark is None or high.mark is None or low.table != high.table or low.mark.snapshot_id != high.mark.snapshot_id:
+        return None
+    if end - begin != count - 1 or high.mark.ordinal - low.mark.ordinal != count - 1:
+        return None
+    kinds = np.full(count, -1, dtype=np.int8)
+    kinds[0], kinds[-1] = low.kind, high.kind
+    keys, values = _contents(messages, all_keys=all_keys)
+    return RawRecords(
+        bucket=bucket,
+        offsets=np.arange(begin, end + 1),
+        tables=[low.table] * count,
+        snapshots=np.full(count, low.mark.snapshot_id, dtype=np.int64),
+        ordinals=np.arange(low.mark.ordinal, high.mark.ordinal + 1),
+        kinds=kinds,
+        keys=keys,
+        values=values,
+        next_offset=end + 1,
+    )
+
+
+def _contents(messages: Sequence[Message], *, all_keys: bool) -> tuple[list[bytes | None], list[bytes | None]]:
+    values = [message.value() for message in messages]
+    if not all_keys and None not in values:
+        # A key is only needed where it is all that there is.
+        return [None] * len(values), values
+    return [message.key() if all_keys or value is None else None for value, message in zip(values, messages, strict=True)], values
+
+
+def _joined(parts: Sequence[RawRecords]) -> RawRecords:
+    if len(parts) == 1:
+        return parts[0]
+    return RawRecords(
+        bucket=parts[0].bucket,
+        offsets=np.concatenate([part.offsets for part in parts]),
+        tables=[table for part in parts for table in part.tables],
+        snapshots=np.concatenate([part.snapshots for part in parts]),
+        ordinals=np.concatenate([part.ordinals for part in parts]),
+        kinds=np.concatenate([part.kinds for part in parts]),
+        keys=[key for part in parts for key in part.keys],
+        values=[value for part in parts for value in part.values],
+        next_offset=parts[-1].next_offset,
     )
 
 
