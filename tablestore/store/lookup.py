@@ -144,7 +144,7 @@ class _KeptGroups:
 
 
 class _Lookup:
-    """One data file, searched from its first row group to its last. Opened only for rows that are not kept."""
+    """One data file, searched from its first row group to its last. It is opened only for rows that are not kept."""
 
     def __init__(
         self,

@@ -125,6 +125,7 @@ class StateDiff:
         deciding = [SEQUENCE_COLUMN, KIND_COLUMN]
         wanted = {*self.reader.schema.trimmed_primary_keys, *self._merge.required_columns(())}
         deciding += [name for name in self.reader.schema.field_names if name in wanted]
+        schema = self._folded_schema
         rows: list[pa.RecordBatch] = []
         numbers: list[Positions] = []
         numbered: dict[str, list[Found]] = {}
@@ -132,7 +133,7 @@ class StateDiff:
         for name, hits in found.items():
             for hit in hits:
                 assert hit.rows is not None, "rows were asked for"
-                rows.append(self._as_folded(hit))
+                rows.append(_as_folded(hit.rows, hit.file, schema))
                 numbers.append(hit.keys)
                 places = pa.array(np.arange(count, count + len(hit.keys), dtype=np.int64))
                 narrow = pa.RecordBatch.from_arrays(
@@ -140,7 +141,7 @@ class StateDiff:
                 )
                 numbered.setdefault(name, []).append(replace(hit, rows=narrow))
                 count += len(hit.keys)
-        table = pa.Table.from_batches(rows, schema=self._folded_schema).combine_chunks()
+        table = pa.Table.from_batches(rows, schema=schema).combine_chunks()
         key = np.concatenate(numbers) if numbers else np.zeros(0, dtype=np.int64)
 
         def fold(state: BucketState) -> RowState:
@@ -160,14 +161,6 @@ class StateDiff:
             emit_system_columns=True,
         )
         return merge_section(list(self._runs(state, found)), spec)
-
-    def _as_folded(self, hit: Found) -> pa.RecordBatch:
-        assert hit.rows is not None, "rows were asked for"
-        columns = [hit.rows.column(name) for name in self._folded_schema.names]
-        if hit.file.min_sequence_number == hit.file.max_sequence_number:
-            # As a merge takes it: then the file's number counts.
-            columns[0] = pa.array(np.full(len(hit.keys), hit.file.min_sequence_number, dtype=np.int64))
-        return pa.RecordBatch.from_arrays(columns, schema=self._folded_schema)
 
     def _runs(self, state: BucketState, found: dict[str, list[Found]]) -> Iterator[list[SortedSource]]:
         """What was found, oldest first: a run for each level, and one for each file of level 0."""
@@ -200,6 +193,14 @@ def _keys_of(files: Sequence[DataFileMeta]) -> int:
 def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
     """Older files first: a higher level never holds a newer version."""
     return -file.level, file.max_sequence_number, file.min_sequence_number, file.file_name
+
+
+def _as_folded(rows: pa.RecordBatch, file: DataFileMeta, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows as a merge takes them: where the bounds of a file are one number, that counts."""
+    columns = [rows.column(name) for name in schema.names]
+    if file.min_sequence_number == file.max_sequence_number:
+        columns[0] = pa.array(np.full(rows.num_rows, file.min_sequence_number, dtype=np.int64))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _alive(hit: Found, vectors: DeletionVectors | None) -> pa.RecordBatch | None:
