@@ -4,7 +4,7 @@
 
 Filter: a row that leaves it by an update becomes ``-D``, one that enters it becomes ``+I``. Where only the row after a change is
 known (``input``, and stored rows without pairs), a row that does not match may take the place of one that did: it becomes ``-D``
-too, and every ``-D`` passes.
+too, and every ``-D`` passes. There a ``-U`` may come without its ``+U``, because its writer said no more: it is a ``-D``.
 
 Memory: one row group of a file, or one window of keys with the versions of their rows.
 """
@@ -32,7 +32,6 @@ from tablestore.store.changeplan import (
 )
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
-from tablestore.store.producer import INPUT, NONE
 from tablestore.store.statediff import BucketState, StateDiff
 from tablestore.types.predicate import Predicate, evaluate
 from tablestore.types.predicate import columns as columns_of
@@ -48,7 +47,7 @@ class ChangeFeed:
     """Reads changes of one table as ``context``'s schema sees it.
 
     Batches hold ``_VALUE_KIND`` and then ``columns``. ``pairs``: an update comes as ``-U`` and ``+U``, also where the table
-    stores only the row after it; without, no ``-U`` comes and nothing is looked up.
+    stores only the row after it; without, no ``-U`` comes, and of plain tables nothing is looked up.
     """
 
     context: TableContext
@@ -62,13 +61,15 @@ class ChangeFeed:
         steps = plan_changes(snapshot, rule, then.manifests, pairs=self.pairs)
         if isinstance(steps, Discontinuity):
             return steps
-        complete = rule.changelog.producer != INPUT and (self.pairs or rule.changelog.producer != NONE)
+        found = all(isinstance(step, FoundChanges) for step in steps)
+        complete = found or not rule.keyed or rule.changelog.on_compaction
         return SnapshotChanges(feed=self, context=then, steps=steps, complete=complete)
 
     def looks_up(self, snapshot: Snapshot) -> bool:
         """Whether the changes of a snapshot are found by looking up rows that were there before it."""
-        source = source_of(snapshot, self._then(snapshot)[1])
-        return source in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or (self.pairs and source is Source.LEVEL_ZERO)
+        rule = self._then(snapshot)[1]
+        source = source_of(snapshot, rule)
+        return source in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or (source is Source.LEVEL_ZERO and (self.pairs or not rule.plain))
 
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""
@@ -90,7 +91,7 @@ class SnapshotChanges:
         projection = self._projection()
         for step in self.steps:
             rows = self._stored(step) if isinstance(step, StoredChanges) else self._found(step)
-            for batch in _whole_pairs(rows) if self.feed.predicate is not None else rows:
+            for batch in _whole_pairs(rows) if self._tells_pairs else rows:
                 changes = self._selected(batch if projection is None else projection.apply(batch))
                 if changes.num_rows:
                     yield changes
@@ -103,12 +104,19 @@ class SnapshotChanges:
         return sum(batch.num_rows for batch in self.batches())
 
     @property
+    def _tells_pairs(self) -> bool:
+        """Whether it counts which ``-U`` and ``+U`` belong together."""
+        return self.feed.predicate is not None or not (self.feed.pairs or self.complete)
+
+    @property
     def _needed(self) -> tuple[str, ...]:
         """Columns of the reader's schema that are read: asked for, filtered by, and the key that tells pairs."""
         schema, predicate = self.feed.context.schema, self.feed.predicate
         wanted = set(self.feed.columns)
         if predicate is not None:
-            wanted |= columns_of(predicate) | set(schema.primary_keys)
+            wanted |= columns_of(predicate)
+        if self._tells_pairs:
+            wanted |= set(schema.primary_keys)
         return tuple(name for name in schema.field_names if name in wanted)
 
     @property
@@ -156,18 +164,23 @@ class SnapshotChanges:
     def _selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What the reader asked for of a batch that no pair reaches across."""
         feed = self.feed
-        if feed.predicate is not None:
-            kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
-            matches = evaluate(feed.predicate, batch).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
-            fixed = columns_of(feed.predicate) <= set(feed.context.schema.primary_keys)
-            pairs = update_pairs(batch, kinds, feed.context.schema.primary_keys)
-            new_kinds, kept = filtered_kinds(kinds, matches, pairs, known_before=self.complete or fixed)
-            batch = _with_kinds(batch, new_kinds)
-            batch = batch if kept.all() else batch.filter(pa.array(kept))
+        if feed.predicate is None and feed.pairs:
+            return batch.select([KIND_COLUMN, *feed.columns])
+        key = feed.context.schema.primary_keys
+        kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
+        kept = np.ones(len(kinds), dtype=np.bool_)
+        if self._tells_pairs:
+            pairs = update_pairs(batch, kinds, key)
+            if not self.complete:
+                kinds = np.where((kinds == RowKind.UPDATE_BEFORE) & ~pairs, np.int8(RowKind.DELETE), kinds)
+            if feed.predicate is not None:
+                matches = evaluate(feed.predicate, batch).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
+                fixed = columns_of(feed.predicate) <= set(key)
+                kinds, kept = filtered_kinds(kinds, matches, pairs, known_before=self.complete or fixed)
+            batch = _with_kinds(batch, kinds)
         if not feed.pairs:
-            kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False))
-            before = kinds == RowKind.UPDATE_BEFORE
-            batch = batch.filter(pa.array(~before)) if before.any() else batch
+            kept &= kinds != RowKind.UPDATE_BEFORE
+        batch = batch if kept.all() else batch.filter(pa.array(kept))
         return batch.select([KIND_COLUMN, *feed.columns])
 
 

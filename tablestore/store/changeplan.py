@@ -3,7 +3,7 @@
     snapshot      table                          changes
     APPEND        append table                   the rows of its new files
                   keyed, no producer             its level-0 files, each against the rows before it
-                  producer input                 its changelog files
+                  plain, producer input          its changelog files
                   producer on compaction         none yet
     COMPACT       producer on compaction         its changelog files
                   no producer, level 0 hidden    what it brings out of level 0
@@ -12,6 +12,10 @@
     OVERWRITE     streaming-read-overwrite       the frame before against the frame after
                   others                         a discontinuity: they are not told
     untracked     any                            a discontinuity
+
+*Plain* is a table whose new rows simply replace those before them (``TableSettings.is_plain``). Only there do stored rows say
+what became of a key without those before: in other tables what was given is not what readers will see, so ``input`` counts as
+no producer, and level 0 is always compared.
 
 The rule is that of the snapshot's own schema, and of the snapshot's own properties: what a table's options say today does not
 change what its history was. The changes of a snapshot have one order, a pure function of its manifests: partition (as bytes),
@@ -64,10 +68,17 @@ class ChangeRule:
     """What a schema says about the changes of its snapshots."""
 
     keyed: bool
+    plain: bool
     changelog: ChangelogSettings
     hides_level_zero: bool
     postponed: bool
     reads_overwrite: bool
+
+    @property
+    def producer(self) -> str:
+        """Who tells the changes: rows as they were given do so for plain tables only."""
+        given = self.changelog.producer
+        return NONE if given == INPUT and not self.plain else given
 
     def in_frame(self, level: int) -> bool:
         """Whether files of this level belong to what the changes add up to."""
@@ -105,6 +116,7 @@ def change_rule(schema: TableSchema, settings: TableSettings) -> ChangeRule:
     """The rule of a schema."""
     return ChangeRule(
         keyed=schema.is_keyed,
+        plain=settings.is_plain,
         changelog=changelog_settings(schema.options),
         hides_level_zero=settings.skips_level_zero,
         postponed=settings.total_buckets == POSTPONE_BUCKET,
@@ -121,7 +133,7 @@ def is_tracked(snapshot: Snapshot) -> bool:
 def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
     """Where the changes of a snapshot are found. Pure."""
     has_changelog = snapshot.changelog_manifest_list is not None
-    producer = rule.changelog.producer
+    producer = rule.producer
     match snapshot.commit_kind:
         case CommitKind.OVERWRITE if rule.reads_overwrite:
             return Source.FRAMES
@@ -147,7 +159,7 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
 
 
 def plan_changes(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> tuple[Step, ...] | Discontinuity:
-    """The changes of one snapshot in order. Without ``pairs`` stored rows will do where they say what became of each key."""
+    """The changes of one snapshot in order. Without ``pairs`` the stored rows of a plain table will do."""
     source = source_of(snapshot, rule)
     match source:
         case Discontinuity():
@@ -156,7 +168,7 @@ def plan_changes(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, 
             return tuple(StoredChanges(entry=entry) for entry in in_order(manifests.changelog(snapshot)))
         case Source.NEW_FILES:
             return tuple(StoredChanges(entry=e, kind=RowKind.INSERT) for e in in_order(_added(manifests.delta(snapshot))))
-        case Source.LEVEL_ZERO if not pairs:
+        case Source.LEVEL_ZERO if rule.plain and not pairs:
             return tuple(StoredChanges(entry=e) for e in in_order(_written(manifests.delta(snapshot))))
         case Source.LEVEL_ZERO:
             own = in_order(_written(manifests.delta(snapshot)))

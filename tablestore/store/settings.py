@@ -42,6 +42,15 @@ class TableSettings:
     tracked: bool
     manifest_merge: MergePolicy
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a new file holds the rows that readers will see: nothing that is there already has a say in them."""
+        merge = self.merge
+        if merge is None:
+            return True
+        keeps_last = merge.engine == "deduplicate" and not merge.sequence_fields and not merge.ignore_delete
+        return keeps_last and not self.skips_level_zero
+
 
 def table_settings(schema: TableSchema) -> TableSettings:
     """The settings that a schema's options ask for.

@@ -16,6 +16,7 @@ across it is refused with its id, or leaves its changes out where that is asked 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 import pyarrow as pa
@@ -126,9 +127,10 @@ class Changes(ArrowSource):
         if kept is None:
             raise _expired(context, snapshot_id)
         if feed.looks_up(kept):
+            way_out = "set" if replace(feed, pairs=False).looks_up(kept) else "read them with pairs=False, or set"
             raise NotFoundError(
                 f"table {context.files.root_uri}: of snapshot {snapshot_id}, which has expired, only the rows after its changes "
-                "are kept, not those before; read them with pairs=False, or set changelog-producer to keep both",
+                f"are kept, not those before; {way_out} changelog-producer = lookup to keep both from now on",
                 kind="snapshot-expired",
             )
         return kept, feed.plan(kept)

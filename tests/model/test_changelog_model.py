@@ -163,7 +163,8 @@ class Run:
     def _fold(self, changes: pa.Table) -> None:
         for row in changes.to_pylist():
             kind = row.pop("_row_kind")
-            if self.producer == "input":
+            if self.producer == "input" and not self.engine.options:
+                # What was given: deletes of what is not there, new rows over old ones.
                 self.engine.apply(self.folded, kind, row)
             elif kind in ("-U", "-D"):
                 assert self.folded.pop(row["id"]) == row

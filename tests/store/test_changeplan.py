@@ -25,9 +25,10 @@ from tablestore.store.producer import changelog_settings
 EMPTY = b"\0" * 12
 
 
-def rule(producer="none", *, keyed=True, hides=False, postponed=False, overwrite=False):
+def rule(producer="none", *, keyed=True, plain=True, hides=False, postponed=False, overwrite=False):
     return ChangeRule(
         keyed=keyed,
+        plain=plain,
         changelog=changelog_settings({"changelog-producer": producer}),
         hides_level_zero=hides,
         postponed=postponed,
@@ -83,6 +84,9 @@ APPEND, COMPACT, OVERWRITE, ANALYZE = CommitKind.APPEND, CommitKind.COMPACT, Com
         (snapshot(), rule(), Source.LEVEL_ZERO),
         (snapshot(), rule(hides=True), Source.NOWHERE),
         (snapshot(changelog=True), rule("input"), Source.CHANGELOG_FILES),
+        (snapshot(changelog=True), rule("input", plain=False), Source.LEVEL_ZERO),
+        (snapshot(changelog=True), rule("input", plain=False, hides=True), Source.NOWHERE),
+        (snapshot(COMPACT), rule("input", plain=False, hides=True), Source.LEFT_LEVEL_ZERO),
         (snapshot(), rule("lookup"), Source.NOWHERE),
         (snapshot(), rule("full-compaction"), Source.NOWHERE),
         (snapshot(rows=0), rule("input"), Source.NOWHERE),

@@ -116,7 +116,32 @@ def test_input_that_is_ignored_is_not_told(files: MemoryFileStore) -> None:
     lab = make(files, "input", {"ignore-delete": "true"})
     table = lab.open()
     table.write_changes(pa.table({"_row_kind": ["+I", "-D", "-U", "+U"], "id": [1, 1, 2, 2], "v": ["a", "a", "b", "c"]}))
-    assert told(table, 0) == ["+I 1 a", "+U 2 c"]
+    assert told(table, 0) == ["+I 1 a", "+I 2 c"]
+
+
+def test_rows_as_given_to_a_table_that_folds_them_are_not_its_changes(files: MemoryFileStore) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64())])
+    lab = make(files, "input", {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}, schema=schema)
+    table = lab.open()
+    table.upsert(lab.rows((1, 5), (2, 1)))
+    table.upsert(lab.rows((1, 3)))
+    assert told(table, 0) == ["+I 1 5", "+I 2 1", "-U 1 5", "+U 1 8"]
+    assert told(table, 0, pairs=False) == ["+I 1 5", "+I 2 1", "+U 1 8"]
+    assert [snapshot.changelog_record_count for snapshot in table.snapshots()] == [2, 1], "other engines read them as they were"
+
+
+@pytest.mark.parametrize("producer", ["none", "input"])
+def test_a_row_that_is_taken_back_and_not_replaced_is_a_delete_where_pairs_are_left_out(
+    files: MemoryFileStore, producer: str
+) -> None:
+    table = make(files, producer).open()
+    table.write_changes(pa.table({"_row_kind": ["+I", "+I", "+I"], "id": [1, 2, 3], "v": ["a", "b", "c"]}))
+    table.write_changes(pa.table({"_row_kind": ["-U", "-U", "+U", "-U"], "id": [1, 2, 2, 3], "v": ["a", "b", "B", None]}))
+    found = told(table, 1, pairs=False)
+    assert found == ["-D 1 a", "+U 2 B", "-D 3 None"]
+    assert told(table, 1, pairs=False, columns=["v"]) == ["-D a", "+U B", "-D None"]
+    assert told(table, 1, pairs=False, filter="v = 'B'") == ["-D 1 a", "+U 2 B" if producer == "none" else "+I 2 B", "-D 3 None"]
+    assert [row["id"] for row in table.scan().to_arrow().to_pylist()] == [2]
 
 
 def test_lookup_tells_changes_with_the_compaction_that_follows_each_write(files: MemoryFileStore) -> None:
@@ -313,7 +338,8 @@ def test_append_tables_tell_their_rows(files: MemoryFileStore) -> None:
     table.append(lab.rows((2, "b"), (1, "a")))
     table.append(lab.rows((2, "b")))
     assert told(table, 0) == ["+I 2 b", "+I 1 a", "+I 2 b"]
-    assert told(table, 0, filter="id = 2", columns=["v"]) == ["+I b", "+I b"]
+    for pairs in (True, False):
+        assert told(table, 0, filter="id = 2", columns=["v"], pairs=pairs) == ["+I b", "+I b"]
     assert table.changes(0).count() == 3
 
 
