@@ -71,6 +71,10 @@ class LogStore(Protocol):
         """Make the log; False if it was there and may be used. Raises AlreadyExistsError, InvalidInputError, StorageError."""
         ...
 
+    def retain(self, retention_ms: int | None) -> None:
+        """Keep changes for so long from now on; None: as long as the system does by itself. Raises NotFoundError, StorageError."""
+        ...
+
     def drop(self, *, ignore_if_not_exists: bool) -> None:
         """Remove the log and what it holds."""
         ...

@@ -12,7 +12,7 @@ snapshot on top of the newest one, so that a writer who still holds the old sche
 rows have landed before the fence, the alteration is taken back by one more schema.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
@@ -36,7 +36,17 @@ FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 2.0
 
 
-def alter_schema(context: TableContext, changes: Sequence[SchemaChange] | SchemaChange, *, rescaling: bool = False) -> TableSchema:
+Check = Callable[[TableSchema, TableSchema], None]
+"""Looks at the schema that is altered and at what becomes of it, in every round; raises ConflictError to give up."""
+
+
+def alter_schema(
+    context: TableContext,
+    changes: Sequence[SchemaChange] | SchemaChange,
+    *,
+    rescaling: bool = False,
+    check: Check | None = None,
+) -> TableSchema:
     """Apply ``changes`` to the newest schema of the table; returns the schema that then is the newest.
 
     Changes that change nothing publish nothing. ``rescaling``: the caller rewrites the data after a change of ``bucket``. Raises
@@ -45,7 +55,7 @@ def alter_schema(context: TableContext, changes: Sequence[SchemaChange] | Schema
     """
     # A list could be altered by its owner between two rounds.
     given = tuple(changes) if isinstance(changes, list) else changes
-    return _Alteration(context=context, changes=given, rescaling=rescaling).run()
+    return _Alteration(context=context, changes=given, rescaling=rescaling, check=check).run()
 
 
 def holds_data(context: TableContext) -> bool:
@@ -72,6 +82,7 @@ class _Alteration:
     context: TableContext
     changes: Sequence[SchemaChange] | SchemaChange
     rescaling: bool
+    check: Check | None
 
     def run(self) -> TableSchema:
         clock, settings = self.context.clock, self.context.settings
@@ -93,6 +104,8 @@ class _Alteration:
             if same_content(base, made):
                 return base
             self._check_settings(base, made)
+            if self.check is not None:
+                self.check(base, made)
             rests_on_files = self._check_frame(evolution, self.context.snapshots.latest())
             if self._publish(made, base, deadline_s):
                 if evolution.rests_on_emptiness or rests_on_files:

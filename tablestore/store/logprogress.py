@@ -22,12 +22,18 @@ LOG_OFFSETS_PROPERTY = "tablestore.log-offsets"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotProgress:
-    """Everything up to and including ``snapshot_id`` is published in the slot's buckets."""
+    """Everything up to and including ``snapshot_id`` is published in the slot's buckets.
+
+    ``begins``: the snapshot whose changes the log begins with. ``gap``: the newest one since that does not tell its changes, 0 for
+    none.
+    """
 
     snapshot_id: int
     snapshot_uuid: str | None
     incarnation: str
     offsets: Mapping[int, int]
+    begins: int = 1
+    gap: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +113,20 @@ def _encode(progress: SlotProgress) -> bytes:
             "snapshot": progress.snapshot_id,
             "uuid": progress.snapshot_uuid,
             "log": progress.incarnation,
-            "offsets": {str(bucket): offset for bucket, offset in sorted(progress.offsets.items())},
+            "offsets": _texts(progress.offsets),
+            "begins": progress.begins,
+            "gap": progress.gap,
         },
         separators=(",", ":"),
     ).encode()
+
+
+def _texts(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(bucket): offset for bucket, offset in sorted(offsets.items())}
+
+
+def _numbers(offsets: Mapping[str, object]) -> dict[int, int]:
+    return {int(bucket): int(str(offset)) for bucket, offset in offsets.items()}
 
 
 def _decode(data: bytes, where: str) -> SlotProgress:
@@ -122,7 +138,9 @@ def _decode(data: bytes, where: str) -> SlotProgress:
             snapshot_id=int(content["snapshot"]),
             snapshot_uuid=None if uuid is None else str(uuid),
             incarnation=str(content["log"]),
-            offsets={int(bucket): int(offset) for bucket, offset in content["offsets"].items()},
+            offsets=_numbers(content["offsets"]),
+            begins=int(content["begins"]),
+            gap=int(content["gap"]),
         )
     except (AssertionError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError(f"{where} holds no progress of a log: {data[:80]!r}; `tablestore log rebuild` makes it anew") from error

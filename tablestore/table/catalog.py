@@ -34,7 +34,10 @@ class Catalog:
         self._meta.create_database(name, ignore_if_exists=ignore_if_exists)
 
     def drop_database(self, name: str, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
-        """Drop a database; one with tables only if ``cascade``."""
+        """Drop a database; one with tables only if ``cascade``, and their logs with them."""
+        if cascade and name in self._meta.list_databases():
+            for table in self._meta.list_tables(name):
+                self.drop_table(f"{name}.{table}", ignore_if_not_exists=True)
         self._meta.drop_database(name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade)
 
     def list_tables(self, database: str) -> tuple[str, ...]:
@@ -69,13 +72,14 @@ class Catalog:
         )
         made = named_log(made, str(identifier))
         check_writable(made, table_settings(made), str(identifier))
+        existed = ignore_if_exists and identifier.table in self._meta.list_tables(identifier.database)
         self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
         table = self.table(name)
         try:
             create_log(table.context, ignore_if_exists=ignore_if_exists)
         except TablestoreError:
             # All or nothing: a table that was there before is left as it is.
-            if not ignore_if_exists:
+            if not existed:
                 self._meta.drop_table(identifier)
             raise
         return table
@@ -104,12 +108,16 @@ class Catalog:
         return table.alter(changes)
 
     def drop_table(self, name: str, ignore_if_not_exists: bool = False) -> None:
-        """Remove a table, all of its files and its log."""
+        """Remove a table, its log and all of its files.
+
+        Where the log cannot be removed the table stays; one whose brokers are gone for good is altered to ``log.system`` =
+        ``filestore`` first.
+        """
         identifier = parse_identifier(name)
         context = self._log_owner(identifier)
-        self._meta.drop_table(identifier, ignore_if_not_exists=ignore_if_not_exists)
         if context is not None:
             drop_log(context)
+        self._meta.drop_table(identifier, ignore_if_not_exists=ignore_if_not_exists)
 
     def _log_owner(self, identifier: Identifier) -> TableContext | None:
         """The context of a table that is about to be dropped, as far as it can be read at all."""

@@ -3,21 +3,24 @@
     frame of N ── log behind N ── … ── log truncated or silent ── file store up to L ── log behind L ── …
 
 * A *discontinuity* (an overwrite, an untracked write) is not in the log; before a change of a later snapshot is handed out the
-  snapshots up to it are looked at, so nobody reads across one without being told.
+  snapshots up to it are looked at, so nobody reads across one without being told. Of those that have expired the publishers have
+  noted it.
 * The log lags behind when nobody publishes. A reader that sees snapshots and no records for a while takes their changes from the
   file store, and says so; when they are published after all it leaves them out.
 """
 
 import logging
 from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
 
 from tablestore.log.logstore import LogStore, LogTruncated
 from tablestore.log.settings import LogSettings
+from tablestore.store.changelogs import Changelogs
 from tablestore.store.changeplan import Discontinuity
 from tablestore.store.context import TableContext
 from tablestore.table.consume import AnyPosition, ChangeBatch, Consumption, FileStoreConsumption
 from tablestore.table.logconsume import LogReader, missing_snapshot, place_at
-from tablestore.table.logrecords import published_changes
+from tablestore.table.logrecords import find_changes, find_published, published_changes
 from tablestore.table.position import LogPlace, Position
 
 LOG = logging.getLogger(__name__)
@@ -26,6 +29,7 @@ POLL_S = 0.2
 BOUNDED_POLL_S = 0.3
 # Snapshots without records for so long: nobody publishes, or a foreign engine committed and nobody has published since.
 SILENCE_S = 5.0
+_EXPIRED_GAP = "snapshot {}, which has expired, replaced rows without telling which, or was written with change-tracking = false"
 
 
 class HybridConsumption:
@@ -35,7 +39,13 @@ class HybridConsumption:
         self._context, self._request, self._log, self._settings = context, request, log, settings
         self._store = FileStoreConsumption(context, request)
         self._reader = LogReader(
-            context, log, settings, columns=request.columns, predicate=request.predicate, schema=self._store.schema
+            context,
+            log,
+            settings,
+            columns=request.columns,
+            predicate=request.predicate,
+            schema=self._store.schema,
+            pairs=request.pairs,
         )
         self._looked_at = 0
         self._silent_since: float | None = None
@@ -84,7 +94,7 @@ class HybridConsumption:
                     opened = True
                 for rows in self._reader.poll(place, POLL_S if self._request.follow else BOUNDED_POLL_S):
                     found = True
-                    if (restart := self._look_until(rows.snapshot_id)) is not None:
+                    if (restart := self._look_until(rows.snapshot_id, place)) is not None:
                         return restart
                     before, place = place, rows.place
                     if rows.rows.num_rows:
@@ -107,7 +117,7 @@ class HybridConsumption:
             before, place = place, self._reader.caught_up(place)
             if before != place:
                 self._store.progress.passed(before, place)
-            if (restart := self._look_until(self._newest())) is not None:
+            if (restart := self._look_until(self._newest(), place)) is not None:
                 return restart
             if self._is_silent(place):
                 filled = yield from self._fill(place)
@@ -120,19 +130,33 @@ class HybridConsumption:
 
     # -- what the log does not say
 
-    def _look_until(self, snapshot_id: int) -> Position | None:
+    def _look_until(self, snapshot_id: int, place: LogPlace) -> Position | None:
         """Look at the snapshots up to one for a discontinuity; where to begin anew if that is asked for."""
         while self._looked_at < snapshot_id:
-            snapshot = self._context.snapshots.find(self._looked_at + 1)
-            if snapshot is not None:
+            snapshot = find_changes(self._context, self._looked_at + 1)
+            if snapshot is None:
+                upto = min(self._last_expired(), snapshot_id)
+                gap = self._reader.newest_gap(place, upto)
+                if gap is None:
+                    raise missing_snapshot(self._context, place)
+                is_crossed = self._looked_at < gap <= upto
+                found = Discontinuity(snapshot_id=gap, reason=_EXPIRED_GAP.format(gap)) if is_crossed else None
+            else:
+                upto = snapshot.id
                 _, plan = published_changes(self._context, snapshot, self._settings.mode)
-                if isinstance(plan, Discontinuity):
-                    restart = self._store.on_discontinuity(plan)
-                    if restart is not None:
-                        self._looked_at = snapshot.id
-                        return restart
-            self._looked_at += 1
+                found = plan if isinstance(plan, Discontinuity) else None
+            if found is not None and (restart := self._store.on_discontinuity(found)) is not None:
+                # What has expired cannot be read as it was then.
+                restart = restart if snapshot is not None else replace(restart, snapshot_id=self._newest())
+                self._looked_at = restart.snapshot_id
+                return restart
+            self._looked_at = max(upto, self._looked_at + 1)
         return None
+
+    def _last_expired(self) -> int:
+        """Behind what was looked at: the last snapshot of which nothing is left."""
+        there = {*self._context.snapshots.live_ids(), *Changelogs(self._context.files).ids()}
+        return min((i for i in there if i > self._looked_at), default=self._newest() + 1) - 1
 
     def _is_silent(self, place: LogPlace) -> bool:
         """Whether there are snapshots whose records do not come. At the end of a bounded read nobody waits for them."""
@@ -164,10 +188,10 @@ class HybridConsumption:
         Returns the place behind them, or where to begin anew.
         """
         for snapshot_id in range(place.base + 1, self._newest() + 1):
-            snapshot = self._context.snapshots.find(snapshot_id)
+            snapshot = find_published(self._context, snapshot_id, self._settings.mode)
             if snapshot is None:
                 raise missing_snapshot(self._context, place)
-            if (restart := self._look_until(snapshot_id)) is not None:
+            if (restart := self._look_until(snapshot_id, place)) is not None:
                 return restart
             for rows in self._reader.from_store(snapshot, place):
                 place = rows.place

@@ -137,7 +137,7 @@ def verify_log(context: TableContext) -> LogCheck:
         found, said = _read_bucket(context, log, settings, bucket, base, problems)
         records += said
         begin = log.bounds([bucket])[bucket][0]
-        whole = complete and begin == 0
+        whole = complete and begin == 0 and all(one is not None and one.begins == 1 for one in recorded)
         complete = complete and whole
         expected = _frame(context, snapshot, bucket)
         keys += found.num_rows
@@ -175,7 +175,8 @@ def _read_bucket(
     schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *context.schema.arrow_schema])
     reader = LogReader(context, log, settings, columns=names, predicate=None, schema=schema)
     begin, end = log.bounds([bucket])[bucket]
-    place = LogPlace(incarnation=log.incarnation(partitions=settings.partitions), base=0, offsets={bucket: begin})
+    incarnation = log.incarnation(partitions=settings.partitions)
+    place = LogPlace(incarnation=incarnation, base=reader.first_snapshot(incarnation) - 1, offsets={bucket: begin})
     state: pa.Table | None = None
     records, last = 0, Mark(0, -1)
     reader.open(place)

@@ -30,10 +30,12 @@ from tablestore.log.record import Mark, RawRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.changefeed import filtered_kinds, update_pairs
 from tablestore.store.changeplan import Discontinuity
+from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
-from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, decode_log_offsets
-from tablestore.table.logrecords import published_changes, rows_behind, tells_rows
+from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, SlotProgress, decode_log_offsets
+from tablestore.table.logrecords import find_changes, published_changes, rows_behind, tells_rows
 from tablestore.table.position import LogPlace
+from tablestore.table.publish import PUBLISHER_CONSUMER
 from tablestore.types.predicate import Predicate, evaluate
 from tablestore.types.predicate import columns as columns_of
 from tablestore.types.rowkind import RowKind, symbols_from_kinds
@@ -90,9 +92,10 @@ class LogReader:
         columns: tuple[str, ...],
         predicate: Predicate | None,
         schema: pa.Schema,
+        pairs: bool = True,
     ) -> None:
         self._context, self._log, self._settings = context, log, settings
-        self._columns, self._predicate, self._schema = columns, predicate, schema
+        self._columns, self._predicate, self._schema, self._pairs = columns, predicate, schema, pairs
         self._cursor: LogCursor | None = None
         self._schemas: dict[int, TableSchema] = {}
         self._said_foreign = False
@@ -104,6 +107,8 @@ class LogReader:
         incarnation = log.incarnation(partitions=settings.partitions)
         if incarnation != place.incarnation:
             raise LogTruncated(f"{log.name} was made anew since this position was taken")
+        if place.base + 1 < (first := self.first_snapshot(incarnation)):
+            raise LogTruncated(f"{log.name} begins with the changes of snapshot {first}, this position is behind {place.base}")
         bounds = log.bounds(sorted(place.offsets))
         for bucket, offset in place.offsets.items():
             if offset < bounds[bucket][0]:
@@ -148,10 +153,10 @@ class LogReader:
             if not len(fresh):
                 place = place.moved(raw.bucket, raw.next_offset, None)
                 continue
-            for start, stop in _runs(self._schema_ids(raw.snapshots[fresh])):
+            for start, stop in runs(self._schema_ids(raw.snapshots[fresh])):
                 part = fresh[start:stop]
                 rows, changes = self._decoded(raw, part)
-                for first, end in _runs(raw.snapshots[part]):
+                for first, end in runs(raw.snapshots[part]):
                     last = int(part[end - 1])
                     mark = Mark(int(raw.snapshots[last]), int(raw.ordinals[last]))
                     is_last = last == int(fresh[-1])
@@ -162,18 +167,38 @@ class LogReader:
 
     def caught_up(self, place: LogPlace) -> LogPlace:
         """The place with its base raised to what all publishers had completed, as far as all of that was read."""
-        progress, slots = LogProgress(self._context.files), self._settings.slots
-        found = [progress.read(slot, slots) for slot in range(slots)]
-        complete = [one for one in found if one is not None and one.incarnation == place.incarnation]
-        if len(complete) < slots:
+        complete = self._recorded(place.incarnation)
+        if len(complete) < self._settings.slots:
             return place
         base = min(one.snapshot_id for one in complete)
         read = all(place.offsets.get(bucket, 0) >= offset for one in complete for bucket, offset in one.offsets.items())
         return place.at_base(base) if read and base > place.base else place
 
+    def _recorded(self, incarnation: str) -> list[SlotProgress]:
+        """How far each slot has come, of those that have begun."""
+        progress, slots = LogProgress(self._context.files), self._settings.slots
+        found = [progress.read(slot, slots) for slot in range(slots)]
+        return [one for one in found if one is not None and one.incarnation == incarnation]
+
+    def first_snapshot(self, incarnation: str) -> int:
+        """The snapshot that the log begins with; while nothing was published, the one that is to come first."""
+        recorded = self._recorded(incarnation)
+        if recorded:
+            return max(one.begins for one in recorded)
+        registered = Consumers(self._context.files).find(PUBLISHER_CONSUMER)
+        return registered.next_snapshot if registered is not None else 1
+
+    def newest_gap(self, place: LogPlace, upto: int) -> int | None:
+        """The newest snapshot up to ``upto`` that does not tell its changes, as those who publish have seen it; 0 if there is none,
+        None if they have not come so far."""
+        recorded = self._recorded(place.incarnation)
+        if not recorded or max(one.snapshot_id for one in recorded) < upto:
+            return None
+        return max(one.gap for one in recorded)
+
     def _fresh(self, raw: RawRecords, done: Mark) -> npt.NDArray[np.int64]:
         """Which records are this table's and not handed out yet."""
-        if set(raw.tables) == {self._uuid}:
+        if raw.tables.count(self._uuid) == len(raw):
             ours: npt.NDArray[np.bool_] = np.ones(len(raw), dtype=np.bool_)
         else:
             ours = np.fromiter((table == self._uuid for table in raw.tables), dtype=np.bool_, count=len(raw))
@@ -188,18 +213,35 @@ class LogReader:
         return fresh
 
     def _schema_ids(self, snapshots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        found, places = np.unique(snapshots, return_inverse=True)
-        return np.array([self._schema_of(snapshot_id).id for snapshot_id in found.tolist()], dtype=np.int64)[places]
+        ids = [np.full(stop - start, self._schema_of(int(snapshots[start])).id) for start, stop in runs(snapshots)]
+        return np.concatenate(ids)
 
     def _schema_of(self, snapshot_id: int) -> TableSchema:
-        """The columns that a snapshot's messages have; of one that has expired, the reader's own are as good as any."""
+        """The columns that a snapshot's messages have."""
         if (known := self._schemas.get(snapshot_id)) is None:
-            snapshot = self._context.snapshots.find(snapshot_id)
-            known = self._context.schemas.read(snapshot.schema_id) if snapshot is not None else self._context.schema
+            snapshot = find_changes(self._context, snapshot_id)
+            schemas = self._context.schemas
+            known = schemas.read(snapshot.schema_id) if snapshot is not None else self._schema_of_expired(snapshot_id)
             if len(self._schemas) > 10_000:
                 self._schemas.clear()
             self._schemas[snapshot_id] = known
         return known
+
+    def _schema_of_expired(self, snapshot_id: int) -> TableSchema:
+        """As above, of a snapshot that is gone: between those of its neighbours, if that leaves no choice."""
+        context = self._context
+        oldest = max((known.id for other, known in self._schemas.items() if other < snapshot_id), default=0)
+        later = context.snapshots.live_ids()
+        newest = context.snapshots.read(later[0]).schema_id if later else context.schema.id
+        candidates = [context.schemas.read(i) for i in context.schemas.ids() if oldest <= i <= newest]
+        if len({schema.fields for schema in candidates}) > 1:
+            raise NotFoundError(
+                f"table {context.files.root_uri}: snapshot {snapshot_id} has expired, and which columns its records in "
+                f"{self._log.name} have cannot be told any more, because they were altered at about that time; begin anew with "
+                'scan="full", and read under a consumer_id so that expiry keeps what is to be read',
+                kind="snapshot-expired",
+            )
+        return candidates[-1]
 
     def _decoded(self, raw: RawRecords, part: npt.NDArray[np.int64]) -> tuple[pa.RecordBatch, Changes]:
         """Records of one schema as rows of the reader's; the changes say which record each row is of."""
@@ -210,10 +252,11 @@ class LogReader:
         ids = {now.field(name).id for name in wanted}
         fields = [f for f in written.fields if f.id in ids]
         places = part.tolist()
+        is_all = len(places) == len(raw)
         try:
             changes = decode_changes(
-                [raw.keys[i] for i in places],
-                [raw.values[i] for i in places],
+                raw.keys if is_all else [raw.keys[i] for i in places],
+                raw.values if is_all else [raw.values[i] for i in places],
                 pa.schema([written.arrow_schema.field(f.name) for f in fields]),
                 key=written.primary_keys,
                 kinds=raw.kinds[part],
@@ -241,6 +284,8 @@ class LogReader:
             matches = evaluate(self._predicate, rows).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
             kinds, kept = self._filtered(rows, kinds, matches)
             rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
+        if not self._pairs and (before := kinds == RowKind.UPDATE_BEFORE).any():
+            rows, kinds = rows.filter(pa.array(~before)), kinds[~before]
         columns = [symbols_from_kinds(pa.array(kinds)), *(rows.column(name) for name in self._columns)]
         target = pa.schema([f if i == 0 else f.with_nullable(True) for i, f in enumerate(self._schema)])
         return pa.RecordBatch.from_arrays([pc.cast(c, f.type) for c, f in zip(columns, target, strict=True)], schema=target)
@@ -260,7 +305,7 @@ class LogReader:
         return new, kept
 
 
-def _runs(values: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def runs(values: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Stretches of equal neighbours as (start, stop)."""
     cuts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
     yield from pairwise(cuts)

@@ -16,6 +16,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log.debezium import ChangelogMode, encode_changes
 from tablestore.log.record import LogRecords, Mark
 from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
+from tablestore.store.changelogs import Changelogs
 from tablestore.store.changeplan import Discontinuity, FoundChanges, StoredChanges
 from tablestore.store.context import TableContext
 from tablestore.store.settings import TableSettings
@@ -35,9 +36,27 @@ def published_changes(
     context: TableContext, snapshot: Snapshot, mode: ChangelogMode
 ) -> tuple[TableContext, SnapshotChanges | Discontinuity]:
     """The table at a snapshot's schema, and the changes that its log has, all columns."""
+    feed = _feed(context, snapshot, mode)
+    return feed.context, feed.plan(snapshot)
+
+
+def _feed(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> ChangeFeed:
     then = context.at_schema(context.schemas.read(snapshot.schema_id))
     pairs = mode == "all" or not tells_rows(then.settings)
-    return then, ChangeFeed(context=then, columns=then.schema.field_names, pairs=pairs).plan(snapshot)
+    return ChangeFeed(context=then, columns=then.schema.field_names, pairs=pairs)
+
+
+def find_changes(context: TableContext, snapshot_id: int) -> Snapshot | None:
+    """A snapshot, or what is kept of one that has expired; None if nothing is."""
+    return context.snapshots.find(snapshot_id) or Changelogs(context.files).find(snapshot_id)
+
+
+def find_published(context: TableContext, snapshot_id: int, mode: ChangelogMode) -> Snapshot | None:
+    """As :func:`find_changes`, None too if what is kept does not tell all that the log has: rows before the changes are gone."""
+    if (snapshot := context.snapshots.find(snapshot_id)) is not None:
+        return snapshot
+    kept = Changelogs(context.files).find(snapshot_id)
+    return None if kept is None or _feed(context, kept, mode).looks_up(kept) else kept
 
 
 def tells_rows(settings: TableSettings) -> bool:

@@ -11,15 +11,16 @@ fails never fails the write that it follows: the snapshot has landed, and the ne
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import entry_points
 from threading import Lock
 
 from tablestore import options as opt
-from tablestore.errors import TablestoreError, UnsupportedError
+from tablestore.errors import ConflictError, TablestoreError, UnsupportedError
 from tablestore.log.logstore import LogStore
 from tablestore.log.settings import LogSettings, log_settings
+from tablestore.store.branchfiles import MAIN_BRANCH, branch_of
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
@@ -45,8 +46,9 @@ def named_log(schema: TableSchema, name: str) -> TableSchema:
 
 
 def settings_of(context: TableContext) -> LogSettings:
-    """The log of an open table."""
-    return log_settings(context.schema, name=context.files.root_uri.rstrip("/").rpartition("/")[2])
+    """The log of an open table. A branch is a history of its own: its changes are in the file store only."""
+    settings = log_settings(context.schema, name=context.files.root_uri.rstrip("/").rpartition("/")[2])
+    return settings if branch_of(context.files) == MAIN_BRANCH else replace(settings, system="filestore")
 
 
 def open_log(settings: LogSettings) -> LogStore:
@@ -74,19 +76,49 @@ def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
     if settings.system == "filestore":
         return
     log, consumers = open_log(settings), Consumers(context.files)
-    log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=ignore_if_exists)
+    made = log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=ignore_if_exists)
     if consumers.find(PUBLISHER_CONSUMER) is not None:
         return
+    try:
+        if not made:
+            _refuse_others(context, log, settings)
+        fence_slots(log, settings)
+        # From the first snapshot on: expiry keeps what is still to be published.
+        consumers.write(PUBLISHER_CONSUMER, 1)
+    except TablestoreError:
+        if made:
+            with suppress(TablestoreError):
+                log.drop(ignore_if_not_exists=True)
+        raise
+
+
+def _refuse_others(context: TableContext, log: LogStore, settings: LogSettings) -> None:
+    """A log that was there before must not be that of another table."""
+    uuid = (context.table_uuid or "").encode()
+    tails = log.tails(list(range(settings.partitions)))
+    taken = [bucket for bucket, tail in tails.items() if not tail.empty and tail.table != uuid]
+    if taken:
+        raise ConflictError(
+            f"{log.name} holds records of another table or of somebody else (partition {taken[0]}), it cannot be the log of "
+            f"{context.files.root_uri} too; give the table a topic of its own (log.kafka.topic)",
+            kind="foreign-log",
+        )
+
+
+def fence_slots(log: LogStore, settings: LogSettings) -> None:
+    """Whoever still publishes to a log that had this name before does so no longer."""
     for slot in range(settings.slots):
         log.open_slot(slot, (), timeout_s=OPEN_TIMEOUT_S).close()
-    # From the first snapshot on: expiry keeps what is still to be published.
-    consumers.write(PUBLISHER_CONSUMER, 1)
 
 
 def drop_log(context: TableContext) -> None:
     """Remove the log of a table that is dropped."""
-    settings = settings_of(context)
+    try:
+        settings = settings_of(context)
+    except TablestoreError:
+        return  # Another engine's options, which name no log of ours.
     if settings.system != "filestore":
+        PUBLISHERS.close(context.files.root_uri)
         open_log(settings).drop(ignore_if_not_exists=True)
 
 
@@ -113,14 +145,14 @@ class _Publishers:
     """The open publishers of this process, by log and slot: opening one costs more than a small transaction."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[int, str, str, int, int], LogPublisher] = {}
+        self._open: dict[tuple[int, str, str | None, str, int, int], LogPublisher] = {}
         self._lock = Lock()
 
     @contextmanager
     def use(self, context: TableContext, settings: LogSettings, slot: int) -> Iterator[LogPublisher]:
         """The publisher of a slot, for one thread at a time. One that failed is closed and made anew next time."""
         # A client does not live on in a forked process.
-        key = (os.getpid(), context.files.root_uri, settings.topic, settings.slots, slot)
+        key = (os.getpid(), context.files.root_uri, context.table_uuid, settings.topic, settings.slots, slot)
         with self._lock:
             publisher = self._open.pop(key, None) or LogPublisher(context, open_log(settings), settings, slot=slot)
         try:

@@ -17,7 +17,7 @@ import hashlib
 import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -26,13 +26,14 @@ from tablestore.errors import ConflictError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
-from tablestore.log.settings import LogSettings
-from tablestore.store.changelogs import Changelogs
+from tablestore.log.settings import LogSettings, log_settings
 from tablestore.store.changeplan import Discontinuity
+from tablestore.store.conflict import table_uuid_of
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LogProgress, SlotProgress
-from tablestore.table.logrecords import snapshot_records
+from tablestore.table.logrecords import find_published, snapshot_records
+from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
 
@@ -80,7 +81,8 @@ class LogPublisher:
         self._incarnation = ""
         self._marks: dict[int, Mark | None] = {}
         self._offsets: dict[int, int] = {}
-        self._done = 0
+        self._done = self._gap = 0
+        self._begins = 1
         # What expiry was told.
         self._told = -_TELL_EVERY
         self._records = self._transactions = 0
@@ -172,7 +174,9 @@ class LogPublisher:
         log, settings = self._log, self._settings
         self._incarnation = log.incarnation(partitions=settings.partitions)
         self._slot = log.open_slot(self._number, self._buckets, timeout_s=OPEN_TIMEOUT_S)
-        recorded = self._progress.read(self._number, settings.slots) or self._progress_of_other_layouts()
+        own, recorded = self._progress.read(self._number, settings.slots), self._progress_of_other_layouts()
+        if recorded is None or (own is not None and own.snapshot_id >= recorded.snapshot_id):
+            recorded = own
         if recorded is not None and recorded.incarnation != self._incarnation:
             raise ConflictError(
                 f"{log.name} is not the log that table {self._context.files.root_uri} was published to: it was deleted and made "
@@ -180,6 +184,8 @@ class LogPublisher:
                 kind="log-replaced",
             )
         self._done = recorded.snapshot_id if recorded else self._first() - 1
+        self._end_other_layouts(own)
+        self._begins, self._gap = (recorded.begins, recorded.gap) if recorded else (self._done + 1, 0)
         whole = Mark(self._done, _WHOLE)
         latest = self._context.snapshots.latest()
         noted = recorded.offsets if recorded else {}
@@ -192,6 +198,21 @@ class LogPublisher:
                 lost[bucket] = mark
         if lost:
             self._go_back(lost, noted)
+        if own is None:
+            # Before anything is sent: whoever comes with another number of slots has to know of this one.
+            self._progress.record(self._number, settings.slots, self._current(self._done, None))
+
+    def _end_other_layouts(self, own: SlotProgress | None) -> None:
+        """Where the number of slots was another one lately: fence those slots, whose buckets are this one's too."""
+        mine = self._settings.slots
+        layouts = self._progress.layouts()
+        found = [self._progress.read(slot, slots) for slots in layouts if slots != mine for slot in range(slots)]
+        newest = max((one.snapshot_id for one in found if one is not None), default=-1)
+        if newest < 0 or (own is not None and newest < own.snapshot_id):
+            return
+        for other in range(max(*layouts, mine)):
+            if other != self._number:
+                self._log.open_slot(other, (), timeout_s=OPEN_TIMEOUT_S).close()
 
     def _go_back(self, lost: Mapping[int, Mark | None], noted: Offsets) -> None:
         """Records that were acknowledged are not there: believe the tails of these buckets and send the rest again."""
@@ -214,9 +235,11 @@ class LogPublisher:
         self._progress.set_back(self._number, self._settings.slots, self._current(self._done, None))
 
     def _progress_of_other_layouts(self) -> SlotProgress | None:
-        """After a change of the number of slots: what all slots of an older layout had completed."""
+        """After a change of the number of slots: what all slots of another layout had completed."""
         best: SlotProgress | None = None
         for slots in self._progress.layouts():
+            if slots == self._settings.slots:
+                continue
             found = [self._progress.read(slot, slots) for slot in range(slots)]
             complete = [progress for progress in found if progress is not None]
             if len(complete) < slots:
@@ -224,9 +247,8 @@ class LogPublisher:
             least = min(complete, key=lambda progress: progress.snapshot_id)
             if best is None or least.snapshot_id > best.snapshot_id:
                 offsets = {b: o for progress in complete for b, o in progress.offsets.items()}
-                best = SlotProgress(
-                    snapshot_id=least.snapshot_id, snapshot_uuid=least.snapshot_uuid, incarnation=least.incarnation, offsets=offsets
-                )
+                gap = max(progress.gap for progress in complete)
+                best = replace(least, offsets=offsets, gap=gap)
         return best
 
     def _first(self) -> int:
@@ -266,6 +288,7 @@ class LogPublisher:
         assert self._slot is not None
         if latest is None:
             return
+        self._check_still_its_log()
         uuid = self._context.table_uuid or ""
         for group in cut_into_transactions(self._pending(latest.id), max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
             self._offsets.update(self._slot.publish(group, table=uuid))
@@ -278,18 +301,35 @@ class LogPublisher:
         self._record(latest.id, latest.uuid)
         self._advance_consumer()
 
+    def _check_still_its_log(self) -> None:
+        """The slot is held by now: who dropped or altered the table before that is seen here, who does it later fences the slot."""
+        context = self._context
+        newest = context.schemas.refreshed_latest()
+        if table_uuid_of(newest) != context.table_uuid:
+            raise ConflictError(
+                f"table {context.files.root_uri} was dropped and created again: it was {context.table_uuid}, now it is "
+                f"{table_uuid_of(newest)}; open the table again to publish to its log",
+                kind="table-replaced",
+            )
+        if newest.id != context.schema.id and _log_of(newest) != _log_of(context.schema):
+            raise ConflictError(
+                f"the log of table {context.files.root_uri} was altered by schema {newest.id}; open the table again to publish",
+                kind="log-altered",
+            )
+
     def _pending(self, upto: int) -> Iterator[LogRecords]:
         for snapshot_id in range(self._done + 1, upto + 1):
             snapshot = self._find(snapshot_id)
             found = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
             if isinstance(found, Discontinuity):
                 LOG.info("%s: %s; its changes are not published", self._context.files.root_uri, found.reason)
+                self._gap = snapshot.id
                 continue
             yield from found
 
     def _find(self, snapshot_id: int) -> Snapshot:
         context = self._context
-        found = context.snapshots.find(snapshot_id) or Changelogs(context.files).find(snapshot_id)
+        found = find_published(context, snapshot_id, self._settings.mode)
         if found is None:
             raise NotFoundError(
                 f"table {context.files.root_uri}: snapshot {snapshot_id} has expired before its changes were published to "
@@ -305,7 +345,14 @@ class LogPublisher:
         self._done = snapshot_id
 
     def _current(self, snapshot_id: int, uuid: str | None) -> SlotProgress:
-        return SlotProgress(snapshot_id=snapshot_id, snapshot_uuid=uuid, incarnation=self._incarnation, offsets=dict(self._offsets))
+        return SlotProgress(
+            snapshot_id=snapshot_id,
+            snapshot_uuid=uuid,
+            incarnation=self._incarnation,
+            offsets=dict(self._offsets),
+            begins=self._begins,
+            gap=self._gap,
+        )
 
     def _advance_consumer(self) -> None:
         """Let expiry have what every slot has sent; every now and then is enough."""
@@ -320,6 +367,12 @@ class LogPublisher:
             if known is None or known.next_snapshot <= least:
                 consumers.write(PUBLISHER_CONSUMER, least + 1)
             self._told = self._done
+
+
+def _log_of(schema: TableSchema) -> tuple[object, ...]:
+    """What publishers of one log must agree on."""
+    settings = log_settings(schema, name="")
+    return settings.system, settings.topic, settings.mode, settings.partitions, settings.slots
 
 
 def slot_lock(name: str, slot: int) -> FileLock:

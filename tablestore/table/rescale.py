@@ -20,6 +20,7 @@ from tablestore.store.alter import alter_schema
 from tablestore.store.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits
+from tablestore.table.logs import settings_of
 from tablestore.table.writer import Effect, TableWriter
 from tablestore.types.changes import SetOption
 
@@ -40,6 +41,12 @@ def rescale(context: TableContext, buckets: int) -> TableContext:
             f"table {context.files.root_uri} has bucket = {now}: only a fixed number of buckets can be changed to another one; "
             "create a table with a fixed number and copy the rows into it",
             kind="no-fixed-buckets",
+        )
+    if (log := settings_of(context)).system != "filestore":
+        raise UnsupportedError(
+            f"table {context.files.root_uri} has topic {log.topic} for its log, with one partition per bucket: set log.system = "
+            "filestore, which ends the log and deletes its topic, rescale, and set log.system = kafka again, which begins another",
+            kind="immutable-option",
         )
     made = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
     context = context.at_schema(made)

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from tablestore.catalog.identifier import check_reference
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
-from tablestore.store.alter import alter_schema
 from tablestore.store.context import TableContext, open_context
 from tablestore.table import consume, logs
 from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
@@ -23,6 +22,7 @@ from tablestore.table.consume import ChangeBatch, ScanMode
 from tablestore.table.delete import delete_where
 from tablestore.table.keeping import Keeping
 from tablestore.table.listing import files_table, partitions_table, schema_history_table
+from tablestore.table.logalter import alter_table
 from tablestore.table.overwrite import overwrite
 from tablestore.table.position import Position
 from tablestore.table.postponed import compact_postponed
@@ -99,11 +99,12 @@ class Table(Keeping):
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> "Table":
         """Alter columns, options or comments (see :mod:`tablestore.types.changes`), all changes or none; the altered table.
 
-        This handle stays at its schema: go on with the one that is returned. Raises InvalidInputError, UnsupportedError,
-        NotFoundError, AlreadyExistsError, ConflictError, StorageError (nothing was altered), CommitOutcomeUnknown.
+        Options of the log begin, end or keep it (see :mod:`tablestore.table.logalter`). This handle stays at its schema: go on with
+        the one that is returned. Raises InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError, ConflictError,
+        StorageError (nothing was altered), CommitOutcomeUnknown.
         """
         old = self._context
-        schema = alter_schema(old, changes)
+        schema = alter_table(old, changes)
         return Table(open_context(old.files, clock=old.clock, ids=old.ids, schema=schema), self._name)
 
     def rescale(self, buckets: int) -> "Table":

@@ -38,6 +38,10 @@ class KafkaLogStore:
         """Make the topic; False if it was there and may be used."""
         return self._topics.create(self._topic, partitions=partitions, retention_ms=retention_ms, ignore_if_exists=ignore_if_exists)
 
+    def retain(self, retention_ms: int | None) -> None:
+        """Set ``retention.ms`` of the topic; None: the brokers' own."""
+        self._topics.retain(self._topic, retention_ms)
+
     def drop(self, *, ignore_if_not_exists: bool) -> None:
         """Delete the topic."""
         self._topics.drop(self._topic, ignore_if_not_exists=ignore_if_not_exists)

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from tablestore.clock import Clock
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
@@ -45,6 +45,17 @@ class Topics:
             return False
         self._wait_until_known(topic, partitions)
         return True
+
+    def retain(self, topic: str, retention_ms: int | None) -> None:
+        """Change how long the topic keeps its records; None: as the brokers do by default."""
+        operation = AlterConfigOpType.DELETE if retention_ms is None else AlterConfigOpType.SET
+        entry = ConfigEntry("retention.ms", None if retention_ms is None else str(retention_ms), incremental_operation=operation)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        try:
+            for future in self._admin.incremental_alter_configs([resource], request_timeout=ADMIN_TIMEOUT_S).values():
+                future.result()
+        except KafkaException as error:
+            raise translated(error, f"changing the retention of topic {topic}", self._servers) from error
 
     def drop(self, topic: str, *, ignore_if_not_exists: bool) -> None:
         """Remove the topic and what it holds."""

@@ -1,0 +1,210 @@
+"""What does an ALTER do to the log of a table? Nothing, or one of these, all or nothing; or it is refused by name.
+
+    file store -> kafka     BEGIN   the topic is made and its slots fenced, as by CREATE; then the schema lands. What snapshots
+                                    changed before is not in it: readers find that in the file store
+    kafka -> file store     END     the schema lands, then the topic is deleted. That needs no broker: one that does not answer
+                                    leaves a topic behind, and that is said
+    other brokers           MOVE    the topic there must be this one
+    log.retention                   the topic hears of it first
+    topic, log.changelog-mode, log.consistency, bucket     refused, what was published rests on them: end the log, begin another
+
+Deciding (:func:`pick_step`) is pure. A round of the alteration that finds another log than the one decided on gives up.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from tablestore import options as opt
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.log.settings import LogSettings
+from tablestore.options import TableOptions
+from tablestore.store.alter import alter_schema
+from tablestore.store.consumers import Consumers
+from tablestore.store.context import TableContext
+from tablestore.store.logprogress import LogProgress
+from tablestore.table.logs import PUBLISHERS, fence_slots, named_log, open_log, settings_of
+from tablestore.table.publish import PUBLISHER_CONSUMER
+from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
+from tablestore.types.schema import TableSchema
+
+LOG = logging.getLogger(__name__)
+
+WAY_OUT = (
+    "set log.system = filestore, which ends the log and deletes its topic, then the new value, and log.system = kafka again, which "
+    "begins another"
+)
+_SERVERS = "bootstrap.servers"
+
+
+class LogStep(Enum):
+    """What becomes of the log."""
+
+    KEEP = auto()
+    BEGIN = auto()
+    MOVE = auto()
+    END = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChoice:
+    """The log that a schema asks for. ``consistency`` as it is written."""
+
+    settings: LogSettings
+    consistency: str
+
+
+def pick_step(before: LogChoice, after: LogChoice, *, table: str) -> LogStep:
+    """What an alteration from one choice to another does. Pure. Raises UnsupportedError for what a log cannot become."""
+    old, new = before.settings, after.settings
+    if new.system == "filestore":
+        return LogStep.KEEP if old.system == "filestore" else LogStep.END
+    if old.system == "filestore":
+        return LogStep.BEGIN
+    fixed = {
+        opt.LOG_KAFKA_TOPIC.key: (old.topic, new.topic),
+        opt.LOG_CHANGELOG_MODE.key: (old.mode, new.mode),
+        opt.LOG_CONSISTENCY.key: (before.consistency, after.consistency),
+        opt.BUCKET.key: (old.partitions, new.partitions),
+    }
+    for key, (was, becomes) in fixed.items():
+        if was != becomes:
+            raise UnsupportedError(
+                f"the option {key!r} of table {table} cannot be altered from {was!r} to {becomes!r} while its log is topic "
+                f"{old.topic}: what was published rests on it; {WAY_OUT}",
+                kind="immutable-option",
+            )
+    return LogStep.KEEP if old.properties.get(_SERVERS) == new.properties.get(_SERVERS) else LogStep.MOVE
+
+
+def alter_table(context: TableContext, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
+    """Alter a table, and its log where its options say so; returns the schema that then is the newest.
+
+    Raises what :func:`~tablestore.store.alter.alter_schema` raises, and for the log UnsupportedError, InvalidInputError,
+    AlreadyExistsError (a topic of that name is there) and StorageError: nothing was altered then.
+    """
+    given = [changes] if isinstance(changes, SchemaChange) else changes
+    if not isinstance(given, (list, tuple)) or not any(_is_about_the_log(change) for change in given):
+        return alter_schema(context, changes)
+    base = context.schemas.refreshed_latest()
+    made = named_log(replace(base, options=_options_after(base, given)), _default_topic(context))
+    if (topic := made.options.get(opt.LOG_KAFKA_TOPIC.key)) is not None:
+        given = [*given, SetOption(opt.LOG_KAFKA_TOPIC.key, topic)]
+    before, after = _choice(context, base), _choice(context, made)
+    step = pick_step(before, after, table=context.files.root_uri)
+    if after.settings.system == "filestore" and step is LogStep.KEEP:
+        return alter_schema(context, changes)
+
+    def check(older: TableSchema, newer: TableSchema) -> None:
+        if (_choice(context, older), _choice(context, newer)) != (before, after):
+            raise ConflictError(
+                f"the log of table {context.files.root_uri} was altered by somebody else meanwhile; look at its options and repeat",
+                kind="log-altered",
+            )
+
+    def land() -> TableSchema:
+        return alter_schema(context, given, check=check)
+
+    if step is LogStep.END:
+        return _end(context, before.settings, land)
+    if step is LogStep.BEGIN:
+        return _begin(context, after.settings, land)
+    if step is LogStep.MOVE:
+        _check_moved(context, before.settings, after.settings)
+    return _retain(before.settings, after.settings, land)
+
+
+def _begin(context: TableContext, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
+    log, consumers = open_log(settings), Consumers(context.files)
+    log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
+    try:
+        fence_slots(log, settings)
+        # Of a log that the table had before.
+        LogProgress(context.files).forget()
+        latest = context.snapshots.latest()
+        consumers.write(PUBLISHER_CONSUMER, latest.id + 1 if latest else 1)
+        return land()
+    except CommitOutcomeUnknown:
+        raise
+    except TablestoreError:
+        # The topic is ours: it was made above. It is of no use to a table that has no such log.
+        with suppress(TablestoreError):
+            if _choice(context, context.schemas.refreshed_latest()).settings.system == "filestore":
+                consumers.delete(PUBLISHER_CONSUMER)
+            log.drop(ignore_if_not_exists=True)
+        raise
+
+
+def _end(context: TableContext, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
+    made = land()
+    PUBLISHERS.close(context.files.root_uri)
+    LogProgress(context.files).forget()
+    Consumers(context.files).delete(PUBLISHER_CONSUMER)
+    try:
+        open_log(settings).drop(ignore_if_not_exists=True)
+    except TablestoreError as error:
+        LOG.warning(
+            "the log of table %s is the file store now; its topic %s is left behind, delete it by hand: %s",
+            context.files.root_uri,
+            settings.topic,
+            error,
+        )
+    return made
+
+
+def _check_moved(context: TableContext, old: LogSettings, new: LogSettings) -> None:
+    """The topic at the new address must be the one that the table was published to."""
+    recorded = [LogProgress(context.files).read(slot, old.slots) for slot in range(old.slots)]
+    known = next((one.incarnation for one in recorded if one is not None), None)
+    if known is None:
+        known = open_log(old).incarnation(partitions=old.partitions)
+    found = open_log(new).incarnation(partitions=new.partitions)
+    if found != known:
+        raise InvalidInputError(
+            f"topic {new.topic} at {new.properties[_SERVERS]} is not the log of table {context.files.root_uri}: it has the id "
+            f"{found}, expected {known}. For a log in another cluster {WAY_OUT}",
+            kind="log-replaced",
+        )
+
+
+def _retain(old: LogSettings, new: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
+    log = open_log(new)
+    if old.retention_ms == new.retention_ms:
+        return land()
+    log.retain(new.retention_ms)
+    try:
+        return land()
+    except CommitOutcomeUnknown:
+        raise
+    except TablestoreError:
+        with suppress(TablestoreError):
+            log.retain(old.retention_ms)
+        raise
+
+
+def _choice(context: TableContext, schema: TableSchema) -> LogChoice:
+    consistency = TableOptions(schema.options).text(opt.LOG_CONSISTENCY)
+    return LogChoice(settings=settings_of(context.at_schema(schema)), consistency=consistency)
+
+
+def _is_about_the_log(change: object) -> bool:
+    key = change.key if isinstance(change, (SetOption, RemoveOption)) else ""
+    return isinstance(key, str) and key.startswith(("log.", "tablestore.log.", opt.BUCKET.key))
+
+
+def _options_after(schema: TableSchema, changes: Sequence[object]) -> Mapping[str, str]:
+    options = dict(schema.options)
+    for change in changes:
+        if isinstance(change, SetOption):
+            options[change.key] = change.value
+        elif isinstance(change, RemoveOption):
+            options.pop(change.key, None)
+    return options
+
+
+def _default_topic(context: TableContext) -> str:
+    """``database.table``, as CREATE names it."""
+    *_, database, table = ("", *context.files.root_uri.rstrip("/").split("/"))
+    return f"{database.removesuffix('.db')}.{table}" if database.endswith(".db") else table

@@ -1,0 +1,37 @@
+"""A topic as somebody sees it who knows nothing of tablestore."""
+
+import json
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+import tablestore as ts
+
+Record = tuple[int, int, str, int, str | None]
+
+
+def records(table: ts.Table) -> list[Record]:
+    """(snapshot, ordinal, row kind, id, v) of all committed records of a keyed table's topic, bucket by bucket."""
+    options = table.options()
+    servers, topic = options["log.kafka.bootstrap.servers"], options["log.kafka.topic"]
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": "read_committed", "enable.partition.eof": True}
+    )
+    found: list[Record] = []
+    for bucket in range(int(options["bucket"])):
+        consumer.assign([TopicPartition(topic, bucket, 0)])
+        while (message := consumer.poll(30)) is not None and message.error() is None:
+            headers: Any = dict(message.headers() or ())
+            value = message.value()
+            row = json.loads(value)["after"] if value else {"v": None}
+            place = int(headers["snapshot"]), int(headers["ordinal"])
+            found.append((*place, headers["row-kind"].decode(), json.loads(message.key() or b"")["id"], row["v"]))
+        assert message is not None, "the broker did not say where the partition ends"
+    consumer.close()
+    return found
+
+
+def topics(servers: str) -> set[str]:
+    """The names of all topics."""
+    return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=30).topics)
