@@ -10,7 +10,7 @@ group where a cache is filled, and the rows that are found in it.
 Deleted positions (deletion vectors) count as found: what they mean is the caller's business.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +26,7 @@ from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
 from tablestore.lsm.survivors import WindowKeys
-from tablestore.store.lookupcache import LEAST_FILE_BYTES, LookupCache
+from tablestore.store.lookupcache import KeptGroups, LookupCache, name_of, place_of
 from tablestore.store.read import SplitReader
 from tablestore.types.arrow import to_arrow_type
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
@@ -95,10 +95,13 @@ def find_rows(
     schema that the keys have. ``cache``: where to keep what is decoded, for lookups to come.
     """
     directory = reader.directory(partition, bucket)
+    if cache is not None and columns is not None:
+        # What compactions have replaced is not looked up any more.
+        cache.keep_only(place_of(reader, directory), {name_of(reader, directory, file, columns) for file in files})
     for file in files:
         first, last = _keys_in_range(reader, file, keys)
         if first < last:
-            kept = None if cache is None or columns is None else _KeptGroups.of(cache, reader, directory, file, columns)
+            kept = None if cache is None or columns is None else KeptGroups.of(cache, reader, directory, file, columns)
             with _Lookup(reader, directory, file, columns, kept) as lookup:
                 for found in lookup.find(keys.slice(first, last)):
                     yield Found(file=file, positions=found.positions, keys=found.keys + first, rows=found.rows)
@@ -115,34 +118,6 @@ def match_sorted(left: Sequence[PlainColumn], right: Sequence[PlainColumn]) -> t
     return order[repeats], order[repeats + 1] - window.bounds[1]
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptGroups:
-    """The row groups of one file in the cache. ``fills``: what is decoded is to be kept."""
-
-    cache: LookupCache
-    file: Hashable
-    fills: bool
-
-    @classmethod
-    def of(
-        cls, cache: LookupCache, reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str]
-    ) -> "_KeptGroups | None":
-        if file.file_size < LEAST_FILE_BYTES:
-            return None
-        place = (reader.files.root_uri, directory, file.file_name, file.file_size, file.footer_digest)
-        name = (*place, reader.schema.id, tuple(columns))
-        return cls(cache, name, cache.begin(name))
-
-    def get(self, group: int) -> pa.RecordBatch | None:
-        return self.cache.get(self.file, group)
-
-    def put(self, group: int, rows: pa.RecordBatch, layout: tuple[RowGroup, ...]) -> None:
-        self.cache.put(self.file, group, rows, layout)
-
-    def layout(self) -> tuple[RowGroup, ...] | None:
-        return self.cache.layout(self.file)
-
-
 class _Lookup:
     """One data file, searched from its first row group to its last. It is opened only for rows that are not kept."""
 
@@ -152,7 +127,7 @@ class _Lookup:
         directory: str,
         file: DataFileMeta,
         columns: Sequence[str] | None,
-        kept: _KeptGroups | None,
+        kept: KeptGroups | None,
     ) -> None:
         self._reader, self._file, self._kept = reader, file, kept
         self._path = f"{directory}/{file.file_name}"
@@ -190,7 +165,7 @@ class _Lookup:
 
     @cached_property
     def _layout(self) -> tuple[RowGroup, ...]:
-        known = None if self._kept is None else self._kept.layout()
+        known = () if self._kept is None else self._kept.layout()
         return known or self._source.row_groups
 
     def find(self, keys: SortedKeys) -> Iterator[Found]:

@@ -8,9 +8,12 @@ are kept uncompressed in a scratch file, from where rows are gathered without re
     second          decodes, and keeps the row groups in which a key was found
     later           views of the scratch file
 
+A process that has come so far in a bucket goes on: what compactions make of its files is kept at the first lookup.
+
 Scratch files lie in the directory for temporary files, have no name, and vanish with the process however it ends. All together
 they hold at most ``budget_bytes``, and at most half of what is free on the disk; the least recently used file goes first. Data
-files never change and their names are never used again, so nothing has to be invalidated.
+files never change and their names are never used again, so nothing has to be invalidated; what compactions have replaced goes
+with the next lookup in its bucket.
 """
 
 import mmap
@@ -19,13 +22,16 @@ import shutil
 import tempfile
 import weakref
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import IO
 
 import pyarrow as pa
 
+from tablestore.format.datafile import DataFileMeta
 from tablestore.format.parquet import RowGroup
+from tablestore.store.read import SplitReader
 
 # Smaller files cost little to decode, and are soon merged into others.
 LEAST_FILE_BYTES = 3 * 1024 * 1024
@@ -77,13 +83,23 @@ class CachedFile:
         self._close()
 
 
+@dataclass(slots=True)
+class _Entry:
+    """A file that was looked up: where it belongs, its row groups, and what is kept of them."""
+
+    bucket: Hashable
+    layout: tuple[RowGroup, ...] = ()
+    kept: CachedFile | None = None
+
+
 class LookupCache:
     """Cached files of this process, least recently used first. Safe for several threads; a forked process begins anew."""
 
     def __init__(self, budget_bytes: int) -> None:
         self.budget_bytes = budget_bytes
-        self._files: OrderedDict[Hashable, CachedFile | None] = OrderedDict()
-        self._layouts: dict[Hashable, tuple[RowGroup, ...]] = {}
+        self._files: OrderedDict[Hashable, _Entry] = OrderedDict()
+        # Buckets in which a file was looked up twice, and none had to go since.
+        self._again: set[Hashable] = set()
         self._used = 0
         self._owner = os.getpid()
         self._lock = Lock()
@@ -93,31 +109,34 @@ class LookupCache:
         """Bytes in scratch files."""
         return self._used
 
-    def layout(self, file: Hashable) -> tuple[RowGroup, ...] | None:
-        """The row groups of a file of which rows are kept; None for others."""
+    def begin(self, file: Hashable, bucket: Hashable = None) -> bool:
+        """Note that a file is looked up; True if its row groups are worth keeping: it was before, or another of its bucket was."""
         with self._lock:
             self._check_owner()
-            return self._layouts.get(file)
+            if file in self._files:
+                self._files.move_to_end(file)
+                if bucket is not None:
+                    self._again.add(bucket)
+                return True
+            self._files[file] = _Entry(bucket)
+            return bucket in self._again
+
+    def layout(self, file: Hashable) -> tuple[RowGroup, ...]:
+        """The row groups of a file of which rows are kept; none of others."""
+        with self._lock:
+            self._check_owner()
+            entry = self._files.get(file)
+            return () if entry is None else entry.layout
 
     def get(self, file: Hashable, number: int) -> pa.RecordBatch | None:
         """The rows of a row group; None if they were not kept."""
         with self._lock:
             self._check_owner()
-            cached = self._files.get(file)
-            if cached is None:
+            entry = self._files.get(file)
+            if entry is None or entry.kept is None:
                 return None
             self._files.move_to_end(file)
-            return cached.get(number)
-
-    def begin(self, file: Hashable) -> bool:
-        """Note that a file is looked up; True if it was before, so that its row groups are worth keeping."""
-        with self._lock:
-            self._check_owner()
-            if file in self._files:
-                self._files.move_to_end(file)
-                return True
-            self._files[file] = None
-            return False
+            return entry.kept.get(number)
 
     def put(self, file: Hashable, number: int, rows: pa.RecordBatch, layout: tuple[RowGroup, ...] = ()) -> None:
         """Keep the rows of a row group of a file of that layout, if there is room. A full disk is no error: then they are decoded
@@ -127,13 +146,20 @@ class LookupCache:
             if not self._make_room(rows.nbytes, keep=file):
                 return
             try:
-                cached = self._files.get(file) or CachedFile()
-                self._files[file] = cached
-                self._layouts[file] = layout
-                before = cached.size_bytes
-                cached.put(number, rows)
-                self._used += cached.size_bytes - before
+                entry = self._files.setdefault(file, _Entry(None))
+                entry.layout = layout
+                entry.kept = entry.kept or CachedFile()
+                before = entry.kept.size_bytes
+                entry.kept.put(number, rows)
+                self._used += entry.kept.size_bytes - before
             except OSError:
+                self._drop(file)
+
+    def keep_only(self, bucket: Hashable, files: Collection[Hashable]) -> None:
+        """Forget the other files of a bucket."""
+        with self._lock:
+            self._check_owner()
+            for file in [file for file, entry in self._files.items() if entry.bucket == bucket and file not in files]:
                 self._drop(file)
 
     def clear(self) -> None:
@@ -141,27 +167,71 @@ class LookupCache:
         with self._lock:
             for file in list(self._files):
                 self._drop(file)
+            self._again.clear()
 
     def _make_room(self, size: int, *, keep: Hashable) -> bool:
         free = shutil.disk_usage(tempfile.gettempdir()).free
         limit = min(self.budget_bytes, self._used + free // 2)
-        for file in [file for file, cached in self._files.items() if cached is not None and file != keep]:
+        for file in [file for file, entry in self._files.items() if entry.kept is not None and file != keep]:
             if self._used + size <= limit:
                 break
+            # Where there is no room for all, keeping everything at once would only push out the rest.
+            self._again.discard(self._files[file].bucket)
             self._drop(file)
         return self._used + size <= limit
 
     def _drop(self, file: Hashable) -> None:
-        cached = self._files.pop(file, None)
-        self._layouts.pop(file, None)
-        if cached is not None:
-            self._used -= cached.size_bytes
-            cached.close()
+        entry = self._files.pop(file, None)
+        if entry is not None and entry.kept is not None:
+            self._used -= entry.kept.size_bytes
+            entry.kept.close()
 
     def _check_owner(self) -> None:
         # After a fork the scratch files are the parent's.
         if self._owner != os.getpid():
-            self._files, self._layouts, self._used, self._owner = OrderedDict(), {}, 0, os.getpid()
+            self._files, self._again, self._used, self._owner = OrderedDict(), set(), 0, os.getpid()
 
 
 PROCESS_CACHE = LookupCache(budget_bytes=4 * 1024**3)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptGroups:
+    """The row groups of one data file in a cache. ``fills``: what is decoded is to be kept."""
+
+    cache: LookupCache
+    file: Hashable
+    fills: bool
+
+    @classmethod
+    def of(
+        cls, cache: LookupCache, reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str]
+    ) -> "KeptGroups | None":
+        """Begin to look a file up; None for a small one."""
+        if file.file_size < LEAST_FILE_BYTES:
+            return None
+        name = name_of(reader, directory, file, columns)
+        return cls(cache, name, cache.begin(name, place_of(reader, directory)))
+
+    def get(self, group: int) -> pa.RecordBatch | None:
+        """See :meth:`LookupCache.get`."""
+        return self.cache.get(self.file, group)
+
+    def put(self, group: int, rows: pa.RecordBatch, layout: tuple[RowGroup, ...]) -> None:
+        """See :meth:`LookupCache.put`."""
+        self.cache.put(self.file, group, rows, layout)
+
+    def layout(self) -> tuple[RowGroup, ...]:
+        """See :meth:`LookupCache.layout`."""
+        return self.cache.layout(self.file)
+
+
+def place_of(reader: SplitReader, directory: str) -> Hashable:
+    """What a cache knows a bucket by."""
+    return reader.files.root_uri, directory
+
+
+def name_of(reader: SplitReader, directory: str, file: DataFileMeta, columns: Sequence[str]) -> Hashable:
+    """What a cache knows these columns of a file by."""
+    found = (file.file_name, file.file_size, file.footer_digest)
+    return place_of(reader, directory), found, reader.schema.id, tuple(columns)

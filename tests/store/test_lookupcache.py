@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.format.parquet import DataFileReader, ParquetOptions
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store import lookup, lookupcache
+from tablestore.store import lookupcache
 from tablestore.store.lookup import find_rows, sorted_keys
 from tablestore.store.lookupcache import CachedFile, LookupCache
 from tablestore.table.table import Table
@@ -37,6 +37,31 @@ def test_a_file_is_worth_keeping_from_its_second_lookup_on():
     cache = LookupCache(1 << 20)
     assert [cache.begin("a"), cache.begin("b"), cache.begin("a"), cache.begin("a")] == [False, False, True, True]
     assert cache.get("a", 0) is None
+
+
+def test_a_file_that_comes_into_a_bucket_that_is_looked_up_again_and_again_is_kept_at_once():
+    cache = LookupCache(4 * _rows(0, 1000).nbytes)
+    assert [cache.begin("a", 1), cache.begin("b", 1), cache.begin("b", 1)] == [False, False, True]
+    assert cache.begin("c", 1) and not cache.begin("d", 2)
+    cache.put("c", 0, _rows(0, 1000))
+    for name in "efgh":
+        cache.put(name, 0, _rows(0, 1000))
+    assert cache.get("c", 0) is None and not cache.begin("i", 1), "there is no room for all of them"
+    assert cache.begin("b", 1) and cache.begin("j", 1)
+    cache.clear()
+    assert not cache.begin("k", 1)
+
+
+def test_files_that_left_their_bucket_are_forgotten():
+    cache = LookupCache(1 << 20)
+    for name, bucket in (("a", 1), ("b", 1), ("b", 1), ("other", 2)):
+        cache.begin(name, bucket)
+        cache.put(name, 0, _rows(0))
+    used = cache.used_bytes
+    cache.keep_only(1, {"b", "c"})
+    assert cache.get("a", 0) is None and cache.used_bytes < used
+    assert cache.get("b", 0).equals(_rows(0)) and cache.get("other", 0).equals(_rows(0))
+    assert cache.begin("c", 1), "the process goes on in this bucket"
 
 
 def test_the_least_recently_used_file_goes_when_the_budget_is_reached():
@@ -86,7 +111,7 @@ def test_a_forked_process_begins_anew(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_lookups_find_the_same_rows_with_and_without_a_cache(request, monkeypatch, seed):
-    monkeypatch.setattr(lookup, "LEAST_FILE_BYTES", 0)
+    monkeypatch.setattr(lookupcache, "LEAST_FILE_BYTES", 0)
     rng = np.random.default_rng(seed)
     lab = Lab(MemoryFileStore(request.node.name))
     opened = lab.open()
