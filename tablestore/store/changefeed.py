@@ -71,6 +71,13 @@ class ChangeFeed:
         source = source_of(snapshot, rule)
         return source in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or (source is Source.LEVEL_ZERO and (self.pairs or not rule.plain))
 
+    def is_whole(self, snapshot: Snapshot) -> bool:
+        """Whether what the changes of a retained snapshot are found in is still there: of some, the state before it."""
+        source = source_of(snapshot, self._then(snapshot)[1])
+        if source not in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or snapshot.id == 1:
+            return True
+        return self.context.snapshots.find(snapshot.id - 1) is not None
+
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""
         then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))

@@ -158,6 +158,11 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
     return Source.NOWHERE
 
 
+def looks_back(rule: ChangeRule) -> bool:
+    """Whether changes may be found in what a snapshot takes away: expiry then has to keep the one before a reader's next. Pure."""
+    return rule.reads_overwrite or (rule.hides_level_zero and rule.producer == NONE)
+
+
 def plan_changes(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> tuple[Step, ...] | Discontinuity:
     """The changes of one snapshot in order. Without ``pairs`` the stored rows of a plain table will do."""
     source = source_of(snapshot, rule)

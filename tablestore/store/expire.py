@@ -18,12 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from tablestore.errors import NotFoundError
+from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.indexmanifest import IndexEntry
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path, snapshot_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import CHANGELOG_PRODUCER
+from tablestore.store.changeplan import change_rule, looks_back
 from tablestore.store.condemned import Condemned, digest_of, read_notes, remove_note, write_note
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
@@ -37,6 +38,7 @@ from tablestore.store.references import (
     tags_twice,
 )
 from tablestore.store.retention import Retention, consumer_lifetime, pick_end
+from tablestore.store.settings import table_settings
 from tablestore.store.snapshots import follows, unbroken_tail
 
 # What is read moves under a run when tags go or branches are written; then it looks again.
@@ -231,7 +233,19 @@ class _Expiry:
         lifetime = consumer_lifetime(self._context.schema.options)
         alive_since = self._context.clock.now_ms() - lifetime if lifetime is not None else None
         consumer = self._line.consumers.floor(alive_since_ms=alive_since)
-        return (consumer.next_snapshot, f"consumer {consumer.id!r}") if consumer is not None else (None, None)
+        if consumer is None:
+            return None, None
+        # What its next snapshot takes away is removed with the one before it.
+        before = 1 if self._looks_back() else 0
+        return consumer.next_snapshot - before, f"consumer {consumer.id!r}"
+
+    def _looks_back(self) -> bool:
+        """Whether readers of changes compare with the state before a snapshot, or did under any schema."""
+        schemas = (self._context.schemas.read(schema_id) for schema_id in self._context.schemas.ids())
+        try:
+            return any(looks_back(change_rule(schema, table_settings(schema))) for schema in schemas)
+        except TablestoreError:
+            return True  # Another engine's options: one snapshot more is no harm.
 
     def _tail(self) -> tuple[int, ...]:
         return unbroken_tail(self._snapshots.listed_ids())

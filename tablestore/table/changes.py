@@ -122,6 +122,8 @@ class Changes(ArrowSource):
     def _plan(self, snapshot_id: int) -> tuple[Snapshot, SnapshotChanges | Discontinuity]:
         context, feed = self._context, self._feed
         if (snapshot := context.snapshots.find(snapshot_id)) is not None:
+            if not feed.is_whole(snapshot):
+                raise _expired(context, snapshot_id)
             return snapshot, feed.plan(snapshot)
         kept = Changelogs(context.files).find(snapshot_id)
         if kept is None:

@@ -243,11 +243,24 @@ class FileStoreConsumption:
         first = newest + 1
         if request.scan == "from-timestamp":
             assert request.time_millis is not None
-            for snapshot_id in reversed(snapshots.live_ids()):
-                if snapshots.read(snapshot_id).time_millis < request.time_millis:
+            for snapshot in self._readable():
+                if snapshot.time_millis < request.time_millis:
                     break
-                first = snapshot_id
+                first = snapshot.id
         return Position(phase="changes", snapshot_id=first, reading=request.reading)
+
+    def _readable(self) -> Iterator[Snapshot]:
+        """The snapshots whose changes can be read, newest first: the retained ones, then those whose changes are kept."""
+        snapshots, feed = self._context.snapshots, self._feed
+        ids = snapshots.live_ids()
+        for snapshot_id in reversed(ids):
+            if not feed.is_whole(snapshot := snapshots.read(snapshot_id)):
+                return
+            yield snapshot
+        kept, snapshot_id = Changelogs(self._context.files), ids[0] - 1 if ids else 0
+        while (found := kept.find(snapshot_id)) is not None and not feed.looks_up(found):
+            yield found
+            snapshot_id -= 1
 
     def _checked(self, position: AnyPosition) -> AnyPosition:
         if isinstance(position, Position) and position.rows and position.reading != self._request.reading:
@@ -351,13 +364,13 @@ class FileStoreConsumption:
     def _find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot, None if it is still to come. Raises NotFoundError if it has expired."""
         context = self._context
-        if (snapshot := context.snapshots.find(snapshot_id)) is not None:
+        if (snapshot := context.snapshots.find(snapshot_id)) is not None and self._feed.is_whole(snapshot):
             return snapshot
         latest = context.snapshots.latest()
         if latest is None or latest.id < snapshot_id:
             return None
         # It may have landed between the two looks.
-        if (snapshot := context.snapshots.find(snapshot_id)) is not None:
+        if (snapshot := context.snapshots.find(snapshot_id)) is not None and self._feed.is_whole(snapshot):
             return snapshot
         if (kept := Changelogs(context.files).find(snapshot_id)) is not None and not self._feed.looks_up(kept):
             return kept
