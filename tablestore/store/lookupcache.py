@@ -2,11 +2,11 @@
 
 Updates that are scattered over a bucket hit every row group of its large files, commit after commit, and those files stay for long.
 Decoding all their rows to find a few in each is what a lookup costs. So the row groups of a file that is looked up a second time
-are kept uncompressed in a scratch file, from where rows are gathered without reading the rest.
+are kept uncompressed in scratch files, from where rows are gathered without reading the rest.
 
     first lookup    nothing is kept: a process that writes once pays nothing
     second          decodes, and keeps the row groups in which a key was found
-    later           views of the scratch file
+    later           views of the scratch files
 
 A process that has come so far in a bucket goes on: what compactions make of its files is kept at the first lookup.
 
@@ -16,16 +16,13 @@ files never change and their names are never used again, so nothing has to be in
 with the next lookup in its bucket.
 """
 
-import mmap
 import os
 import shutil
 import tempfile
-import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import IO
 
 import pyarrow as pa
 
@@ -34,53 +31,37 @@ from tablestore.format.parquet import RowGroup
 from tablestore.store.read import SplitReader
 
 # Smaller files cost little to decode, and are soon merged into others.
-LEAST_FILE_BYTES = 3 * 1024 * 1024
-_ALIGNMENT = 64
+LEAST_FILE_BYTES = 256 * 1024
 
 
 class CachedFile:
-    """The kept row groups of one data file, by number. Batches are views of the scratch file."""
+    """The kept row groups of one data file, by number. Batches are views of scratch files, one a row group."""
 
     def __init__(self) -> None:
-        self._scratch: IO[bytes] = tempfile.TemporaryFile(prefix="tablestore-lookup-")  # noqa: SIM115 (closed when dropped)
-        # Whoever lets go of the last reference has not to think of closing.
-        self._close = weakref.finalize(self, self._scratch.close)
-        self._places: dict[int, tuple[int, int]] = {}
-        self._views: dict[int, pa.RecordBatch] = {}
-        self._mapped: pa.Buffer | None = None
+        self._groups: dict[int, pa.RecordBatch] = {}
         self.size_bytes = 0
 
     def get(self, number: int) -> pa.RecordBatch | None:
         """A row group's rows; None if they were not kept."""
-        place = self._places.get(number)
-        if place is None:
-            return None
-        if (rows := self._views.get(number)) is not None:
-            return rows
-        offset, length = place
-        if self._mapped is None or offset + length > self._mapped.size:
-            # What was handed out before keeps its own view.
-            self._mapped = pa.py_buffer(mmap.mmap(self._scratch.fileno(), 0, access=mmap.ACCESS_READ))
-        with pa.ipc.open_stream(pa.BufferReader(self._mapped.slice(offset, length))) as stream:
-            rows = self._views[number] = stream.read_next_batch()
-        return rows
+        return self._groups.get(number)
 
     def put(self, number: int, rows: pa.RecordBatch) -> None:
         """Keep a row group's rows."""
-        self._scratch.seek(self.size_bytes)
-        # Straight into the file: large columns are not copied on their way.
-        with pa.ipc.new_stream(pa.PythonFile(self._scratch, mode="w"), rows.schema) as stream:
-            stream.write_batch(rows)
-        self._scratch.flush()
-        size = self._scratch.tell() - self.size_bytes
-        self._places[number] = self.size_bytes, size
-        self.size_bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
+        with tempfile.TemporaryFile(prefix="tablestore-lookup-") as scratch:
+            # Straight into the file: large columns are not copied on their way.
+            with pa.ipc.new_stream(pa.PythonFile(scratch, mode="w"), rows.schema) as stream:
+                stream.write_batch(rows)
+            scratch.flush()
+            # The map outlives the descriptor: a process may keep more row groups than it may have open files.
+            with pa.memory_map(f"/dev/fd/{scratch.fileno()}") as mapped:
+                data = mapped.read_buffer()
+        with pa.ipc.open_stream(pa.BufferReader(data)) as stream:
+            self._groups[number] = stream.read_next_batch()
+        self.size_bytes += data.size
 
     def close(self) -> None:
         """Let the disk space go, as soon as no batch refers to it."""
-        self._views.clear()
-        self._mapped = None
-        self._close()
+        self._groups.clear()
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """What lookups decoded is found again, within its bounds, and never changes an answer."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +32,15 @@ def test_a_kept_row_group_comes_back_as_it_was_and_stays_readable_when_more_are_
     assert cached.get(4) is None
     cached.close()
     assert first.equals(_rows(0)), "what was handed out outlives the file"
+
+
+def test_kept_row_groups_hold_no_open_files():
+    cached = CachedFile()
+    before = len(os.listdir("/dev/fd"))
+    for number in range(20):
+        cached.put(number, _rows(number))
+    assert len(os.listdir("/dev/fd")) == before
+    assert cached.get(13).equals(_rows(13))
 
 
 def test_a_file_is_worth_keeping_from_its_second_lookup_on():
