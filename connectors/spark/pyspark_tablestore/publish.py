@@ -14,6 +14,7 @@ client in their own environment (``TABLESTORE_KAFKA_…``).
 """
 
 import pickle
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 # From here on tasks are worth the second or two that they take to begin: a process sends some 100,000 records a second.
 PARALLEL_BACKLOG = Backlog(rows=500_000, bytes=64 * 1024 * 1024)
+
+_NAMES_AN_ERROR = re.compile(r"^(?:: )?([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
 
 
 def publish(
@@ -78,7 +81,7 @@ def _publish_slots(spark: "SparkSession", spec: TableSpec, context: "TableContex
     # Classic sessions and Spark Connect raise errors of different trees.
     except Exception as error:
         raise StorageError(
-            f"publishing {spec.location} as Spark tasks: Spark gave the job up ({_last_line(error)}); what was sent is in the log "
+            f"publishing {spec.location} as Spark tasks: Spark gave the job up ({_reason(error)}); what was sent is in the log "
             "once. Repeat it, or run `tablestore log publish`",
             kind="spark",
         ) from error
@@ -125,6 +128,7 @@ def _run_task(publish_one: Callable[[int], PublishReport], batches: Iterator[pa.
             yield pa.record_batch({"outcome": pa.array([pickle.dumps(outcome)], pa.binary())})
 
 
-def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"[:500]
+def _reason(error: Exception) -> str:
+    """The line of a trace, Python's or Java's, that names the error."""
+    found = _NAMES_AN_ERROR.search(str(error))
+    return (found[1] if found else f"{type(error).__name__}: {error}")[:500]
