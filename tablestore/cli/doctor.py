@@ -80,7 +80,7 @@ def _table(session: Session, name: str, deep: bool) -> None:
             head = Text.assemble((finding.severity, _STYLES[finding.severity]), f"  {finding.subject}")
             session.out.show_line(head)
             session.out.say(f"         {finding.message}\n         -> {finding.fix}")
-        depth = "every row was read" if deep else "metadata and files; --deep reads every row"
+        depth = "every row and page header was read" if deep else "metadata and files; --deep reads every row"
         session.out.say(f"{name}: {len(problems)} problem(s), {len(findings) - len(problems)} warning(s) ({depth}).")
     if problems:
         raise FoundProblems

@@ -3,8 +3,8 @@
 Writing follows the table-format specification, "Data files": v1 pages with checksums, zstd, decimals up to 18
 digits as integers, INT96 for nanosecond timestamps only, row groups of at most 128 k rows (they bound the memory of a
 merge). Every file holds its own name in its key-value metadata, and the writer returns a digest of the footer for
-the manifest. So every byte is covered when a file is read: pages by their checksums, the footer by the digest, the
-whole by the name (two files of one table that changed places).
+the manifest. So content is covered when a file is read: pages by their checksums, the footer by the digest, the
+whole by the name (two files of one table that changed places); page headers, where they are asked for (parquetpages).
 
 Left to others: which columns a file has (parquetschema), old schemas (projection), names and directories.
 """

@@ -12,15 +12,12 @@ import hashlib
 from collections.abc import Mapping
 
 from tablestore.errors import FormatError
+from tablestore.format.thriftcompact import BINARY, FALSE, I32, STOP, STRUCT, TRUE, CompactReader
 
 MAGIC = b"PAR1"
 # Stored in the key-value metadata; never renamed.
 FILE_NAME_KEY = "tablestore.file-name"
 TAIL_BYTES = 8
-
-# Thrift compact types.
-_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
-_MAX_DEPTH = 32
 
 
 def footer_digest(footer: bytes) -> bytes:
@@ -65,17 +62,17 @@ def _thrift_text(delta: int, text: str) -> bytes:
         length.append(rest & 0x7F | 0x80)
         rest >>= 7
     length.append(rest)
-    return bytes([delta << 4 | _BINARY]) + bytes(length) + data
+    return bytes([delta << 4 | BINARY]) + bytes(length) + data
 
 
 def annotate_timestamps(footer: bytes, units: Mapping[int, tuple[str, bool]]) -> bytes:
     """The footer with a timestamp type on plain INT64 columns: field id -> (``ms`` or ``us``, adjusted to UTC)."""
-    reader = _Compact(footer)
+    reader = CompactReader(footer)
     out = bytearray()
     last = 0
     while True:
         field, kind, last = reader.field(last)
-        if kind == _STOP:
+        if kind == STOP:
             raise FormatError("a Parquet footer without a schema")
         if field != 2:
             reader.skip(kind)
@@ -89,18 +86,18 @@ def annotate_timestamps(footer: bytes, units: Mapping[int, tuple[str, bool]]) ->
         out += footer[start : reader.at - 1]
         if field_id is not None and field_id in units:
             out += _timestamp_type(*units[field_id])
-        out.append(_STOP)
+        out.append(STOP)
     return bytes(out + footer[reader.at :])
 
 
-def _element_field_id(reader: "_Compact") -> int | None:
+def _element_field_id(reader: CompactReader) -> int | None:
     """Read over a SchemaElement; its field id (which is always the last field of a plain column)."""
     last, found = 0, None
     while True:
         field, kind, last = reader.field(last)
-        if kind == _STOP:
+        if kind == STOP:
             return found
-        if field == 9 and kind == _I32:
+        if field == 9 and kind == I32:
             found = reader.zigzag()
         else:
             found = None
@@ -111,83 +108,14 @@ def _timestamp_type(unit: str, utc: bool) -> bytes:
     """SchemaElement field 10, following field 9: LogicalType.TIMESTAMP(isAdjustedToUTC, unit)."""
     return bytes(
         [
-            0x10 | _STRUCT,  # field 10: LogicalType
-            0x80 | _STRUCT,  # its alternative 8: TimestampType
-            0x10 | (_TRUE if utc else _FALSE),  # field 1: isAdjustedToUTC
-            0x10 | _STRUCT,  # field 2: TimeUnit
-            (0x10 if unit == "ms" else 0x20) | _STRUCT,  # alternative 1 MILLIS, 2 MICROS: empty structs
-            _STOP,
-            _STOP,
-            _STOP,
-            _STOP,
+            0x10 | STRUCT,  # field 10: LogicalType
+            0x80 | STRUCT,  # its alternative 8: TimestampType
+            0x10 | (TRUE if utc else FALSE),  # field 1: isAdjustedToUTC
+            0x10 | STRUCT,  # field 2: TimeUnit
+            (0x10 if unit == "ms" else 0x20) | STRUCT,  # alternative 1 MILLIS, 2 MICROS: empty structs
+            STOP,
+            STOP,
+            STOP,
+            STOP,
         ]
     )
-
-
-class _Compact:
-    """Reads just enough of the Thrift compact protocol to find places in it."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self.at = 0
-
-    def byte(self) -> int:
-        if self.at >= len(self._data):
-            raise FormatError("a Parquet footer that ends in the middle of a value")
-        self.at += 1
-        return self._data[self.at - 1]
-
-    def varint(self) -> int:
-        value, shift = 0, 0
-        while True:
-            byte = self.byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80 or shift > 63:
-                return value
-            shift += 7
-
-    def zigzag(self) -> int:
-        value = self.varint()
-        return (value >> 1) ^ -(value & 1)
-
-    def field(self, last: int) -> tuple[int, int, int]:
-        """(field id, type, id to hand in for the next field)."""
-        header = self.byte()
-        kind, delta = header & 0x0F, header >> 4
-        if kind == _STOP:
-            return 0, _STOP, last
-        field = last + delta if delta else self.zigzag()
-        return field, kind, field
-
-    def list_size(self) -> int:
-        header = self.byte()
-        return header >> 4 if header >> 4 < 15 else self.varint()
-
-    def skip(self, kind: int, depth: int = 0, *, element: bool = False) -> None:
-        if depth > _MAX_DEPTH:
-            raise FormatError("a Parquet footer nested too deeply")
-        if kind in (_TRUE, _FALSE):
-            self.at += 1 if element else 0
-        elif kind == _BYTE:
-            self.at += 1
-        elif kind in (_I16, _I32, _I64):
-            self.varint()
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind == _BINARY:
-            length = self.varint()
-            self.at += length
-        elif kind in (_LIST, _SET):
-            header = self.byte()
-            size = header >> 4 if header >> 4 < 15 else self.varint()
-            for _ in range(size):
-                self.skip(header & 0x0F, depth + 1, element=True)
-        elif kind == _STRUCT:
-            last = 0
-            while True:
-                _, inner, last = self.field(last)
-                if inner == _STOP:
-                    return
-                self.skip(inner, depth + 1)
-        else:
-            raise FormatError(f"a Parquet footer with an unexpected Thrift type {kind}")

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from tablestore.errors import FormatError, StorageError, TablestoreError
 from tablestore.format import parquetfooter
 from tablestore.format.parquetfooter import FILE_NAME_KEY, MAGIC, TAIL_BYTES, footer_length
+from tablestore.format.parquetpages import check_pages
 
 READ_BATCH_ROWS = 131072
 
@@ -33,9 +34,9 @@ class RowGroup:
 class DataFileReader:
     """An open data file. Made by ``open_data_file``."""
 
-    def __init__(self, file: pq.ParquetFile, file_name: str, *, fetch_ahead: bool) -> None:
-        self._file = file
-        self._file_name = file_name
+    def __init__(self, file: pq.ParquetFile, source: pa.NativeFile, file_name: str, *, ours: bool, fetch_ahead: bool) -> None:
+        self._file, self._source = file, source
+        self._file_name, self._ours = file_name, ours
         self._fetch_ahead = fetch_ahead
         self.schema: pa.Schema = file.schema_arrow
         self.row_count: int = file.metadata.num_rows
@@ -83,6 +84,15 @@ class DataFileReader:
         # Arrow keeps what it fetched ahead until the call is over: one call per row group bounds that.
         for part in [[group] for group in groups] if self._fetch_ahead else [list(groups)]:
             yield from self._file.iter_batches(READ_BATCH_ROWS, row_groups=part, columns=list(names), use_threads=False)
+
+    def check_pages(self) -> int:
+        """Check what page checksums do not cover (see parquetpages); how many pages there are. Raises FormatError."""
+        try:
+            return check_pages(self._source, self._file.metadata, self._file_name, ours=self._ours)
+        except _READ_ERRORS as error:
+            if isinstance(error, TablestoreError):
+                raise
+            raise _damaged(self._file_name, error) from error
 
     def close(self) -> None:
         """Let the source go."""
@@ -135,7 +145,7 @@ def _opened(file: pa.NativeFile, *, file_name: str, footer_digest: bytes | None,
     # A row group's columns in one request: worth it where a request is a round trip, and dearer on a local disk.
     fetch_ahead = isinstance(file, pa.PythonFile)
     opened = pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, pre_buffer=fetch_ahead, **limits)
-    return DataFileReader(opened, file_name, fetch_ahead=fetch_ahead)
+    return DataFileReader(opened, file, file_name, ours=footer_digest is not None, fetch_ahead=fetch_ahead)
 
 
 def _random_access(source: BinaryIO | pa.NativeFile | pa.Buffer | str) -> pa.NativeFile:

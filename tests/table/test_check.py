@@ -1,5 +1,6 @@
 """The check of a table: a whole one passes, and each kind of damage is found, named, and never raised."""
 
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -85,6 +86,39 @@ def test_the_deep_check_reads_what_only_older_snapshots_and_changelogs_need(tmp_
     for path in others:
         damage(path)
     assert {finding.subject.rpartition("/")[2] for finding in check(table, deep=True)} == {path.name for path in others}
+
+
+def test_a_flipped_bit_of_data_and_changelog_files_is_found_by_the_deep_check_unless_no_reader_looks_at_it(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    options = {"changelog-producer": "input", "data-file.thin-mode": "false", "write-only": "true"}
+    schema = pa.schema([("k", pa.int64()), ("v", pa.string()), ("n", pa.int32())])
+    table = catalog.create_table("d.t", schema=schema, primary_key=["k"], options=options)
+    for start in (0, 150):
+        rows = range(start, start + 300)
+        table.upsert(pa.table({"k": rows, "v": [f"v{i}" for i in rows], "n": [i if i % 3 else None for i in rows]}, schema=schema))
+    sound, changes = table.scan().to_arrow(), table.changes(0).to_arrow()
+    chance = random.Random(20269)
+    paths = files(table, "bucket-0/*.parquet")
+    assert {path.name.split("-")[0] for path in paths} == {"data", "changelog"}
+    found = 0
+    for number in range(120):
+        path = paths[number % len(paths)]
+        data = path.read_bytes()
+        bit = chance.randrange(len(data) * 8)
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(bytes(damaged))
+        findings = check(table, deep=True)
+        if findings:
+            assert [(one.kind, one.subject.rpartition("/")[2]) for one in findings] == [("data", path.name)]
+            found += 1
+        else:
+            other = ts.open_table(table.location)
+            assert (other.scan().to_arrow(), other.changes(0).to_arrow()) == (sound, changes), f"bit {bit} of {path.name}"
+        path.write_bytes(data)
+    assert found > 100, "what is not found lies in the statistics of page headers"
+    assert check(table, deep=True) == ()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,147 @@
+"""What page checksums do not cover: the headers of the pages of a Parquet file.
+
+    PAR1 | chunk: header, page, header, page … | chunk … | footer
+
+A checksum is over a page's content only, and the digest in the manifest over the footer. A header says how the content is meant: a
+flipped bit in its number of values makes readers count values that are not there, and rows come out shifted, without an error. Here
+every header is read as it is: its values add up to those of its chunk in the footer, its pages fill the chunk, and in files of ours
+every byte is the one that the writer puts there, but for the statistics of the page. Those no reader looks at: what is pruned is
+pruned by the footer's.
+
+A header is a Thrift struct: fields as (id, type, value). Source: parquet-format, parquet.thrift, PageHeader.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tablestore.errors import FormatError
+from tablestore.format.parquetfooter import MAGIC
+from tablestore.format.thriftcompact import BINARY, FALSE, I32, I64, STOP, STRUCT, TRUE, CompactReader
+
+# PageHeader.
+_TYPE, _UNCOMPRESSED, _COMPRESSED, _CRC, _DATA, _INDEX, _DICTIONARY, _DATA_V2 = range(1, 9)
+# DataPageHeader, DictionaryPageHeader.
+_VALUES, _ENCODING, _DEFINITION, _REPETITION, _STATISTICS = range(1, 6)
+_SORTED = 3
+_RLE = 3
+# Header, data page header, statistics.
+_DEPTH = 2
+_ENCODINGS = {
+    0: "PLAIN",
+    2: "PLAIN_DICTIONARY",
+    3: "RLE",
+    4: "BIT_PACKED",
+    5: "DELTA_BINARY_PACKED",
+    6: "DELTA_LENGTH_BYTE_ARRAY",
+    7: "DELTA_BYTE_ARRAY",
+    8: "RLE_DICTIONARY",
+    9: "BYTE_STREAM_SPLIT",
+}
+
+Struct = Mapping[int, Any]
+
+
+def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, file_name: str, *, ours: bool) -> int:
+    """Check the page headers of an open file; how many there are. ``ours``: written by ``DataFileWriter``, so in one way only.
+
+    Raises FormatError. Memory: one column of a row group, compressed.
+    """
+    source.seek(0)
+    if source.read(len(MAGIC)) != MAGIC:
+        raise FormatError(f"{file_name}: expected a Parquet file beginning with {MAGIC!r}; the file is damaged", kind="checksum")
+    pages = 0
+    for group in range(metadata.num_row_groups):
+        for position in range(metadata.num_columns):
+            column = metadata.row_group(group).column(position)
+            source.seek(column.dictionary_page_offset or column.data_page_offset)
+            chunk = source.read(column.total_compressed_size)
+            try:
+                pages += _check_chunk(chunk, column, ours=ours)
+            except FormatError as error:
+                raise FormatError(
+                    f"{file_name}: the pages of column {column.path_in_schema} in row group {group} are damaged: {error}; restore "
+                    "the file from a copy",
+                    kind="checksum",
+                ) from error
+    return pages
+
+
+def _check_chunk(chunk: bytes, column: pq.ColumnChunkMetaData, *, ours: bool) -> int:
+    at = pages = values = 0
+    while at < len(chunk):
+        header, end = read_header(chunk, at)
+        if ours:
+            _check_own(header, column)
+        values += sum(header[kind][_VALUES] for kind in (_DATA, _DATA_V2) if kind in header)
+        at = end + header[_COMPRESSED]
+        pages += 1
+    if at != len(chunk):
+        raise FormatError(f"expected them to fill {len(chunk)} bytes, found {at}")
+    if values != column.num_values:
+        raise FormatError(f"expected {column.num_values} values, found {values}")
+    return pages
+
+
+def _check_own(header: Struct, column: pq.ColumnChunkMetaData) -> None:
+    is_data = header[_TYPE] == 0
+    body = header.get(_DATA if is_data else _DICTIONARY)
+    wanted = (_TYPE, _UNCOMPRESSED, _COMPRESSED, _CRC, _DATA if is_data else _DICTIONARY)
+    if body is None or tuple(header) != wanted or _ENCODINGS.get(body.get(_ENCODING)) not in column.encodings:
+        raise FormatError("a header that does not say what the writer says")
+    if is_data:
+        levels = (body.get(_DEFINITION), body.get(_REPETITION)) == (_RLE, _RLE)
+        sound = levels and set(body) <= set(range(_VALUES, _STATISTICS + 1)) and isinstance(body.get(_STATISTICS, {}), dict)
+    else:
+        sound = tuple(body) == (_VALUES, _ENCODING, _SORTED) and body[_SORTED] is False
+    if column.compression == "UNCOMPRESSED":
+        sound = sound and header[_COMPRESSED] == header[_UNCOMPRESSED]
+    if not sound:
+        raise FormatError("a header that does not say what the writer says")
+
+
+def read_header(data: bytes, at: int) -> tuple[Struct, int]:
+    """The page header at a place, and where it ends. Raises FormatError."""
+    reader = CompactReader(data, at)
+    header = _struct(reader)
+    needed: list[Any] = [header.get(_TYPE), header.get(_COMPRESSED)]
+    needed += [header[kind].get(_VALUES) for kind in (_DATA, _DATA_V2) if isinstance(header.get(kind), dict)]
+    if not all(isinstance(value, int) and value >= 0 for value in needed):
+        raise FormatError("a page header without its sizes")
+    if any(kind in header and not isinstance(header[kind], dict) for kind in (_DATA, _INDEX, _DICTIONARY, _DATA_V2)):
+        raise FormatError("a page header without its parts")
+    return header, reader.at
+
+
+def _struct(reader: CompactReader, depth: int = 0) -> dict[int, Any]:
+    """A struct in the one way that Thrift writes it: fields ascend by short steps, numbers take no more than they need."""
+    found: dict[int, Any] = {}
+    last = 0
+    while True:
+        start = reader.at
+        field, kind, now = reader.field(last)
+        if kind == STOP and reader.data[start] == 0:
+            return found
+        if kind == STOP or not last < field <= last + 15:
+            raise FormatError("a page header with fields that are not in order")
+        last = now
+        if kind in (TRUE, FALSE):
+            found[field] = kind == TRUE
+        elif kind in (I32, I64):
+            found[field] = _number(reader, bits=32 if kind == I32 else 64)
+        elif kind == BINARY:
+            found[field] = reader.binary()
+        elif kind == STRUCT and depth < _DEPTH:
+            found[field] = _struct(reader, depth + 1)
+        else:
+            raise FormatError(f"a page header with an unexpected Thrift type {kind}")
+
+
+def _number(reader: CompactReader, *, bits: int) -> int:
+    start = reader.at
+    value = reader.varint()
+    if value >> bits or reader.at - start != max(-(-value.bit_length() // 7), 1):
+        raise FormatError("a page header with a number that is longer than it has to be")
+    return (value >> 1) ^ -(value & 1)
