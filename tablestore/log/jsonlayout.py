@@ -27,8 +27,8 @@ Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
-_QUOTE, _NULL, _BRACE, _NINE = ord('"'), ord("n"), ord("}"), ord("9")
-_LIMIT_BYTES = 2**31 - 1
+_QUOTE, _BACKSLASH, _NULL, _BRACE, _NINE = ord('"'), ord("\\"), ord("n"), ord("}"), ord("9")
+_AT_ONCE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,15 @@ class _Values:
 
 def rows_alike(texts: Sequence[bytes], schema: pa.Schema, *, head: bytes = b"", tail: bytes = b"") -> pa.Table | None:
     """The objects between ``head`` and ``tail`` as rows of ``schema``; None unless every one is written like the first."""
-    data = b"\n".join(texts)
-    count = len(texts)
-    if not count or b"\\" in data or len(data) > _LIMIT_BYTES:
+    joined = pa.array(texts, pa.binary()) if texts else None
+    if not isinstance(joined, pa.Array):
         return None
+    _, offset_buffer, data = joined.buffers()
+    bounds = np.frombuffer(offset_buffer, dtype=np.int32, count=len(texts) + 1).astype(np.int64)
     names = _names(texts[0][len(head) : len(texts[0]) - len(tail)])
     if names is None or not set(schema.names) <= set(names):
         return None
-    found = _locate(data, count, names, head, tail)
+    found = _locate(data, bounds, names, head, tail)
     if found is None:
         return None
     try:
@@ -70,26 +71,23 @@ def _names(text: bytes) -> tuple[str, ...] | None:
     return tuple(first) if isinstance(first, dict) and first else None
 
 
-def _locate(data: bytes, count: int, names: Sequence[str], head: bytes, tail: bytes) -> dict[str, _Values] | None:
+def _locate(data: pa.Buffer, bounds: Places, names: Sequence[str], head: bytes, tail: bytes) -> dict[str, _Values] | None:
     """Where the values of all columns lie; None if a text is not written as ``names`` say."""
     buffer: Bytes = np.frombuffer(data, dtype=np.uint8)
-    breaks = np.flatnonzero(buffer == ord("\n"))
-    if len(breaks) != count - 1:
+    begins, ends = bounds[:-1], bounds[1:] - len(tail)
+    # A text that is short of marks looks at those of the next one, the last one behind the end: its gaps do not fit then.
+    in_each = head.count(b'"') + 4 * len(names) + tail.count(b'"')
+    marks = _marks(buffer, most=in_each * (len(begins) + 1) + 1)
+    if marks is None or not _all_begin(data, ends, tail):
         return None
-    begins, ends = np.append(0, breaks + 1), np.append(breaks, len(data)) - len(tail)
-    if not _all_begin(data, ends, tail):
-        return None
-    marks = np.flatnonzero(buffer == _QUOTE)
-    # A text that is short of marks looks at those of the next one, and the last text at these: its gaps do not fit then.
-    marks = np.append(marks, np.full(head.count(b'"') + 4 * len(names) + 1, len(data), dtype=np.int64))
     next_mark = np.searchsorted(marks, begins) + head.count(b'"')
-    before, found = begins, {}
+    before, starts, found = begins, begins, {}
     for position, name in enumerate(names):
         gap = (head + b"{" if position == 0 else b",") + json.dumps(name, ensure_ascii=False).encode() + b":"
         if not _all_begin(data, before, gap):
             return None
         starts = before + len(gap)
-        if int(starts[-1]) == len(data):
+        if int(starts.max()) >= data.size:
             return None
         next_mark = next_mark + 2
         first = buffer[starts]
@@ -103,23 +101,44 @@ def _locate(data: bytes, count: int, names: Sequence[str], head: bytes, tail: by
         else:
             found[name] = _Values(starts, bare_end, quoted, nulls)
             before = bare_end
-    return found if (before == ends - 1).all() and (buffer[before] == _BRACE).all() else None
+    # The last value may be bare and then ends where the text does, whatever lies before.
+    is_whole = (starts < ends).all() and (before == ends - 1).all() and (buffer[before] == _BRACE).all()
+    return found if is_whole else None
 
 
-def _all_begin(data: bytes, places: Places, expected: bytes) -> bool:
+def _marks(buffer: Bytes, most: int) -> Places | None:
+    """Where the quotation marks are, and behind the end as often as there are fewer than ``most``; None if there are more.
+
+    None also for backslashes, which may hide one.
+    """
+    # Out of Arrow's memory, which keeps what is given back: fresh pages of the system cost more than all that is done here.
+    marks = np.frombuffer(pa.allocate_buffer(8 * most), dtype=np.int64)
+    seen = 0
+    for start in range(0, len(buffer), _AT_ONCE_BYTES):
+        part = buffer[start : start + _AT_ONCE_BYTES]
+        found = np.flatnonzero(part == _QUOTE)
+        if seen + len(found) > most or (part == _BACKSLASH).any():
+            return None
+        np.add(found, start, out=marks[seen : seen + len(found)])
+        seen += len(found)
+    marks[seen:] = len(buffer)
+    return marks
+
+
+def _all_begin(data: pa.Buffer, places: Places, expected: bytes) -> bool:
     """Whether the bytes at all ``places`` are the expected ones."""
     size = len(expected)
     if not size:
         return True
-    if int(places.min()) < 0 or int(places.max()) + size > len(data):
+    if int(places.min()) < 0 or int(places.max()) + size > data.size:
         return False
     # Every place of the data as an item of so many bytes: what is compared is copied at once, not byte by byte.
-    windows = np.ndarray((len(data) - size + 1,), dtype=f"V{size}", buffer=data, strides=(1,))
+    windows = np.ndarray((data.size - size + 1,), dtype=f"V{size}", buffer=data, strides=(1,))
     found: Bytes = windows[places].view(np.uint8).reshape(-1, size)
     return bool((found == np.frombuffer(expected, dtype=np.uint8)).all())
 
 
-def _column(data: bytes, values: _Values, kind: pa.DataType) -> pa.Array | None:
+def _column(data: pa.Buffer, values: _Values, kind: pa.DataType) -> pa.Array | None:
     """The values as an array of ``kind``; None if they are not written as :mod:`tablestore.log.jsontext` writes that type."""
     if pa.types.is_nested(kind):
         return None
@@ -144,13 +163,16 @@ def _column(data: bytes, values: _Values, kind: pa.DataType) -> pa.Array | None:
     return array
 
 
-def _cut_out(data: bytes, values: _Values) -> pa.Array:
+def _cut_out(data: pa.Buffer, values: _Values) -> pa.Array:
     """The bytes of the values, one after another, without those of nulls."""
     count = len(values.starts)
     # A value and what follows it, in turns, are neighbours, as Arrow wants it; every second of them is a value.
     cuts = np.empty(2 * count, dtype=np.int32)
     cuts[0::2], cuts[1::2] = values.starts, values.ends
-    pieces = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(cuts), pa.py_buffer(data)])
+    # Arrow believes them.
+    if (cuts[1:] < cuts[:-1]).any() or cuts[0] < 0 or cuts[-1] > data.size:
+        raise ValueError("values that overlap")
+    pieces = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(cuts), data])
     return pieces.take(pa.array(np.arange(0, 2 * count, 2), mask=values.nulls if values.nulls.any() else None))
 
 

@@ -4,14 +4,15 @@
 
 Each is created if absent and never changes; the greatest snapshot of a slot counts, so progress goes back only where the log has
 lost what it had acknowledged. ``log`` is the incarnation of the log that the offsets are of, ``offsets`` the position behind the
-snapshot's records in each bucket of the slot.
+snapshot's records in each bucket of the slot; ``early`` is there if rows sent before their snapshot may have to be taken back.
 """
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
-from tablestore.errors import FormatError, NotFoundError
+from tablestore.errors import AlreadyExistsError, FormatError, NotFoundError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.io.filestore import FileStore
 
@@ -25,13 +26,15 @@ class SlotProgress:
     """Everything up to and including ``snapshot_id`` is published in the slot's buckets.
 
     ``begins``: the snapshot whose changes the log begins with. ``gap``: the newest one since that does not tell its changes, 0 for
-    none.
+    none. ``early``: from which positions on there may be early rows that neither landed nor were taken back; None: from ``offsets``
+    on.
     """
 
     snapshot_id: int
     snapshot_uuid: str | None
     incarnation: str
     offsets: Mapping[int, int]
+    early: Mapping[int, int] | None = None
     begins: int = 1
     gap: int = 0
 
@@ -54,16 +57,30 @@ class LogProgress:
                 continue
         return self.read(slot, slots) if found and self._recorded(slot, slots) != found else None
 
-    def record(self, slot: int, slots: int, progress: SlotProgress, *, previous: int | None = None) -> None:
-        """Record that a slot has come further; older records of it are removed.
+    def record(self, slot: int, slots: int, progress: SlotProgress, *, lasting: bool = True) -> None:
+        """Record that a slot has come further.
 
-        ``previous``: the only older one, if that is known.
+        ``lasting``: it outlives a power failure, and older records are removed. Without that an older record may come back, which
+        is true as well; nothing may be given up that only the newer one makes superfluous.
         """
         directory = _directory(slot, slots)
-        self.files.publish_if_absent(f"{directory}/{progress.snapshot_id:020d}", _encode(progress))
-        for snapshot_id in self._recorded(slot, slots) if previous is None else (previous,):
+        path = f"{directory}/{progress.snapshot_id:020d}"
+        if not lasting:
+            # Somebody else at work on the slot has come as far.
+            with suppress(AlreadyExistsError):
+                self.files.write(path, _encode(progress))
+            return
+        self.files.publish_if_absent(path, _encode(progress))
+        for snapshot_id in self._recorded(slot, slots):
             if snapshot_id < progress.snapshot_id:
                 self.files.delete(f"{directory}/{snapshot_id:020d}")
+
+    def read_lasting(self, slots: int) -> list[SlotProgress]:
+        """Where the slots stand, those that have begun, even after a power failure."""
+        found = {slot: progress for slot in range(slots) if (progress := self.read(slot, slots)) is not None}
+        for slot in found:
+            self.files.sync(_directory(slot, slots))
+        return list(found.values())
 
     def set_back(self, slot: int, slots: int, progress: SlotProgress) -> None:
         """Record that a slot stands before what was recorded: newer records of it are removed."""
@@ -116,6 +133,7 @@ def _encode(progress: SlotProgress) -> bytes:
             "offsets": _texts(progress.offsets),
             "begins": progress.begins,
             "gap": progress.gap,
+            **({} if progress.early is None else {"early": _texts(progress.early)}),
         },
         separators=(",", ":"),
     ).encode()
@@ -139,6 +157,7 @@ def _decode(data: bytes, where: str) -> SlotProgress:
             snapshot_uuid=None if uuid is None else str(uuid),
             incarnation=str(content["log"]),
             offsets=_numbers(content["offsets"]),
+            early=_numbers(content["early"]) if "early" in content else None,
             begins=int(content["begins"]),
             gap=int(content["gap"]),
         )

@@ -81,7 +81,7 @@ class LogPublisher:
         self._incarnation = ""
         self._marks: dict[int, Mark | None] = {}
         self._offsets: dict[int, int] = {}
-        self._done = self._gap = 0
+        self._done = self._gap = self._newest = 0
         self._begins = 1
         # What expiry was told.
         self._told = -_TELL_EVERY
@@ -120,18 +120,19 @@ class LogPublisher:
         )
 
     def _is_behind(self) -> bool:
-        latest = self._context.snapshots.latest()
-        if latest is None:
+        ids = self._context.snapshots.listed_ids()
+        if not ids:
             return False
         if self._slot is None:
             recorded = self._progress.read(self._number, self._settings.slots)
             self._done = recorded.snapshot_id if recorded else 0
-        return latest.id > self._done
+        self._newest = ids[-1]
+        return self._newest > self._done
 
     def _acquire(self) -> bool:
         """Take the slot's lock; False if another process of this host holds it and gets on with the work."""
         clock = self._context.clock
-        seen = self._recorded_snapshot()
+        seen: int | None = None
         deadline_s = clock.steady_s() + HOLDER_PATIENCE_S
         while True:
             try:
@@ -139,6 +140,7 @@ class LogPublisher:
                 return True
             except Timeout:
                 now = self._recorded_snapshot()
+                seen = now if seen is None else seen
                 if now != seen or not self._is_behind():
                     return False
                 if clock.steady_s() >= deadline_s:
@@ -284,13 +286,14 @@ class LogPublisher:
         return tail.mark
 
     def _send(self) -> None:
-        latest = self._context.snapshots.latest()
+        # What has landed since it was looked for is sent in the next round.
+        latest = self._context.snapshots.find(self._newest) or self._context.snapshots.latest()
         assert self._slot is not None
         if latest is None:
             return
         self._check_still_its_log()
         uuid = self._context.table_uuid or ""
-        for group in cut_into_transactions(self._pending(latest.id), max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
+        for group in cut_into_transactions(self._pending(latest.id, latest), max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
             self._offsets.update(self._slot.publish(group, table=uuid))
             for records in group:
                 self._marks[records.bucket] = Mark(records.snapshot_id, int(records.ordinals[-1]))
@@ -317,9 +320,9 @@ class LogPublisher:
                 kind="log-altered",
             )
 
-    def _pending(self, upto: int) -> Iterator[LogRecords]:
+    def _pending(self, upto: int, latest: Snapshot | None = None) -> Iterator[LogRecords]:
         for snapshot_id in range(self._done + 1, upto + 1):
-            snapshot = self._find(snapshot_id)
+            snapshot = latest if latest is not None and latest.id == snapshot_id else self._find(snapshot_id)
             found = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
             if isinstance(found, Discontinuity):
                 LOG.info("%s: %s; its changes are not published", self._context.files.root_uri, found.reason)
@@ -341,7 +344,9 @@ class LogPublisher:
     def _record(self, snapshot_id: int, uuid: str | None) -> None:
         if snapshot_id <= self._done:
             return
-        self._progress.record(self._number, self._settings.slots, self._current(snapshot_id, uuid))
+        # Expiry is told of nothing that a power failure could take back.
+        lasting = snapshot_id - self._told >= _TELL_EVERY
+        self._progress.record(self._number, self._settings.slots, self._current(snapshot_id, uuid), lasting=lasting)
         self._done = snapshot_id
 
     def _current(self, snapshot_id: int, uuid: str | None) -> SlotProgress:
@@ -358,10 +363,9 @@ class LogPublisher:
         """Let expiry have what every slot has sent; every now and then is enough."""
         if self._done - self._told < _TELL_EVERY:
             return
-        slots = self._settings.slots
-        found = [self._progress.read(slot, slots) for slot in range(slots)]
-        if all(found):
-            least = min(progress.snapshot_id for progress in found if progress is not None)
+        found = self._progress.read_lasting(self._settings.slots)
+        if len(found) == self._settings.slots:
+            least = min(progress.snapshot_id for progress in found)
             consumers = Consumers(self._context.files)
             known = consumers.find(PUBLISHER_CONSUMER)
             if known is None or known.next_snapshot <= least:

@@ -67,6 +67,8 @@ CONSUMER: Mapping[str, Any] = {
     "auto.offset.reset": "error",
     "fetch.wait.max.ms": 50,
     "fetch.error.backoff.ms": 50,
+    # A reader that has taken what was fetched ahead would else wait for up to a second.
+    "fetch.queue.backoff.ms": 20,
     # No group is ever joined; the client wants a name all the same.
     "group.id": "tablestore",
 }
@@ -115,6 +117,8 @@ def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
     )
 
 
+# A topic that is not there, or a broker that does not know of it yet.
+UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 _REFUSED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,

@@ -55,7 +55,7 @@ class KafkaCursor:
 
     def poll(self, timeout_s: float, max_records: int) -> Sequence[RawRecords]:
         """What is visible now; waits only while there is nothing."""
-        found: dict[int, list[RawRecords]] = defaultdict(list)
+        found: dict[int, list[RawRecords | _Stretch]] = defaultdict(list)
         taken = 0
         while taken < max_records:
             messages = self._consume(timeout_s if not taken else 0, min(_AT_ONCE, max_records - taken))
@@ -76,8 +76,8 @@ class KafkaCursor:
         except KafkaException as error:
             raise translated(error, f"reading topic {self._topic}", self._servers) from error
 
-    def _taken_apart(self, messages: Sequence[Message]) -> Iterator[RawRecords]:
-        if self._only is not None and self._dense and (whole := _stretch(self._only, messages, all_keys=self._keys)) is not None:
+    def _taken_apart(self, messages: Sequence[Message]) -> Iterator["RawRecords | _Stretch"]:
+        if self._only is not None and self._dense and not self._keys and (whole := _stretch(self._only, messages)) is not None:
             yield whole
             return
         by_bucket: dict[int, list[Message]] = defaultdict(list)
@@ -119,48 +119,86 @@ def _records(bucket: int, messages: Sequence[Message], *, dense: bool, all_keys:
     )
 
 
-def _stretch(bucket: int, messages: Sequence[Message], *, all_keys: bool) -> RawRecords | None:
-    """Records that follow one another without a gap; None unless the first and the last one prove that.
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Records that follow one another without a gap, in offsets and in ordinals, from ``begin`` and ``mark`` on."""
+
+    bucket: int
+    begin: int
+    table: bytes | None
+    mark: Mark
+    keys: list[bytes | None]
+    values: list[bytes | None]
+
+    def goes_on_with(self, other: "_Stretch") -> bool:
+        """Whether the two are one."""
+        count = len(self.values)
+        begins = other.begin == self.begin + count and other.table == self.table
+        return begins and other.mark == Mark(self.mark.snapshot_id, self.mark.ordinal + count)
+
+    def records(self) -> RawRecords:
+        """As columns."""
+        count = len(self.values)
+        return RawRecords(
+            bucket=self.bucket,
+            offsets=np.arange(self.begin, self.begin + count),
+            tables=[self.table] * count,
+            snapshots=np.full(count, self.mark.snapshot_id, dtype=np.int64),
+            ordinals=np.arange(self.mark.ordinal, self.mark.ordinal + count),
+            kinds=np.full(count, -1, dtype=np.int8),
+            keys=self.keys,
+            values=self.values,
+            next_offset=self.begin + count,
+        )
+
+
+def _stretch(bucket: int, messages: Sequence[Message]) -> _Stretch | None:
+    """The messages as a stretch; None unless the first and the last one prove that they are one.
 
     Their ordinals (of a snapshot that leaves none out) and their offsets are as far apart as there are messages: then nothing
     else, no fault either, lies between them, and nobody needs to look at the headers of those in the middle.
     """
-    count, first, last = len(messages), messages[0], messages[-1]
+    apart, first, last = len(messages) - 1, messages[0], messages[-1]
     if first.error() is not None or last.error() is not None:
         return None
     begin, end = first.offset() or 0, last.offset() or 0
     low, high = describe(first), describe(last)
-    if low.mark is None or high.mark is None or low.table != high.table or low.mark.snapshot_id != high.mark.snapshot_id:
+    if low.mark is None or end - begin != apart or low.table != high.table:
         return None
-    if end - begin != count - 1 or high.mark.ordinal - low.mark.ordinal != count - 1:
+    if high.mark != Mark(low.mark.snapshot_id, low.mark.ordinal + apart):
         return None
-    kinds = np.full(count, -1, dtype=np.int8)
-    kinds[0], kinds[-1] = low.kind, high.kind
-    keys, values = _contents(messages, all_keys=all_keys)
-    return RawRecords(
-        bucket=bucket,
-        offsets=np.arange(begin, end + 1),
-        tables=[low.table] * count,
-        snapshots=np.full(count, low.mark.snapshot_id, dtype=np.int64),
-        ordinals=np.arange(low.mark.ordinal, high.mark.ordinal + 1),
-        kinds=kinds,
-        keys=keys,
-        values=values,
-        next_offset=end + 1,
-    )
+    keys, values = _contents(messages, all_keys=False)
+    return _Stretch(bucket, begin, low.table, low.mark, keys, values)
 
 
 def _contents(messages: Sequence[Message], *, all_keys: bool) -> tuple[list[bytes | None], list[bytes | None]]:
     values = [message.value() for message in messages]
-    if not all_keys and None not in values:
+    # Faster than looking for None, which asks every value whether it equals it.
+    if not all_keys and all(values):
         # A key is only needed where it is all that there is.
         return [None] * len(values), values
     return [message.key() if all_keys or value is None else None for value, message in zip(values, messages, strict=True)], values
 
 
-def _joined(parts: Sequence[RawRecords]) -> RawRecords:
-    if len(parts) == 1:
-        return parts[0]
+def _joined(parts: Sequence["RawRecords | _Stretch"]) -> RawRecords:
+    found: list[RawRecords] = []
+    pending: _Stretch | None = None
+    for part in parts:
+        if pending is not None and isinstance(part, _Stretch) and pending.goes_on_with(part):
+            pending.keys.extend(part.keys)
+            pending.values.extend(part.values)
+            continue
+        if pending is not None:
+            found.append(pending.records())
+        pending = part if isinstance(part, _Stretch) else None
+        if isinstance(part, RawRecords):
+            found.append(part)
+    if pending is not None:
+        found.append(pending.records())
+    return found[0] if len(found) == 1 else _concatenated(found)
+
+
+def _concatenated(parts: Sequence[RawRecords]) -> RawRecords:
     return RawRecords(
         bucket=parts[0].bucket,
         offsets=np.concatenate([part.offsets for part in parts]),
