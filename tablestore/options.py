@@ -298,7 +298,7 @@ DISCOVERY_INTERVAL = _option("continuous.discovery-interval", "duration", 1_000,
 LOG_RETENTION = _option("log.retention", "duration", None,
     "How long changes stay in the log; the broker decides if unset.", minimum=1)
 LOG_CONSISTENCY = _option("log.consistency", "choice", "transactional",
-    "Readers of the log see changes after their snapshot; eventual (before it) is not supported.",
+    "Readers of the log see changes after their snapshot; eventual: rows of keyed tables also while they are written.",
     choices=("transactional", "eventual"))
 LOG_CHANGELOG_MODE = _option("log.changelog-mode", "choice", "auto",
     "Whether the log holds -U records; auto means upsert with a primary key and all without.",

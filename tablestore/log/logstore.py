@@ -90,8 +90,8 @@ class LogStore(Protocol):
         """
         ...
 
-    def tails(self, buckets: Sequence[int]) -> dict[int, Tail]:
-        """The last visible record of each bucket."""
+    def tails(self, buckets: Sequence[int], *, uncommitted: bool = False) -> dict[int, Tail]:
+        """The last visible record of each bucket. ``uncommitted``: the last one of all, also where its publish was given up."""
         ...
 
     def bounds(self, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -105,11 +105,12 @@ class LogStore(Protocol):
         """
         ...
 
-    def open_cursor(self, offsets: Offsets, *, dense: bool = False) -> LogCursor:
+    def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:
         """Read on from these positions.
 
         ``dense``: within a snapshot and bucket no ordinal is left out, and row kinds beyond what a value tells need not be told:
-        a cursor may then leave most headers unread.
+        a cursor may then leave most headers unread. ``keys``: give the key of every record. ``uncommitted``: also records of a
+        publish that is still going on, or was given up.
         """
         ...
 

@@ -19,6 +19,12 @@ SNAPSHOT_HEADER = "snapshot"
 ORDINAL_HEADER = "ordinal"
 KIND_HEADER = "row-kind"
 
+# Of a row that was sent while it was written, before its snapshot (log.consistency = eventual): this takes the place of the
+# snapshot, and the id of the schema that of the ordinal. Snapshots count from 1.
+EARLY_SNAPSHOT = 0
+# Ordinals from here on take back early rows: what the table holds for their keys, behind all changes of the snapshot.
+FIRST_REPAIR = 2**62
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Mark:

@@ -21,10 +21,14 @@ LogSystem = Literal["filestore", "kafka"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """The log of one table. ``partitions``: one per bucket. ``properties``: of the client, without their prefix."""
+    """The log of one table. ``partitions``: one per bucket. ``properties``: of the client, without their prefix.
+
+    ``eventual``: rows are sent while they are written too, before their snapshot.
+    """
 
     system: LogSystem
     mode: ChangelogMode
+    eventual: bool = False
     topic: str
     partitions: int
     slots: int
@@ -56,12 +60,6 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
         )
     if system == "filestore":
         _check_filestore(options)
-    elif not transactional:
-        raise UnsupportedError(
-            "log.consistency = eventual: tablestore publishes what has landed, in transactions, and nothing before; leave the "
-            "option out, changes then reach readers as soon as their snapshot is there",
-            kind="log-consistency",
-        )
     bucket = options.value(opt.BUCKET)
     partitions = bucket if isinstance(bucket, int) and bucket > 0 else 1
     if system == "kafka":
@@ -72,6 +70,12 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
                 f"log.system = kafka with bucket = {bucket}: a topic has a fixed partition per bucket; give the table a fixed "
                 "number of buckets, or log.system = filestore",
                 kind="log-buckets",
+            )
+        if not transactional and options.integer(opt.LOG_PUBLISHER_SLOTS) != 1:
+            raise UnsupportedError(
+                "log.consistency = eventual with tablestore.log.publisher-slots above 1: rows that are sent early, and those that "
+                "take them back, need one order; leave the slots out, or log.consistency",
+                kind="log-consistency",
             )
     prefix = "log.kafka."
     properties = {
@@ -84,6 +88,7 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
     return LogSettings(
         system="kafka" if system == "kafka" else "filestore",
         mode="all" if asked == "all" or (asked == "auto" and not keyed) else "upsert",
+        eventual=not transactional,
         topic=topic if isinstance(topic, str) else name,
         partitions=partitions,
         slots=min(options.integer(opt.LOG_PUBLISHER_SLOTS), partitions),

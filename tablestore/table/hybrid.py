@@ -19,6 +19,7 @@ from tablestore.store.changelogs import Changelogs
 from tablestore.store.changeplan import Discontinuity
 from tablestore.store.context import TableContext
 from tablestore.table.consume import AnyPosition, ChangeBatch, Consumption, FileStoreConsumption
+from tablestore.table.earlyconsume import EarlyReader
 from tablestore.table.logconsume import LogReader, missing_snapshot, place_at
 from tablestore.table.logrecords import find_changes, find_published, published_changes
 from tablestore.table.position import LogPlace, Position
@@ -38,7 +39,8 @@ class HybridConsumption:
     def __init__(self, context: TableContext, request: Consumption, log: LogStore, settings: LogSettings) -> None:
         self._context, self._request, self._log, self._settings = context, request, log, settings
         self._store = FileStoreConsumption(context, request)
-        self._reader = LogReader(
+        reader = EarlyReader if settings.eventual else LogReader
+        self._reader = reader(
             context,
             log,
             settings,

@@ -25,7 +25,7 @@ from tablestore.store.alter import alter_schema
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LogProgress
-from tablestore.table.logs import PUBLISHERS, fence_slots, named_log, open_log, settings_of
+from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, fence_slots, named_log, open_log, settings_of
 from tablestore.table.publish import PUBLISHER_CONSUMER
 from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
 from tablestore.types.schema import TableSchema
@@ -191,7 +191,7 @@ def _choice(context: TableContext, schema: TableSchema) -> LogChoice:
 
 def _is_about_the_log(change: object) -> bool:
     key = change.key if isinstance(change, (SetOption, RemoveOption)) else ""
-    return isinstance(key, str) and key.startswith(("log.", "tablestore.log.", opt.BUCKET.key))
+    return isinstance(key, str) and (key.startswith(("log.", "tablestore.log.", opt.BUCKET.key)) or key in EARLY_CONCERNS)
 
 
 def _options_after(schema: TableSchema, changes: Sequence[object]) -> Mapping[str, str]:

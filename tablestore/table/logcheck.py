@@ -24,6 +24,7 @@ from tablestore.store.changeplan import Discontinuity, change_rule
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LogProgress
 from tablestore.store.scan import plan_splits
+from tablestore.table.earlypublish import unsettled_keys
 from tablestore.table.logconsume import LogReader, LogRows
 from tablestore.table.logrecords import published_changes, rows_behind
 from tablestore.table.logs import open_log, settings_of
@@ -31,6 +32,7 @@ from tablestore.table.position import LogPlace
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 _SHOWN = 5
+_WHOLE = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +144,20 @@ def verify_log(context: TableContext) -> LogCheck:
         expected = _frame(context, snapshot, bucket)
         keys += found.num_rows
         _compare(context, bucket, found, expected, last_gap, whole, problems)
+        if settings.eventual:
+            _check_settled(context, log, bucket, problems)
     return LogCheck(snapshot_id=base, records=records, keys=keys, complete=complete, problems=tuple(problems))
+
+
+def _check_settled(context: TableContext, log: LogStore, bucket: int, problems: list[str]) -> None:
+    uuid = (context.table_uuid or "").encode()
+    early = [key for _, keys in unsettled_keys(log, bucket, 0, uuid, stretch=_WHOLE) for key in keys]
+    if early:
+        problems.append(
+            f"bucket {bucket}: {len(early)} keys end with a row that was sent early and have not landed, for example "
+            f"{[key.decode(errors='replace') for key in early[:_SHOWN]]}: a writer is at work, or it has died and `tablestore log "
+            "publish` takes them back"
+        )
 
 
 def _log_of(context: TableContext) -> tuple[LogSettings, LogStore]:

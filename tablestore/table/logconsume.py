@@ -26,14 +26,14 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log.debezium import Changes, decode_changes
 from tablestore.log.jsonrows import BadJson
 from tablestore.log.logstore import LogCursor, LogStore, LogTruncated
-from tablestore.log.record import Mark, RawRecords
+from tablestore.log.record import Mark, Offsets, RawRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.changefeed import filtered_kinds, update_pairs
 from tablestore.store.changeplan import Discontinuity
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, SlotProgress, decode_log_offsets
-from tablestore.table.logrecords import find_changes, published_changes, rows_behind, tells_rows
+from tablestore.table.logrecords import find_changes, published_changes, rows_behind
 from tablestore.table.position import LogPlace
 from tablestore.table.publish import PUBLISHER_CONSUMER
 from tablestore.types.predicate import Predicate, evaluate
@@ -114,8 +114,13 @@ class LogReader:
             if offset < bounds[bucket][0]:
                 raise LogTruncated(f"bucket {bucket} of {log.name} begins at {bounds[bucket][0]}, this position is {offset}")
         self.close()
+        self._cursor = self._open_cursor(place.offsets)
+
+    def _open_cursor(self, offsets: Offsets) -> LogCursor:
         # Only new files of plain tables are logged whole; from changelog files -U rows are left out, and kinds tell more.
-        self._cursor = log.open_cursor(place.offsets, dense=settings.mode == "upsert" and tells_rows(self._context.settings))
+        settings = self._settings
+        dense = settings.mode == "upsert" and self._context.settings.is_plain and not settings.eventual
+        return self._log.open_cursor(offsets, dense=dense)
 
     def begins(self) -> dict[int, int]:
         """The first position that the log still holds, per bucket."""

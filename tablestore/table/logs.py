@@ -20,11 +20,14 @@ from tablestore import options as opt
 from tablestore.errors import ConflictError, TablestoreError, UnsupportedError
 from tablestore.log.logstore import LogStore
 from tablestore.log.settings import LogSettings, log_settings
+from tablestore.options import TableOptions
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_of
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
+from tablestore.store.settings import table_settings
 from tablestore.table.consume import Consumption, FileStoreConsumption
+from tablestore.table.earlypublish import EarlyPublisher
 from tablestore.table.hybrid import HybridConsumption
 from tablestore.table.publish import OPEN_TIMEOUT_S, PUBLISHER_CONSUMER, LogPublisher, PublishReport, current_offsets
 from tablestore.types.schema import TableSchema
@@ -32,6 +35,19 @@ from tablestore.types.schema import TableSchema
 LOG = logging.getLogger(__name__)
 
 GROUP = "tablestore.log_stores"
+
+# Options that decide whether rows may be sent before their snapshot.
+EARLY_CONCERNS = frozenset(
+    option.key
+    for option in (
+        opt.MERGE_ENGINE,
+        opt.SEQUENCE_FIELD,
+        opt.IGNORE_DELETE,
+        opt.DELETION_VECTORS_ENABLED,
+        opt.CHANGELOG_PRODUCER,
+        opt.CHANGE_TRACKING,
+    )
+)
 
 OpenLogStore = Callable[[str, Mapping[str, str]], LogStore]
 """What an entry point gives: (topic, client properties of the table) -> the log."""
@@ -42,7 +58,29 @@ def named_log(schema: TableSchema, name: str) -> TableSchema:
     settings = log_settings(schema, name=name)
     if settings.system == "filestore":
         return schema
+    check_early(schema, settings)
     return replace(schema, options={**schema.options, opt.LOG_KAFKA_TOPIC.key: settings.topic})
+
+
+def check_early(schema: TableSchema, settings: LogSettings) -> None:
+    """Whether rows of this table may be sent before their snapshot. Raises UnsupportedError that names the option in the way."""
+    if not settings.eventual:
+        return
+    plain = table_settings(schema)
+    options = TableOptions(schema.options)
+    producer = options.text(opt.CHANGELOG_PRODUCER).lower()
+    in_the_way = {
+        "merge-engine, sequence.field, ignore-delete or deletion-vectors.enabled": not plain.is_plain,
+        f"changelog-producer = {producer}": producer != "none",
+        "change-tracking = false": not plain.tracked,
+    }
+    for what, applies in in_the_way.items():
+        if applies:
+            raise UnsupportedError(
+                f"log.consistency = eventual does not go with {what}: what is written must be what readers see in the end; leave "
+                "it out, or log.consistency",
+                kind="log-consistency",
+            )
 
 
 def settings_of(context: TableContext) -> LogSettings:
@@ -154,7 +192,8 @@ class _Publishers:
         # A client does not live on in a forked process.
         key = (os.getpid(), context.files.root_uri, context.table_uuid, settings.topic, settings.slots, slot)
         with self._lock:
-            publisher = self._open.pop(key, None) or LogPublisher(context, open_log(settings), settings, slot=slot)
+            make = EarlyPublisher if settings.eventual else LogPublisher
+            publisher = self._open.pop(key, None) or make(context, open_log(settings), settings, slot=slot)
         try:
             yield publisher
         except BaseException:

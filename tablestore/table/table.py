@@ -215,7 +215,7 @@ class Table(Keeping):
 
     def new_writer(self, commit_user: str | None = None) -> TableWriter:
         """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
-        return TableWriter(self._context, commit_user=commit_user)
+        return TableWriter(self._context, commit_user=commit_user, early=True)
 
     def _write(self, rows: Any, *, changes: bool = False) -> Snapshot | None:
         with self.new_writer() as writer:

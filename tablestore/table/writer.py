@@ -22,6 +22,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write import DataWriter
 from tablestore.table.compact import MOST_BUDGET_BYTES, compact_after_write
+from tablestore.table.early import EarlyRows, early_rows
 from tablestore.table.logs import log_properties, publish_after_commit, publish_log
 from tablestore.table.retention import after_commit
 from tablestore.table.rows import schema_and_tables
@@ -52,7 +53,8 @@ class TableWriter:
 
     ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash
     is applied once. Without it every commit stands for itself. ``first_sequence`` is for tasks of one distributed write, whose
-    driver numbers them. ``replaces``: the rows will take the place of what their partitions hold.
+    driver numbers them. ``replaces``: the rows will take the place of what their partitions hold. ``early``: where
+    the log of the table is eventual, readers of it see the rows while they are written.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class TableWriter:
         commit_user: str | None = None,
         first_sequence: int | None = None,
         replaces: bool = False,
+        early: bool = False,
     ) -> None:
         if commit_user is not None and not (isinstance(commit_user, str) and 0 < len(commit_user) <= 256):
             raise InvalidInputError(f"expected a commit user of 1 to 256 characters, found {commit_user!r:.80}")
@@ -71,6 +74,7 @@ class TableWriter:
         self._writer: DataWriter | None = None
         self._base_id = 0
         self._failed = False
+        self._early = early_rows(context) if early else None
 
     def write(self, rows: Any, *, changes: bool | None = None) -> None:
         """Add rows: anything Arrow can see. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
@@ -113,6 +117,8 @@ class TableWriter:
             if kind_field is not None:
                 kinds = kinds_from_symbols(conformed.column(kind_field), kind_field)
             writer.write(conformed, kinds)
+            if self._early is not None:
+                self._early.send(conformed, kinds)
 
     def keep(self, rows: pa.RecordBatch) -> None:
         """Write rows that the table held before, as they were read: a null stays one, whatever the column's default is now."""
@@ -140,7 +146,10 @@ class TableWriter:
 
     def retract(self, rows: pa.Table) -> None:
         """Delete these rows of a keyed table; they have the table's columns, of which only the key counts."""
-        self._data_writer().write(rows, pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows))
+        kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows)
+        self._data_writer().write(rows, kinds)
+        if self._early is not None:
+            self._early.send(rows, kinds)
 
     def flush(self) -> None:
         """Write what is buffered now, as files that nobody sees before the commit. Writers flush by themselves when full."""
@@ -160,8 +169,14 @@ class TableWriter:
         """As :meth:`commit`, with deletes or another kind."""
         message = self.prepare()
         self._failed = True
-        snapshot = commit_message(self._context, message, effect, user=self._user, identifier=identifier)
+        try:
+            snapshot = commit_message(self._context, message, effect, user=self._user, identifier=identifier, early=self._early)
+        except BaseException:
+            self._take_back()
+            raise
         self._failed = False
+        if snapshot is None:
+            self._take_back()
         return snapshot
 
     def prepare(self) -> CommitMessage:
@@ -186,6 +201,11 @@ class TableWriter:
         if self._writer is not None:
             self._writer.abort()
             self._writer = None
+        self._take_back()
+
+    def _take_back(self) -> None:
+        if self._early is not None:
+            self._early.take_back()
 
     def __enter__(self) -> "TableWriter":
         return self
@@ -221,6 +241,7 @@ def commit_message(
     identifier: int | None = None,
     most_compaction_bytes: int = MOST_BUDGET_BYTES,
     publish: Callable[[TableContext], object] = publish_log,
+    early: EarlyRows | None = None,
 ) -> Snapshot | None:
     """Commit prepared files, then compact a share of the buckets that they lie in, of ``most_compaction_bytes`` at most, and
     expire snapshots that are due. ``publish`` sends to the log what it lacks then.
@@ -245,6 +266,9 @@ def commit_message(
         allow_empty=effect.allow_empty,
     )
     snapshot = context.committer().commit(request)
+    if early is not None:
+        # A replay returns what landed the first time: these rows are not in it.
+        early.ended(landed=snapshot is not None and (identifier is None or _holds(context, snapshot, message)))
     if snapshot is not None:
         # First what others wait for; then what is compacted may bring changes of its own.
         publish_after_commit(context, snapshot.id, publish)
@@ -252,6 +276,12 @@ def commit_message(
         after_commit(context, snapshot)
         publish_after_commit(context, snapshot.id, publish)
     return snapshot
+
+
+def _holds(context: TableContext, snapshot: Snapshot, message: CommitMessage) -> bool:
+    """Whether the snapshot brought files of this message, under the names that they were written with."""
+    names = {entry.file.file_name for entry in message.entries}
+    return any(entry.file.file_name in names for entry in context.manifests.delta(snapshot))
 
 
 def _is_tracked(kind: CommitKind, message: CommitMessage) -> bool:

@@ -64,5 +64,10 @@ def test_what_cannot_be_together_is_refused_with_the_way_out(keyed: bool, option
 def test_what_kafka_is_not_used_for_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match="fixed number of buckets"):
         settings(**BROKERS, bucket="-1")
-    with pytest.raises(UnsupportedError, match="eventual"):
-        settings(**BROKERS, **{"log.consistency": "eventual"})
+    with pytest.raises(UnsupportedError, match="publisher-slots"):
+        settings(**BROKERS, bucket="2", **{"log.consistency": "eventual", "tablestore.log.publisher-slots": "2"})
+
+
+def test_rows_are_sent_early_only_where_the_table_asks_for_it() -> None:
+    assert settings(**BROKERS, **{"log.consistency": "eventual"}).eventual
+    assert not settings(**BROKERS).eventual

@@ -65,10 +65,11 @@ class KafkaLogStore:
             raise
         return opened
 
-    def tails(self, buckets: Sequence[int]) -> dict[int, Tail]:
-        """The last visible record of each bucket, once no transaction is open on it."""
-        self._wait_for_open_transactions(buckets)
-        consumer = self._consumer({"enable.partition.eof": True})
+    def tails(self, buckets: Sequence[int], *, uncommitted: bool = False) -> dict[int, Tail]:
+        """The last visible record of each bucket, once no transaction is open on it; ``uncommitted``: the last one of all."""
+        if not uncommitted:
+            self._wait_for_open_transactions(buckets)
+        consumer = self._consumer({"enable.partition.eof": True}, uncommitted=uncommitted)
         try:
             return read_tails(consumer, self._topic, self._bounds(consumer, buckets), self._clock, self._servers)
         finally:
@@ -95,9 +96,10 @@ class KafkaLogStore:
         finally:
             consumer.close()
 
-    def open_cursor(self, offsets: Offsets, *, dense: bool = False) -> LogCursor:
+    def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:
         """A consumer of these positions, outside of any consumer group."""
-        return KafkaCursor(self._consumer({}), self._topic, offsets, self._servers, dense=dense)
+        consumer = self._consumer({}, uncommitted=uncommitted)
+        return KafkaCursor(consumer, self._topic, offsets, self._servers, dense=dense, keys=keys)
 
     @property
     def _topics(self) -> Topics:
@@ -109,8 +111,9 @@ class KafkaLogStore:
             self._admin_client = AdminClient({**ADMIN, **_without_transfer(self._settings)}, logger=LOG)
         return self._admin_client
 
-    def _consumer(self, more: Mapping[str, Any]) -> Consumer:
-        settings = {**CONSUMER, **_without_producer(self._settings), **more, "isolation.level": "read_committed"}
+    def _consumer(self, more: Mapping[str, Any], *, uncommitted: bool = False) -> Consumer:
+        isolation = "read_uncommitted" if uncommitted else "read_committed"
+        settings = {**CONSUMER, **_without_producer(self._settings), **more, "isolation.level": isolation}
         try:
             return Consumer(settings, logger=LOG)
         except KafkaException as error:

@@ -1,0 +1,137 @@
+"""Rows of one write on their way ahead of it (``log.consistency = eventual``).
+
+    send, send, … ── landed      the outbox follows with the same rows in their place
+                  └─ otherwise   the next publish takes them back
+
+At most one write of a host runs ahead at a time; another one that begins meanwhile, or one whose slot was taken over, is published
+when it has landed, as every write is. Whatever fails here never fails the write.
+"""
+
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from filelock import Timeout
+
+from tablestore.errors import TablestoreError
+from tablestore.format.bucket import bucket_of
+from tablestore.log.debezium import encode_changes
+from tablestore.log.logstore import SlotFenced
+from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
+from tablestore.log.settings import LogSettings
+from tablestore.store.context import TableContext
+from tablestore.table.earlypublish import EarlyPublisher, session_lock
+from tablestore.table.logs import PUBLISHERS, publish_log, settings_of
+
+LOG = logging.getLogger(__name__)
+
+# So many rows are encoded at once.
+_ROWS = 50_000
+
+
+def early_rows(context: TableContext) -> "EarlyRows | None":
+    """What sends the rows of one write early; None for a table whose rows come with their snapshot."""
+    settings = settings_of(context)
+    if settings.system == "filestore" or not settings.eventual or not context.settings.tracked:
+        return None
+    return EarlyRows(context, settings)
+
+
+class EarlyRows:
+    """Sends the rows of one write after another. One writer, one thread."""
+
+    def __init__(self, context: TableContext, settings: LogSettings) -> None:
+        self._context, self._settings = context, settings
+        self._lock = session_lock(settings.topic)
+        self._begun = self._silent = False
+
+    def send(self, rows: pa.Table, kinds: pa.Array | None) -> None:
+        """Send rows that were written, before they land. ``kinds`` None: all are inserts."""
+        if self._silent or not rows.num_rows:
+            return
+        try:
+            first = not self._begun
+            if first and not self._begin():
+                return
+            for part in self._records(rows, kinds):
+                with PUBLISHERS.use(self._context, self._settings, 0) as publisher:
+                    assert isinstance(publisher, EarlyPublisher)
+                    publisher.send_early(part, first=first)
+                first = False
+        except SlotFenced as error:
+            self._silent = True
+            LOG.info("rows written to %s are seen when they have landed: %s", self._context.files.root_uri, error)
+        except TablestoreError as error:
+            self._silent = True
+            LOG.warning("rows written to %s are seen when they have landed, not before (%s)", self._context.files.root_uri, error)
+
+    def ended(self, *, landed: bool) -> None:
+        """The write is over. If it has not landed, the next publish takes back what was sent."""
+        begun, self._begun, self._silent = self._begun, False, False
+        if not begun:
+            return
+        try:
+            if landed:
+                with PUBLISHERS.use(self._context, self._settings, 0) as publisher:
+                    assert isinstance(publisher, EarlyPublisher)
+                    publisher.landed()
+        finally:
+            self._lock.release()
+
+    def take_back(self) -> None:
+        """The write has failed: take back what was sent, now if that can be done."""
+        if not self._begun:
+            self._silent = False
+            return
+        self.ended(landed=False)
+        try:
+            publish_log(self._context)
+        except TablestoreError as error:
+            LOG.warning(
+                "a write to %s has failed, and readers of its log have seen rows of it: %s; the next publisher takes them back: "
+                "the next write, or `tablestore log publish`",
+                self._context.files.root_uri,
+                error,
+            )
+
+    def _begin(self) -> bool:
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            # Another write of this host runs ahead.
+            self._silent = True
+            return False
+        self._begun = True
+        return True
+
+    def _records(self, rows: pa.Table, kinds: pa.Array | None) -> Iterator[list[LogRecords]]:
+        context, settings = self._context, self._settings
+        schema = context.schema
+        codes = np.zeros(rows.num_rows, dtype=np.int8) if kinds is None else np.asarray(kinds.to_numpy(zero_copy_only=False))
+        now = context.clock.now_ms()
+        for start in range(0, rows.num_rows, _ROWS):
+            part, of_part = rows.slice(start, _ROWS).combine_chunks(), codes[start : start + _ROWS].astype(np.int8)
+            buckets = bucket_of(
+                [part.column(name).combine_chunks() for name in schema.bucket_keys],
+                [schema.field(name).type for name in schema.bucket_keys],
+                settings.partitions,
+                function=context.settings.bucket_function,
+            )
+            found = []
+            for bucket in np.unique(buckets).tolist():
+                chosen = buckets == bucket
+                kept = part.filter(pa.array(chosen))
+                messages = encode_changes(kept, of_part[chosen], key=schema.primary_keys, mode=settings.mode)
+                found.append(
+                    LogRecords(
+                        bucket=int(bucket),
+                        snapshot_id=EARLY_SNAPSHOT,
+                        time_millis=now,
+                        ordinals=np.full(len(messages.values), schema.id, dtype=np.int64),
+                        kinds=messages.kinds,
+                        keys=messages.keys,
+                        values=messages.values,
+                    )
+                )
+            yield [records for records in found if len(records)]

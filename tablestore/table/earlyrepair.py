@@ -1,0 +1,95 @@
+"""What takes early rows back: for keys that somebody was told of too early, the row that the table holds, or a tombstone.
+
+    keys -> the bucket at the snapshot -> found: +I with the row      not found: -D
+
+A repair stands behind all changes of its snapshot, so readers who know nothing of early rows read nothing new from it.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.debezium import encode_changes
+from tablestore.log.jsonrows import rows_from_json
+from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
+from tablestore.store.context import TableContext
+from tablestore.store.scan import plan_splits
+from tablestore.types.predicate import IsIn, Predicate, all_of
+from tablestore.types.rowkind import RowKind
+
+# So few keys prune what is read; for more the bucket is read whole.
+_FEW = 1_000
+
+
+def repairs(
+    context: TableContext, snapshot: Snapshot | None, bucket: int, keys: Sequence[bytes], schema_id: int, *, first: int
+) -> Iterator[LogRecords]:
+    """The records that say what the table holds at ``snapshot`` for these message keys of one bucket.
+
+    ``schema_id``: of the schema that the keys were written with; ``first``: the ordinal of the first record. Raises NotFoundError
+    if the snapshot expires meanwhile.
+    """
+    then = context if snapshot is None else context.at_schema(context.schemas.read(snapshot.schema_id))
+    wanted = _parsed(then, keys, schema_id)
+    missing = np.ones(wanted.num_rows, dtype=np.bool_)
+    for rows in _rows(then, snapshot, bucket, wanted):
+        held, at = _matched(rows, wanted)
+        missing[at] = False
+        if held.num_rows:
+            yield _encoded(then, snapshot, bucket, held, RowKind.INSERT, first)
+            first += held.num_rows
+    if missing.any():
+        yield _encoded(then, snapshot, bucket, wanted.filter(pa.array(missing)), RowKind.DELETE, first)
+
+
+def _parsed(context: TableContext, keys: Sequence[bytes], schema_id: int) -> pa.Table:
+    """The keys as columns under the names that they have now, each once."""
+    written, schema = context.schemas.read(schema_id), context.schema
+    columns = pa.schema([written.arrow_schema.field(name) for name in written.primary_keys])
+    named = rows_from_json(list(keys), columns).rename_columns(list(schema.primary_keys))
+    target = pa.schema([schema.arrow_schema.field(name) for name in schema.primary_keys])
+    distinct: pa.Table = named.cast(target).group_by(list(schema.primary_keys), use_threads=False).aggregate([])
+    return distinct.select(list(schema.primary_keys))
+
+
+def _rows(context: TableContext, snapshot: Snapshot | None, bucket: int, wanted: pa.Table) -> Iterator[pa.Table]:
+    if snapshot is None:
+        return
+    predicate: Predicate | None = None
+    if wanted.num_rows <= _FEW:
+        predicate = all_of(IsIn(name, tuple(wanted.column(name).unique().to_pylist())) for name in wanted.schema.names)
+    live = [entry for entry in context.manifests.live(snapshot) if entry.bucket == bucket]
+    index = context.manifests.read_index(snapshot)
+    fields = context.fields_by_schema()
+    reader = context.reader(context.schema.field_names, predicate)
+    for split in plan_splits(live, index, context.schema, context.settings, predicate, file_fields=fields):
+        for batch in reader.read(split):
+            yield pa.Table.from_batches([batch])
+
+
+def _matched(rows: pa.Table, wanted: pa.Table) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """The rows that have a wanted key, and the places of these keys."""
+    key = wanted.schema.names
+    left = rows.select(key).append_column("_row", pa.array(np.arange(rows.num_rows, dtype=np.int64)))
+    right = wanted.append_column("_key", pa.array(np.arange(wanted.num_rows, dtype=np.int64)))
+    both = left.join(right, key, join_type="inner", use_threads=False)
+    return rows.take(both.column("_row").combine_chunks()), both.column("_key").to_numpy()
+
+
+def _encoded(
+    context: TableContext, snapshot: Snapshot | None, bucket: int, rows: pa.Table, kind: RowKind, first: int
+) -> LogRecords:
+    kinds = np.full(rows.num_rows, int(kind), dtype=np.int8)
+    messages = encode_changes(rows, kinds, key=context.schema.primary_keys, mode="upsert")
+    return LogRecords(
+        bucket=bucket,
+        snapshot_id=snapshot.id if snapshot else EARLY_SNAPSHOT,
+        time_millis=context.clock.now_ms(),
+        ordinals=messages.places + first,
+        kinds=messages.kinds,
+        keys=messages.keys,
+        values=messages.values,
+    )
