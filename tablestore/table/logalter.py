@@ -25,7 +25,7 @@ from tablestore.store.alter import alter_schema
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LogProgress
-from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, fence_slots, named_log, open_log, settings_of
+from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, fence_slots, named_log, open_log, refuse_others, settings_of
 from tablestore.table.publish import PUBLISHER_CONSUMER
 from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
 from tablestore.types.schema import TableSchema
@@ -120,7 +120,8 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
     log, consumers = open_log(settings), Consumers(context.files)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
     try:
-        fence_slots(log, settings)
+        fence_slots(log, settings.slots)
+        refuse_others(context, log, settings)
         # Of a log that the table had before.
         LogProgress(context.files).forget()
         latest = context.snapshots.latest()

@@ -11,7 +11,7 @@ Left to the file store: exact ``-U`` rows of an ``upsert`` log, whose old rows t
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -172,22 +172,25 @@ class LogReader:
 
     def caught_up(self, place: LogPlace) -> LogPlace:
         """The place with its base raised to what all publishers had completed, as far as all of that was read."""
-        complete = self._recorded(place.incarnation)
+        complete = self._recorded(place.incarnation, (self._settings.slots,))
         if len(complete) < self._settings.slots:
             return place
         base = min(one.snapshot_id for one in complete)
         read = all(place.offsets.get(bucket, 0) >= offset for one in complete for bucket, offset in one.offsets.items())
         return place.at_base(base) if read and base > place.base else place
 
-    def _recorded(self, incarnation: str) -> list[SlotProgress]:
+    def _recorded(self, incarnation: str, layouts: Iterable[int]) -> list[SlotProgress]:
         """How far each slot has come, of those that have begun."""
-        progress, slots = LogProgress(self._context.files), self._settings.slots
-        found = [progress.read(slot, slots) for slot in range(slots)]
+        progress = LogProgress(self._context.files)
+        found = [progress.read(slot, slots) for slots in layouts for slot in range(slots)]
         return [one for one in found if one is not None and one.incarnation == incarnation]
+
+    def _ever_recorded(self, incarnation: str) -> list[SlotProgress]:
+        return self._recorded(incarnation, LogProgress(self._context.files).layouts())
 
     def first_snapshot(self, incarnation: str) -> int:
         """The snapshot that the log begins with; while nothing was published, the one that is to come first."""
-        recorded = self._recorded(incarnation)
+        recorded = self._ever_recorded(incarnation)
         if recorded:
             return max(one.begins for one in recorded)
         registered = Consumers(self._context.files).find(PUBLISHER_CONSUMER)
@@ -196,7 +199,7 @@ class LogReader:
     def newest_gap(self, place: LogPlace, upto: int) -> int | None:
         """The newest snapshot up to ``upto`` that does not tell its changes, as those who publish have seen it; 0 if there is none,
         None if they have not come so far."""
-        recorded = self._recorded(place.incarnation)
+        recorded = self._ever_recorded(place.incarnation)
         if not recorded or max(one.snapshot_id for one in recorded) < upto:
             return None
         return max(one.gap for one in recorded)

@@ -19,7 +19,6 @@ from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changeplan import Discontinuity, FoundChanges, StoredChanges
 from tablestore.store.context import TableContext
-from tablestore.store.settings import TableSettings
 
 
 def snapshot_records(
@@ -42,7 +41,7 @@ def published_changes(
 
 def _feed(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> ChangeFeed:
     then = context.at_schema(context.schemas.read(snapshot.schema_id))
-    pairs = mode == "all" or not tells_rows(then.settings)
+    pairs = mode == "all" or not then.settings.is_plain
     return ChangeFeed(context=then, columns=then.schema.field_names, pairs=pairs)
 
 
@@ -57,15 +56,6 @@ def find_published(context: TableContext, snapshot_id: int, mode: ChangelogMode)
         return snapshot
     kept = Changelogs(context.files).find(snapshot_id)
     return None if kept is None or _feed(context, kept, mode).looks_up(kept) else kept
-
-
-def tells_rows(settings: TableSettings) -> bool:
-    """Whether a new file of the table holds the rows that readers will see: nothing is folded into them later."""
-    merge = settings.merge
-    if merge is None:
-        return True
-    is_plain = merge.engine == "deduplicate" and not merge.sequence_fields and not merge.ignore_delete
-    return is_plain and not settings.skips_level_zero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,9 +118,8 @@ def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
     if consumers.find(PUBLISHER_CONSUMER) is not None:
         return
     try:
-        if not made:
-            _refuse_others(context, log, settings)
-        fence_slots(log, settings)
+        fence_slots(log, settings.slots)
+        refuse_others(context, log, settings)
         # From the first snapshot on: expiry keeps what is still to be published.
         consumers.write(PUBLISHER_CONSUMER, 1)
     except TablestoreError:
@@ -130,8 +129,8 @@ def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
         raise
 
 
-def _refuse_others(context: TableContext, log: LogStore, settings: LogSettings) -> None:
-    """A log that was there before must not be that of another table."""
+def refuse_others(context: TableContext, log: LogStore, settings: LogSettings) -> None:
+    """The log that a table begins with must not hold what others wrote: of another table, or a moment ago of one of that name."""
     uuid = (context.table_uuid or "").encode()
     tails = log.tails(list(range(settings.partitions)))
     taken = [bucket for bucket, tail in tails.items() if not tail.empty and tail.table != uuid]
@@ -143,9 +142,9 @@ def _refuse_others(context: TableContext, log: LogStore, settings: LogSettings) 
         )
 
 
-def fence_slots(log: LogStore, settings: LogSettings) -> None:
+def fence_slots(log: LogStore, slots: int) -> None:
     """Whoever still publishes to a log that had this name before does so no longer."""
-    for slot in range(settings.slots):
+    for slot in range(slots):
         log.open_slot(slot, (), timeout_s=OPEN_TIMEOUT_S).close()
 
 
@@ -255,6 +254,8 @@ def rebuild_log(context: TableContext) -> tuple[PublishReport, ...]:
     log = open_log(settings)
     PUBLISHERS.close(context.files.root_uri)
     log.drop(ignore_if_not_exists=True)
+    # Nobody who still believes in the old one is to write to the new.
+    fence_slots(log, max((settings.slots, *LogProgress(context.files).layouts())))
     LogProgress(context.files).forget()
     Consumers(context.files).delete(PUBLISHER_CONSUMER)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)

@@ -155,7 +155,7 @@ class Following:
         table.upsert(rows([8], "y"))
         assert told(all_of(table, consumer_id="c")) == [(written + 2, "+I", 8, "y8")]
 
-    @pytest.mark.parametrize("cut", [1, 2, 5])
+    @pytest.mark.parametrize("cut", [1, pytest.param(2, marks=pytest.mark.slow), 5])
     def test_a_restart_in_the_middle_repeats_what_was_not_committed_and_nothing_else(self, new_table: NewTable, cut: int) -> None:
         table = new_table(bucket="3")
         table.upsert(rows(range(12), "a"))
@@ -175,7 +175,7 @@ class Following:
         assert once(changes) and folded(changes) == content(table)
         assert len(changes) == 12 + 12 + 3
 
-    @pytest.mark.parametrize("cut", [1, 3])
+    @pytest.mark.parametrize("cut", [1, pytest.param(3, marks=pytest.mark.slow)])
     def test_a_position_kept_with_the_results_is_exactly_once(self, new_table: NewTable, cut: int) -> None:
         table = new_table(bucket="2")
         for step in range(4):
@@ -353,7 +353,7 @@ class Following:
             ("+U", 1, "c1"),
         ]
 
-    @pytest.mark.parametrize("seed", [1, 2])
+    @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
     def test_whatever_happens_the_changes_add_up_to_the_table(self, new_table: NewTable, seed: int) -> None:
         choose = random.Random(seed)
         table = new_table(bucket="2")

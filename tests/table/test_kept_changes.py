@@ -70,7 +70,7 @@ def changes_of(table: ts.Table, snapshot_id: int, *, pairs: bool) -> list[tuple[
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("left", [1, 2, 3])
+@pytest.mark.parametrize("left", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
 def test_changes_of_expired_snapshots_are_what_they_were_or_refused(new_table: NewTable, kind: str, left: int) -> None:
     options, telling = KINDS[kind]
     table = new_table({**options, **KEEPING})
@@ -91,7 +91,7 @@ def test_changes_of_expired_snapshots_are_what_they_were_or_refused(new_table: N
 
 
 @pytest.mark.parametrize("kind", ["vectors", "overwrites told", "plain"])
-@pytest.mark.parametrize("done", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("done", [pytest.param(1, marks=pytest.mark.slow), 2, 3, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_expiry_keeps_the_state_that_the_next_changes_of_a_consumer_are_found_in(new_table: NewTable, kind: str, done: int) -> None:
     table = new_table(KINDS[kind][0])
     write_history(table)

@@ -10,7 +10,7 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.log.logstore import LogCursor, LogSlot
 from tablestore.log.record import Offsets, Tail
-from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LOG, PRODUCER, translated
+from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LOG, PRODUCER, UNKNOWN, translated
 from tablestore_kafka.cursor import KafkaCursor
 from tablestore_kafka.slot import KafkaSlot
 from tablestore_kafka.tail import read_tails
@@ -125,6 +125,8 @@ class KafkaLogStore:
             try:
                 bounds = consumer.get_watermark_offsets(TopicPartition(self._topic, bucket), timeout=CALL_TIMEOUT_S)
             except KafkaException as error:
+                if error.args[0].code() in UNKNOWN:
+                    self._topics.refuse_missing(self._topic)
                 raise translated(error, f"looking at partition {bucket} of topic {self._topic}", self._servers) from error
             if bounds is None:
                 raise StorageError(

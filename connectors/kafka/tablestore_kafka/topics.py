@@ -94,6 +94,15 @@ class Topics:
             )
         return str(described.topic_id)
 
+    def refuse_missing(self, topic: str) -> None:
+        """Raise NotFoundError if there is no such topic."""
+        try:
+            self.incarnation(topic, partitions=-1)
+        except InvalidInputError as error:
+            # Whatever number of partitions it has.
+            if error.kind != "topic-partitions":
+                raise
+
     def _wait_until_known(self, topic: str, partitions: int) -> None:
         """A broker under load says for a moment that it does not know the topic that it has just made."""
         deadline_s = self._clock.steady_s() + ADMIN_TIMEOUT_S

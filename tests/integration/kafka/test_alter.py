@@ -127,7 +127,7 @@ def test_an_alteration_that_fails_leaves_neither_topic_nor_option(
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("log.kafka.topic", "elsewhere"), ("log.changelog-mode", "all"), ("bucket", "3")],
+    [("log.kafka.topic", "elsewhere"), ("log.changelog-mode", "all"), ("bucket", "3"), ("log.consistency", "eventual")],
 )
 def test_what_published_records_rest_on_is_refused_with_the_way_out(
     plain: ts.Table, broker: KafkaBroker, key: str, value: str

@@ -1,8 +1,6 @@
-"""The hybrid read over a real topic: the table, then the log, each change once, across every seam."""
+"""Seams of the hybrid read that only a topic has; what it shares with the file store is in test_conformance."""
 
-import threading
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,6 @@ import pytest
 from confluent_kafka import Producer
 
 import tablestore as ts
-from tablestore.table.consume import ChangeBatch
 from tablestore.table.logs import PUBLISHERS, publish_log, rebuild_log
 from tablestore.testing.kafka import KafkaBroker
 
@@ -31,11 +28,9 @@ def catalog(tmp_path: Path, request: pytest.FixtureRequest) -> ts.Catalog:
     return catalog
 
 
-def make(catalog: ts.Catalog, broker: KafkaBroker, topic: str, *, keyed: bool = True, **options: str) -> ts.Table:
+def make(catalog: ts.Catalog, broker: KafkaBroker, topic: str, **options: str) -> ts.Table:
     options = {"bucket": "2", "log.kafka.bootstrap.servers": broker.servers, "log.kafka.topic": topic, **options}
-    if not keyed:
-        options.pop("bucket")
-    return catalog.create_table("shop.t", schema=SCHEMA, primary_key=["id"] if keyed else (), options=options)
+    return catalog.create_table("shop.t", schema=SCHEMA, primary_key=["id"], options=options)
 
 
 @pytest.fixture
@@ -68,54 +63,6 @@ def content(table: ts.Table) -> dict[int, str | None]:
 def once(changes: list[tuple[int, str, int, str | None]]) -> bool:
     places = [(snapshot, key) for snapshot, _, key, _ in changes]
     return len(places) == len(set(places))
-
-
-def test_the_rows_then_the_log_each_change_once(table: ts.Table) -> None:
-    table.upsert(rows([1, 2, 3], "a"))
-    reading = table.consume(follow=False)
-    first = next(reading)
-    table.upsert(rows([2, 4], "b"))
-    table.delete(pa.table({"id": [3]}))
-    got = listed([first, *reading])
-    assert folded(got) == content(table) == {1: "a1", 2: "b2", 4: "b4"}
-    assert once(got) and {change[0] for change in got} == {1, 2, 3}
-
-
-def test_a_follower_sees_a_change_while_it_waits(table: ts.Table) -> None:
-    table.upsert(rows([1], "a"))
-    seen: list[ChangeBatch] = []
-    arrived = threading.Event()
-
-    def follow() -> None:
-        for batch in table.consume("latest", stop=lambda: len(seen) >= 1):
-            seen.append(batch)
-            arrived.set()
-
-    follower = threading.Thread(target=follow)
-    follower.start()
-    writer = ts.open_table(table.location)
-    while not arrived.is_set():
-        writer.upsert(rows([7], "x"))
-        arrived.wait(0.5)
-    follower.join(30)
-    assert not follower.is_alive()
-    assert listed(seen)[0][1:] == ("+I", 7, "x7")
-
-
-@pytest.mark.parametrize("cut", [1, 2, 3])
-def test_reading_in_pieces_from_position_to_position(table: ts.Table, cut: int) -> None:
-    for step in range(5):
-        table.upsert(rows([step, step + 1, step + 2], f"s{step}-"))
-    position: Any = None
-    got: list[tuple[int, str, int, str | None]] = []
-    while True:
-        how: dict[str, Any] = {"position": position} if position else {"scan": "from-timestamp", "timestamp": 0}
-        part = list(islice(table.consume(follow=False, **how), cut))
-        if not part:
-            break
-        got += listed(part)
-        position = str(part[-1].position)
-    assert once(got) and len(got) == 15 and folded(got) == content(table)
 
 
 def test_a_named_consumer_goes_on_in_the_log(table: ts.Table) -> None:
@@ -157,61 +104,6 @@ def test_a_log_that_was_made_anew_is_noticed_and_the_hole_filled(table: ts.Table
     table.upsert(rows([3], "c"))
     got = listed(table.consume(consumer_id="c", follow=False))
     assert once(got) and folded(got) == {2: "b2", 3: "c3"}
-
-
-def test_a_discontinuity_is_named_before_anything_behind_it(table: ts.Table) -> None:
-    table.upsert(rows([1], "a"))
-    table.overwrite(rows([2], "o"))
-    table.upsert(rows([3], "b"))
-
-    def from_the_start(**how: Any) -> list[tuple[int, str, int, str | None]]:
-        return listed(table.consume("from-timestamp", timestamp=0, follow=False, **how))
-
-    with pytest.raises(ts.errors.NotFoundError, match="snapshot 2") as caught:
-        from_the_start()
-    assert caught.value.kind == "discontinuity"
-    assert folded(from_the_start(on_discontinuity="skip")) == {1: "a1", 3: "b3"}
-    restarted = from_the_start(on_discontinuity="restart")
-    assert restarted[-2:] == [(2, "+I", 2, "o2"), (3, "+I", 3, "b3")]
-
-
-def test_filters_and_columns(table: ts.Table) -> None:
-    table.upsert(rows([1, 2], "in"))
-    reading = table.consume(filter="v like 'in%'", columns=["id"], follow=False)
-    got = [next(reading)]
-    table.upsert(rows([1], "out"))
-    table.upsert(rows([3], "in"))
-    changes = [(row["_row_kind"], row["id"]) for batch in [*got, *reading] for row in batch.rows.to_pylist()]
-    assert sorted(changes[:2]) == [("+I", 1), ("+I", 2)] and changes[2:] == [("-D", 1), ("+I", 3)]
-
-
-def test_pairs_of_an_upsert_log_are_found_in_the_file_store(table: ts.Table) -> None:
-    table.upsert(rows([1], "a"))
-    table.upsert(rows([1], "b"))
-    got = listed(table.consume("from-timestamp", timestamp=0, pairs=True, follow=False))
-    assert got == [(1, "+I", 1, "a1"), (2, "-U", 1, "a1"), (2, "+U", 1, "b1")]
-
-
-def test_append_tables_have_a_log_too(catalog: ts.Catalog, broker: KafkaBroker) -> None:
-    table = make(catalog, broker, "append-log", keyed=False)
-    table.append(rows([1, 1], "a"))
-    reading = table.consume(follow=False)
-    first = next(reading)
-    table.append(rows([1], "b"))
-    assert listed([first, *reading]) == [(1, "+I", 1, "a1"), (1, "+I", 1, "a1"), (2, "+I", 1, "b1")]
-
-
-def test_columns_that_were_added_and_renamed_are_read_by_id(table: ts.Table) -> None:
-    table.upsert(rows([1], "a"))
-    catalog = ts.open_catalog(str(Path(table.location.removeprefix("file://")).parents[1]))
-    altered = catalog.alter_table("shop.t", [ts.RenameColumn("v", to="w"), ts.AddColumn("n", pa.int64())])
-    assert altered is not None
-    altered.upsert(pa.table({"id": [2], "w": ["b"], "n": [5]}))
-    got = [row for batch in altered.consume("from-timestamp", timestamp=0, follow=False) for row in batch.rows.to_pylist()]
-    assert got == [
-        {"_row_kind": "+I", "id": 1, "w": "a1", "n": None},
-        {"_row_kind": "+I", "id": 2, "w": "b", "n": 5},
-    ]
 
 
 def test_a_poison_message_of_ours_is_named_and_one_of_strangers_left_out(table: ts.Table, broker: KafkaBroker) -> None:
@@ -267,5 +159,6 @@ def test_a_broker_that_is_down_stops_no_write_and_the_next_publisher_catches_up(
         table.consume(follow=False)
     assert content(table) == {1: "a1", 2: "b2"}
     own_broker.start()
-    assert _published_in_the_end(table) == 1
+    # Two: the broker was killed before it had written the markers of the first transaction, and has lost it.
+    assert _published_in_the_end(table) in (1, 2)
     assert folded(listed(table.consume("from-timestamp", timestamp=0, follow=False))) == {1: "a1", 2: "b2"}
