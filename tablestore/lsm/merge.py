@@ -7,7 +7,9 @@ have in memory, so every key lies in exactly one window, with all its versions.
     run 2   |b  c  d  h  k |
     run 3   |f  m |
 
-What comes out of a window is told in ``window``. Rows travel as Arrow; memory is one batch per run.
+A run that is known to end with what is in memory does not end a window: its keys are all there. That is looked at where a batch is
+small, so that many small runs are one window and not one each. What comes out of a window is told in ``window``. Rows travel as
+Arrow; memory is one batch per run, and one more behind a small one.
 A file that is not sorted by key, or holds a key twice, is refused: merged, it would yield wrong rows.
 """
 
@@ -21,7 +23,7 @@ from tablestore.lsm.window import fold_window, not_sorted
 
 __all__ = ["KIND_COLUMN", "SEQUENCE_COLUMN", "MergeSpec", "SortedSource", "merge_section"]
 
-# Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it.
+# Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it. So has a window.
 _SMALL_BATCH_ROWS = 4096
 
 
@@ -42,9 +44,11 @@ def _merge(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[
         while active:
             if alone:
                 chunks = [active[0].rest()]
-            else:
-                bound = min(cursor.last_key for cursor in active)
+            elif going_on := [cursor.last_key for cursor in active if not cursor.ends]:
+                bound = min(going_on)
                 chunks = [chunk for cursor in active if (chunk := cursor.up_to(bound)) is not None]
+            else:
+                chunks = [cursor.rest() for cursor in active]
             yield from fold_window(chunks, spec)
             active = [cursor for cursor in active if cursor.has_rows or cursor.advance(alone=alone)]
     finally:
@@ -54,12 +58,15 @@ def _merge(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[
 
 
 class _Cursor:
-    """Where one run stands: the batch in memory and the first row that was not taken."""
+    """Where one run stands: the batch in memory and the first row that was not taken. ``ends``: nothing comes after the batch."""
 
     def __init__(self, run: int, sources: Sequence[SortedSource], spec: MergeSpec) -> None:
         self._run = run
         self._sources = iter(sources)
+        self._opened: SortedSource | None = None
         self._source: SortedSource | None = None
+        self._ahead: tuple[SortedSource, pa.RecordBatch] | None = None
+        self.ends = False
         self._batches: Iterator[pa.RecordBatch] = iter(())
         self._spec = spec
         self._nullable = [field.type.nullable for field in spec.key_fields]
@@ -76,22 +83,33 @@ class _Cursor:
         """Load the next batch; False at the end of the run. A run that is alone needs no keys."""
         self._batch, self._start = None, 0
         previous, self._plain = self.last_key, []
-        while self._batch is None:
-            batch = next(self._batches, None)
-            if batch is None:
-                self._source = next(self._sources, None)
-                if self._source is None:
-                    return False
-                self._batches = self._source.read()
-            elif batch.num_rows:
-                self._batch = batch
+        found, self._ahead = self._ahead or self._next(), None
+        if found is None:
+            return False
+        self._source, self._batch = found
         if not alone:
+            if self._batch.num_rows < _SMALL_BATCH_ROWS:
+                self._ahead = self._next()
+                self.ends = self._ahead is None
             columns = [self._batch.column(field.name) for field in self._spec.key_fields]
             self._plain = plain_columns(columns, self._nullable)
             self.last_key = key_at(self._plain, self._batch.num_rows - 1)
             if previous and not previous < key_at(self._plain, 0):
                 raise not_sorted()
         return True
+
+    def _next(self) -> tuple[SortedSource, pa.RecordBatch] | None:
+        """The next rows of the run, and where they are from."""
+        while True:
+            batch = next(self._batches, None)
+            if batch is None:
+                self._opened = next(self._sources, None)
+                if self._opened is None:
+                    return None
+                self._batches = self._opened.read()
+            elif batch.num_rows:
+                assert self._opened is not None
+                return self._opened, batch
 
     def close(self) -> None:
         """Let the source that is being read go."""

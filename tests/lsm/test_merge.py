@@ -1,6 +1,7 @@
 """A merge of sorted runs gives what a dict of the newest versions would hold."""
 
 from collections.abc import Iterator
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import FormatError
+from tablestore.lsm import merge
 from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
 from tablestore.lsm.mergefn import MergeFunction, SequenceField
+from tablestore.lsm.window import fold_window
 from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
@@ -96,7 +99,9 @@ def _check(case: KeyCase, data, *, per_row: bool, function: MergeFunction, rank)
         batch_rows=data.draw(st.sampled_from([1, 3, 1000])),
         function=function,
     )
-    found = _read(merge_section([sources[run] for run in mixed], spec))
+    # What is small decides how far a run is looked ahead.
+    with mock.patch.object(merge, "_SMALL_BATCH_ROWS", data.draw(st.sampled_from([0, 3, 4096]))):
+        found = _read(merge_section([sources[run] for run in mixed], spec))
     width = len(case.fields)
     expected = _expected(runs, keep=function.keep, rank=rank)
     shown = [(order_of(row[:width]), row[width]) for row in found]
@@ -211,6 +216,24 @@ def test_many_rows_merge_the_same_way_by_every_strategy(runs, spread):
         sources.append([SortedSource(min_sequence=run, max_sequence=run, read=lambda pieces=pieces: iter(pieces))])
     spec = MergeSpec(key_fields=INT_KEY, output_columns=("k0", "run"), function=MergeFunction(), ordered=True)
     assert _read(merge_section(sources, spec)) == sorted(newest.items())
+
+
+def test_small_runs_are_one_window_together(monkeypatch):
+    windows = []
+
+    def counted(chunks, spec):
+        windows.append(len(chunks))
+        return fold_window(chunks, spec)
+
+    monkeypatch.setattr(merge, "fold_window", counted)
+    found = _merged([[_rows([1, 4, 9], sequence=1)], [_rows([2, 4], sequence=2)], [_rows([3, 8], sequence=3)]])
+    assert [row[0] for row in sorted(found)] == [1, 2, 3, 4, 8, 9]
+    assert windows == [3]
+    windows.clear()
+    long = _rows(range(0, 40, 2), sequence=1)
+    found = _merged([[long], [_rows([3], sequence=2)], [_rows([5, 6], sequence=3, value="w")]])
+    assert sorted(found) == [(key, "w" if key in (5, 6) else "v") for key in sorted({*range(0, 40, 2), 3, 5})]
+    assert windows == [3, 1, 1, 1, 1], "only the run that goes on ends windows"
 
 
 def test_memory_does_not_grow_with_the_rows_of_the_runs():
