@@ -10,6 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.table.logcheck import verify_log
 from tablestore.table.logs import PUBLISHERS, publish_log, rebuild_log
+from tablestore.testing.commandline import run_command
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import CLOCK, Follower, make, told, upsert_elsewhere, write_and_hang, write_at_random
 from tests.integration.kafka.endurance import PROCESSES, content, rows
@@ -339,6 +340,22 @@ def test_a_log_that_was_made_anew_says_the_same(table: ts.Table, broker: KafkaBr
         rebuild_log(table.context)
         writer.commit()
     check(table, broker.servers)
+
+
+def test_the_command_line_tells_early_rows_from_what_has_landed(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    with table.new_writer() as writer:
+        writer.write(rows([1, 2], "b"))
+        problems = run_command("log", "verify", table.location, "--json", code=3).json["problems"]
+        assert sum("have not landed" in problem for problem in problems) == len(problems) > 0
+        seen = run_command("consume", table.location, "--scan", "from-timestamp", "--timestamp", "0", "--after-only", "--json")
+        assert {(row["id"], row["v"]) for row in seen.rows} >= {(1, "b1"), (2, "b2")}
+    for bucket in run_command("log", "status", table.location, "--json").json["buckets"]:
+        assert (bucket["published"], bucket["lag_snapshots"]) == (1, 0)
+    assert run_command("log", "publish", table.location, "--json").json["slots"][0]["records"] == 0
+    assert run_command("log", "verify", table.location, "--json").json["problems"] == []
+    run_command("log", "rebuild", table.location, "--yes", "--json")
+    assert run_command("log", "verify", table.location, "--json").json["problems"] == []
 
 
 @pytest.mark.parametrize("kills", [12, pytest.param(150, marks=pytest.mark.slow)])
