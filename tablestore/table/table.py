@@ -210,6 +210,9 @@ class Table(Keeping):
         context = self.refresh().context
         chosen = None if partitions is None else tuple(partitions)
         report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen)
+        if report.snapshot_ids:
+            # With some changelog producers it is the compaction that tells the changes.
+            logs.publish_after_commit(context, report.snapshot_ids[-1])
         after_compaction(context, report.snapshot_ids)
         return report
 

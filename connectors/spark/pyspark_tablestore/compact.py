@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark_tablestore.options import parse_options, placed
+from pyspark_tablestore.publish import publisher
 from tablestore.table.compact import CompactReport
 from tablestore.table.compacttasks import commit_tasks, plan_compaction, run_task
 from tablestore.table.distributed import TableSpec
+from tablestore.table.logs import publish_after_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +46,9 @@ def compact(
         report += done
         if not done.tasks:
             break
+    if report.snapshot_ids:
+        # With some changelog producers it is the compaction that tells the changes.
+        publish_after_commit(handle.context, report.snapshot_ids[-1], publisher(spark, spec))
     return report
 
 

@@ -335,6 +335,24 @@ def test_what_spark_writes_is_published_once(
     assert verify_log(table.refresh().context).problems == ()
 
 
+def test_what_a_compaction_tells_is_published_by_it(
+    spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark_tablestore import publish
+    from pyspark_tablestore.compact import compact
+
+    monkeypatch.setattr(publish, "PARALLEL_BACKLOG", publish.Backlog(rows=1, bytes=1))
+    table = make(**{"changelog-producer": "full-compaction"})
+    table.upsert(rows(0, 50, "a"))
+    assert sum(map(len, records_of(table, broker.servers).values())) == 0
+    compact(spark, table.location, full=True)
+    assert sum(map(len, records_of(table, broker.servers).values())) == 50
+    table.upsert(rows(0, 5, "b"))
+    table.compact(full=True)
+    assert sum(map(len, records_of(table, broker.servers).values())) == 55
+    assert verify_log(table.refresh().context).problems == ()
+
+
 def test_a_write_lands_when_its_publish_fails_and_the_next_one_catches_up(
     spark: "SparkSession",
     make: Callable[..., ts.Table],
