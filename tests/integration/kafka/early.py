@@ -91,6 +91,15 @@ class Follower(threading.Thread):
         return late or (self._expected is not None and self.state == self._expected)
 
 
+def wait_for_commits(table: ts.Table, count: int) -> None:
+    """Wait until others have committed so many times."""
+    snapshots, deadline_s = table.context.snapshots, CLOCK.steady_s() + 120
+    wanted = max(snapshots.listed_ids(), default=0) + count
+    while max(snapshots.listed_ids(), default=0) < wanted:
+        assert CLOCK.steady_s() < deadline_s, "the writers do not get to work"
+        CLOCK.sleep(0.01)
+
+
 def write_and_hang(location: str, ids: list[int], text: str) -> None:
     """Write rows that are seen early, and never commit them."""
     with ts.open_table(location).new_writer() as writer:
@@ -105,8 +114,11 @@ def upsert_elsewhere(location: str, ids: list[int], text: str, directory: str) -
     ts.open_table(location).upsert(rows(ids, text))
 
 
-def write_at_random(location: str, seed: int) -> None:
-    """Write, delete, commit or give up, until somebody kills this process."""
+def write_at_random(location: str, seed: int, directory: str | None = None) -> None:
+    """Write, delete, commit or give up, until somebody kills this process; with a ``directory`` as another host does."""
+    if directory is not None:
+        tempfile.tempdir = directory
+        Path(directory).mkdir(exist_ok=True)
     chance = random.Random(seed)
     table = ts.open_table(location)
     step = 0

@@ -12,7 +12,16 @@ from tablestore.table.logcheck import verify_log
 from tablestore.table.logs import PUBLISHERS, publish_log, rebuild_log
 from tablestore.testing.commandline import run_command
 from tablestore.testing.kafka import KafkaBroker
-from tests.integration.kafka.early import CLOCK, Follower, make, told, upsert_elsewhere, write_and_hang, write_at_random
+from tests.integration.kafka.early import (
+    CLOCK,
+    Follower,
+    make,
+    told,
+    upsert_elsewhere,
+    wait_for_commits,
+    write_and_hang,
+    write_at_random,
+)
 from tests.integration.kafka.endurance import PROCESSES, content, rows
 
 
@@ -364,15 +373,37 @@ def test_writers_that_are_killed_anywhere_leave_no_phantom(kills: int, tmp_path:
     follower = Follower(table)
     follower.start()
     chance = random.Random(29)
-    snapshots = table.context.snapshots
     for kill in range(kills):
         writer = PROCESSES.Process(target=write_at_random, args=(table.location, kill), daemon=True)
         writer.start()
-        before, deadline_s = snapshots.listed_ids()[-1:], CLOCK.steady_s() + 120
-        while snapshots.listed_ids()[-1:] == before:
-            assert CLOCK.steady_s() < deadline_s, "the writer does not get to work"
-            CLOCK.sleep(0.01)
+        wait_for_commits(table, 1)
         CLOCK.sleep(0.4 * chance.random())
+        writer.kill()
+        writer.join()
+    publish_log(table.context)
+    check_all(table, broker.servers, follower)
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_writers_of_two_hosts_at_once_that_are_killed_leave_no_phantom(kills: int, tmp_path: Path, broker: KafkaBroker) -> None:
+    table = make(tmp_path, broker, f"two-hosts-{kills}", **{"write-only": "true", "snapshot.num-retained.min": "100000"})
+    follower = Follower(table)
+    follower.start()
+    chance = random.Random(31)
+    hosts = [None, str(tmp_path / "elsewhere")]
+    writers = {}
+    for kill in range(kills):
+        for host in (0, 1):
+            if host not in writers:
+                arguments = (table.location, 1000 * host + kill, hosts[host])
+                writers[host] = PROCESSES.Process(target=write_at_random, args=arguments, daemon=True)
+                writers[host].start()
+        wait_for_commits(table, 3)
+        CLOCK.sleep(0.4 * chance.random())
+        dying = writers.pop(chance.randrange(2))
+        dying.kill()
+        dying.join()
+    for writer in writers.values():
         writer.kill()
         writer.join()
     publish_log(table.context)
