@@ -170,8 +170,8 @@ def rescale(
     before = table.options().get("bucket")
     plan = {"table": table.name, "buckets": buckets, "buckets_before": before}
     session.confirm(yes, f"Writes all rows of {table.name} again, into {buckets} bucket(s) instead of {before}.", plan)
-    with session.out.progress(f"rescaling {table.name}", None):
-        table.rescale(buckets)
+    with session.out.progress(f"rescaling {table.name}", 1) as bar:
+        table.rescale(buckets, progress=bar.show)
     session.out.done({"table": table.name, "buckets": buckets}, f"{table.name} has {buckets} bucket(s) now.")
 
 

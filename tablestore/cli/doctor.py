@@ -10,7 +10,6 @@ from rich.text import Text
 import tablestore as ts
 from tablestore.cli.apps import root as app
 from tablestore.cli.environment import Look, look_around, look_at_warehouse
-from tablestore.cli.render import Bar
 from tablestore.cli.session import FoundProblems, Session, command
 from tablestore.io.opening import open_store
 from tablestore.store.orphans import CleanReport
@@ -70,7 +69,7 @@ def _table(session: Session, name: str, deep: bool) -> None:
         findings = [Finding(severity="problem", kind="schema", subject=name, message=str(error), fix=fix)]
     else:
         with session.out.progress("checking", 1) as bar:
-            findings = [*check_table(table.context, deep=deep, progress=_progress(bar)), *_orphans(table)]
+            findings = [*check_table(table.context, deep=deep, progress=bar.show), *_orphans(table)]
     problems = [finding for finding in findings if finding.severity == "problem"]
     if session.out.as_json:
         document: dict[str, Any] = {"table": name, "healthy": not problems, "deep": deep}
@@ -103,10 +102,3 @@ def _orphans(table: ts.Table) -> list[Finding]:
             fix=f"remove them with: tablestore clean {table.name} --yes",
         )
     ]
-
-
-def _progress(bar: Bar) -> Any:
-    def show(what: str, done: int, total: int) -> None:
-        bar.reach(done / max(total, 1), what)
-
-    return show

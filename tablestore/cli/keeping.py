@@ -55,8 +55,8 @@ def compact(
         return
     reports = []
     for table, partitions in zip(opened, wanted, strict=True):
-        with session.out.progress(f"compacting {table.name}", None):
-            report = table.compact(full=full, partitions=partitions)
+        with session.out.progress(f"compacting {table.name}", 1) as bar:
+            report = table.compact(full=full, partitions=partitions, progress=bar.show)
         reports.append(_report_of(table, report))
         session.out.say(f"{table.name}: {report}")
     if session.out.as_json:

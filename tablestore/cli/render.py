@@ -192,6 +192,10 @@ class Bar:
     def __init__(self, progress: Progress, task: Any) -> None:
         self._progress, self._task = progress, task
 
+    def show(self, what: str, done: int, total: int) -> None:
+        """``done`` of ``total`` of what is being done. The bar's own total is 1."""
+        self.reach(done / max(total, 1), what)
+
     def reach(self, done: float, note: str | None = None) -> None:
         """``done`` of the total are done."""
         if note is None:

@@ -33,13 +33,11 @@ from tablestore.store.read import SplitReader
 from tablestore.store.references import Line, metadata_lists, other_lines, own_line
 from tablestore.store.snapshots import unbroken_tail
 from tablestore.store.write import entry_path
+from tablestore.table.progress import Progress, unseen
 
 T = TypeVar("T")
 
 Severity = Literal["problem", "warning"]
-Progress = Callable[[str, int, int], None]
-"""What is being done, how many of how many are done."""
-
 _RESTORE = "restore the file from a copy; until then read a snapshot that does not need it"
 
 
@@ -56,7 +54,7 @@ class Finding:
 
 def check_table(context: TableContext, *, deep: bool = False, progress: Progress | None = None) -> tuple[Finding, ...]:
     """What is wrong with a table; empty if it is whole. ``deep`` reads every row of every file too."""
-    show = progress or (lambda what, done, total: None)
+    show = progress or unseen
     found: list[Finding] = []
     with _noting(found, "branches", "the list of branches", "look at the branch directory"):
         for line in (own_line(context.files), *other_lines(context.files)):

@@ -25,6 +25,7 @@ from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.settings import check_writable
 from tablestore.table.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
 from tablestore.table.partitionspec import partition_matcher
+from tablestore.table.progress import Progress, unseen
 
 LOG = logging.getLogger(__name__)
 
@@ -83,15 +84,20 @@ class CompactReport:
 
 
 def compact_table(
-    context: TableContext, *, full: bool = False, partitions: Iterable[Mapping[str, Any]] | None = None
+    context: TableContext,
+    *,
+    full: bool = False,
+    partitions: Iterable[Mapping[str, Any]] | None = None,
+    progress: Progress | None = None,
 ) -> CompactReport:
     """Compact what is due, or everything into one run per bucket (``full``).
 
-    ``partitions``: only these, each given by some or all of its column values. Raises InvalidInputError for columns that are no
+    ``partitions``: only these, each given by some or all of its column values. ``progress`` is told the bytes of the buckets that
+    were dealt with, of all that there are. Raises InvalidInputError for columns that are no
     partition columns, UnsupportedError for tables that are only read, and what reading and committing raise.
     """
     wanted = partition_matcher(context.schema, partitions)
-    return _Run(context, full=full).everywhere(lambda place: wanted(place[0]))
+    return _Run(context, full=full, progress=progress).everywhere(lambda place: wanted(place[0]))
 
 
 def compact_after_write(
@@ -166,14 +172,19 @@ class _Done:
 class _Run:
     """One call: plans on the newest snapshot, again and again."""
 
-    def __init__(self, context: TableContext, *, full: bool = False) -> None:
+    def __init__(self, context: TableContext, *, full: bool = False, progress: Progress | None = None) -> None:
         check_writable(context.schema, context.settings, context.files.root_uri, new_rows=False)
-        self._context, self._full = context, full
+        self._context, self._full, self._show = context, full, progress or unseen
+        self._left: dict[BucketId, int] = {}
+        self._total = 0
 
     def everywhere(self, wanted: Callable[[BucketId], bool]) -> CompactReport:
         """Until nothing is due in the wanted buckets."""
         report = CompactReport()
-        todo = list(newest_buckets(self._context, wanted)[1])
+        found = newest_buckets(self._context, wanted)[1]
+        todo = list(found)
+        self._left = {place: sum(file.file_size for file in bucket.files) for place, bucket in found.items()}
+        self._total = sum(self._left.values())
         steps: Counter[BucketId] = Counter()
         lost: Counter[BucketId] = Counter()
         touched: set[BucketId] = set()
@@ -225,10 +236,17 @@ class _Run:
             for position, place in enumerate(todo):
                 if size >= _BYTES_PER_COMMIT or len(done) >= (1 if alone else _TASKS_PER_COMMIT):
                     return done, list(todo[position:])
-                if (made := self._make(latest, buckets.get(place), None)) is not None:
+                made = self._make(latest, buckets.get(place), None)
+                self._dealt_with(place)
+                if made is not None:
                     done.append(made)
                     size += sum(entry.file.file_size for entry in made.message.compact_before)
         return done, []
+
+    def _dealt_with(self, place: BucketId) -> None:
+        """One more bucket was compacted, or had nothing due. Later steps in the same bucket rewrite less."""
+        self._left.pop(place, None)
+        self._show(f"compacting, {len(self._left)} bucket(s) left", self._total - sum(self._left.values()), self._total)
 
     @contextmanager
     def _taken_back_on_error(self, done: Sequence[_Done]) -> Iterator[None]:

@@ -21,17 +21,19 @@ from tablestore.store.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits
 from tablestore.table.logs import settings_of
+from tablestore.table.progress import Progress, unseen
 from tablestore.table.writer import Effect, TableWriter
 from tablestore.types.changes import SetOption
 
 _Seen = tuple[frozenset[object], tuple[IndexEntry, ...]]
 
 
-def rescale(context: TableContext, buckets: int) -> TableContext:
+def rescale(context: TableContext, buckets: int, *, progress: Progress | None = None) -> TableContext:
     """Give a table of fixed buckets ``buckets`` of them; the table at its new schema.
 
-    Memory is that of a writer. Raises InvalidInputError, UnsupportedError (the table has no fixed buckets, or rows that only a
-    compaction shows), and what altering and overwriting raise.
+    Memory is that of a writer. ``progress`` is told the bytes of the partitions that are done, and of all. Raises
+    InvalidInputError, UnsupportedError (the table has no fixed buckets, or rows that only a compaction shows), and what altering
+    and overwriting raise.
     """
     if isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1:
         raise InvalidInputError(f"expected a positive number of buckets, found {buckets!r:.80}")
@@ -51,8 +53,15 @@ def rescale(context: TableContext, buckets: int) -> TableContext:
     made = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
     context = context.at_schema(made)
     live = context.manifests.live(context.snapshots.latest())
-    for partition in sorted({entry.partition for entry in live if entry.total_buckets != buckets}):
+    left = dict.fromkeys(sorted({entry.partition for entry in live if entry.total_buckets != buckets}), 0)
+    for entry in live:
+        if entry.partition in left:
+            left[entry.partition] += entry.file.file_size
+    done, total = 0, sum(left.values())
+    for number, (partition, size) in enumerate(left.items(), start=1):
         _rescale_partition(context, partition)
+        done += size
+        (progress or unseen)(f"rescaling, {len(left) - number} partition(s) left", done, total)
     return context
 
 

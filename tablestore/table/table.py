@@ -26,6 +26,7 @@ from tablestore.table.logalter import alter_table
 from tablestore.table.overwrite import overwrite
 from tablestore.table.position import Position
 from tablestore.table.postponed import compact_postponed
+from tablestore.table.progress import Progress
 from tablestore.table.rescale import rescale
 from tablestore.table.retention import after_compaction
 from tablestore.table.scan import Scan, check_columns
@@ -107,12 +108,13 @@ class Table(Keeping):
         schema = alter_table(old, changes)
         return Table(open_context(old.files, clock=old.clock, ids=old.ids, schema=schema), self._name)
 
-    def rescale(self, buckets: int) -> "Table":
+    def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.
 
-        Writers with an older handle are refused. Called again, it goes on where it was interrupted. Returns the altered table.
+        Writers with an older handle are refused. Called again, it goes on where it was interrupted. ``progress`` is called
+        with what is done, how many bytes of how many. Returns the altered table.
         """
-        context = rescale(self._context, buckets)
+        context = rescale(self._context, buckets, progress=progress)
         return Table(open_context(context.files, clock=context.clock, ids=context.ids, schema=context.schema), self._name)
 
     # -- reading
@@ -200,16 +202,22 @@ class Table(Keeping):
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
         return overwrite(self._context, rows, partition)
 
-    def compact(self, full: bool = False, partitions: Iterable[Mapping[str, Any]] | None = None) -> CompactReport:
+    def compact(
+        self,
+        full: bool = False,
+        partitions: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> CompactReport:
         """Merge files as far as it is due, or (``full``) everything into one sorted run per bucket.
 
         ``partitions``: only these, each given by some or all of its column values. No query sees a difference. Snapshots that are
-        due expire afterwards, those of ``write-only`` tables too, whose writers leave that to this. Returns what was done; print
-        it.
+        due expire afterwards, those of ``write-only`` tables too, whose writers leave that to this. ``progress`` is called with
+        what is done, how many bytes of how many. Returns what was done; print it.
         """
         context = self.refresh().context
         chosen = None if partitions is None else tuple(partitions)
-        report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen)
+        report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen, progress=progress)
         if report.snapshot_ids:
             # With some changelog producers it is the compaction that tells the changes.
             logs.publish_after_commit(context, report.snapshot_ids[-1])
@@ -238,8 +246,9 @@ class Table(Keeping):
     ) -> Changes:
         """What changed after ``from_snapshot`` up to ``to_snapshot`` (default: the latest), oldest first, with ``_row_kind``.
 
-        An update comes as ``-U`` and ``+U``; ``pairs=False`` leaves out ``-U`` and looks nothing up. ``snapshot_ids`` adds the
-        column ``_snapshot_id``. With a ``filter`` a row that leaves it by an update becomes ``-D``, one that enters it ``+I``.
+        An update comes as ``-U`` and ``+U``; ``pairs=False`` leaves out ``-U``, and of plain tables (new rows simply replace old
+        ones) looks nothing up. ``snapshot_ids`` adds the column ``_snapshot_id``. With a ``filter`` a row that leaves it by an
+        update becomes ``-D``, one that enters it ``+I``.
         Raises NotFoundError for snapshots that have expired, and when reading for one that does not tell its changes (an
         overwrite, an untracked write) unless ``on_discontinuity`` is ``"skip"``.
         """

@@ -393,3 +393,18 @@ def test_tasks_run_anywhere_and_are_committed_by_the_driver(tmp_path: object) ->
     assert commit_tasks(table, messages).dropped == 4, "done already"
     with pytest.raises(TablestoreError, match="not a compaction task"):
         run_task(spec, b"{}")
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_progress_counts_the_bytes_of_the_buckets_up_to_all_of_them(full: bool) -> None:
+    lab = make(bucket="4")
+    model = layers(lab, versions=8, keys=200)
+    context = lab.open().context
+    size = sum(entry.file.file_size for entry in context.manifests.live(context.snapshots.latest()))
+    told: list[tuple[int, int]] = []
+    report = lab.open().compact(full=full, progress=lambda what, done, total: told.append((done, total)))
+    assert report.tasks >= 4
+    assert {total for _, total in told} == {size}
+    done = [bytes_done for bytes_done, _ in told]
+    assert done == sorted(done) and len(set(done)) == 4 and done[-1] == size
+    assert dict(lab.read()) == model

@@ -135,3 +135,14 @@ def test_a_table_without_fixed_buckets_has_nothing_to_rescale() -> None:
     lab = Lab(MemoryFileStore(f"rescale-{next(NAMES)}"), keyed=False)
     with pytest.raises(ts.UnsupportedError, match="fixed number"):
         lab.open().rescale(4)
+
+
+def test_progress_counts_the_bytes_of_the_partitions_up_to_all_of_them() -> None:
+    lab = make()
+    lab.write_new(*ROWS)
+    told: list[tuple[str, int, int]] = []
+    size = sum(entry.file.file_size for entry in lab.open().context.manifests.live(lab.open().context.snapshots.latest()))
+    lab.open().rescale(5, progress=lambda what, done, total: told.append((what, done, total)))
+    assert [what for what, _, _ in told] == [f"rescaling, {left} partition(s) left" for left in (2, 1, 0)]
+    assert {total for _, _, total in told} == {size}
+    assert 0 < told[0][1] < told[1][1] < told[2][1] == size
