@@ -96,7 +96,7 @@ class HybridConsumption:
                     opened = True
                 for rows in self._reader.poll(place, POLL_S if self._request.follow else BOUNDED_POLL_S):
                     found = True
-                    if (restart := self._look_until(rows.snapshot_id, place)) is not None:
+                    if (restart := self._look_before(rows.snapshot_id, place)) is not None:
                         return restart
                     before, place = place, rows.place
                     if rows.rows.num_rows:
@@ -131,6 +131,15 @@ class HybridConsumption:
         return None
 
     # -- what the log does not say
+
+    def _look_before(self, snapshot_id: int, place: LogPlace) -> Position | None:
+        """As :meth:`_look_until`; a snapshot of which records were published tells its changes, so it need not be looked at."""
+        if self._settings.eventual:
+            return self._look_until(snapshot_id, place)
+        restart = self._look_until(snapshot_id - 1, place)
+        if restart is None:
+            self._looked_at = max(self._looked_at, snapshot_id)
+        return restart
 
     def _look_until(self, snapshot_id: int, place: LogPlace) -> Position | None:
         """Look at the snapshots up to one for a discontinuity; where to begin anew if that is asked for."""
