@@ -119,6 +119,8 @@ def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
 
 # A topic that is not there, or a broker that does not know of it yet.
 UNKNOWN = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+# The same, or a partition whose leader is just being chosen.
+LEADERLESS = UNKNOWN | {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE}
 _REFUSED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,

@@ -1,7 +1,8 @@
 """The change log of one table as a Kafka topic: partition b holds bucket b (implements `tablestore.log.logstore`)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -10,7 +11,7 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.log.logstore import LogCursor, LogSlot
 from tablestore.log.record import Offsets, Tail
-from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LOG, PRODUCER, UNKNOWN, translated
+from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, translated
 from tablestore_kafka.cursor import KafkaCursor
 from tablestore_kafka.slot import KafkaSlot
 from tablestore_kafka.tail import read_tails
@@ -18,6 +19,8 @@ from tablestore_kafka.topics import Topics
 
 CALL_TIMEOUT_S = 15.0
 _POLL_S = 0.02
+
+_Answer = TypeVar("_Answer")
 
 
 class KafkaLogStore:
@@ -122,12 +125,11 @@ class KafkaLogStore:
     def _bounds(self, consumer: Consumer, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
         found: dict[int, tuple[int, int]] = {}
         for bucket in buckets:
-            try:
-                bounds = consumer.get_watermark_offsets(TopicPartition(self._topic, bucket), timeout=CALL_TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].code() in UNKNOWN:
-                    self._topics.refuse_missing(self._topic)
-                raise translated(error, f"looking at partition {bucket} of topic {self._topic}", self._servers) from error
+            where = TopicPartition(self._topic, bucket)
+            bounds = self._once_led(
+                partial(consumer.get_watermark_offsets, where, timeout=CALL_TIMEOUT_S),
+                f"looking at partition {bucket} of topic {self._topic}",
+            )
             if bounds is None:
                 raise StorageError(
                     f"Kafka at {self._servers} did not say within {CALL_TIMEOUT_S:.0f} s where partition {bucket} of topic "
@@ -158,11 +160,26 @@ class KafkaLogStore:
 
     def _written(self, buckets: Sequence[int]) -> dict[int, int]:
         asked = {TopicPartition(self._topic, bucket): OffsetSpec.latest() for bucket in buckets}  # type: ignore[no-untyped-call]
-        futures = self._admin.list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
-        try:
+
+        def ask() -> dict[int, int]:
+            futures = self._admin.list_offsets(asked, request_timeout=CALL_TIMEOUT_S)
             return {tp.partition: int(future.result().offset) for tp, future in futures.items()}
-        except KafkaException as error:
-            raise translated(error, f"looking at topic {self._topic}", self._servers) from error
+
+        return self._once_led(ask, f"looking at topic {self._topic}")
+
+    def _once_led(self, ask: Callable[[], _Answer], doing: str) -> _Answer:
+        """What Kafka answers. Of a topic just made, or after a broker went, a partition has no leader for a moment."""
+        deadline_s = self._clock.steady_s() + CALL_TIMEOUT_S
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in UNKNOWN:
+                    self._topics.refuse_missing(self._topic)
+                if code not in LEADERLESS or self._clock.steady_s() >= deadline_s:
+                    raise translated(error, doing, self._servers) from error
+            self._clock.sleep(_POLL_S)
 
 
 _PRODUCER_ONLY = frozenset(

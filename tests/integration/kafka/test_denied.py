@@ -48,7 +48,7 @@ def guarded(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ka
 
 @pytest.fixture
 def deny(guarded: KafkaBroker) -> Deny:
-    admin = AdminClient({"bootstrap.servers": guarded.servers})
+    admin = AdminClient({"bootstrap.servers": guarded.servers, "log_level": 0})
 
     @contextmanager
     def denied(kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:

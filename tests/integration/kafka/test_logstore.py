@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from tablestore_kafka import KafkaLogStore
 from tablestore_kafka.client import environment_settings, table_settings
 
@@ -237,3 +237,21 @@ def test_a_table_may_not_set_what_reaches_files_or_secrets(key: str) -> None:
 def test_a_table_may_set_how_its_log_is_sent() -> None:
     assert table_settings({"bootstrap.servers": "y", "linger.ms": "1"}) == {"bootstrap.servers": "y", "linger.ms": "1"}
     assert environment_settings({"TABLESTORE_KAFKA_SASL_PASSWORD": "s", "HOME": "h"}) == {"sasl.password": "s"}
+
+
+def test_a_partition_whose_leader_is_being_chosen_is_asked_again(log_of: MakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_of(1)
+    asked: list[int] = []
+
+    class Unled:
+        def get_watermark_offsets(self, *_: object, **__: object) -> tuple[int, int]:
+            asked.append(1)
+            if len(asked) < 3:
+                raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
+            return 0, 7
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(log, "_consumer", lambda *_, **__: Unled())
+    assert log.bounds([0]) == {0: (0, 7)} and len(asked) == 3

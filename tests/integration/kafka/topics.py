@@ -34,4 +34,4 @@ def records(table: ts.Table) -> list[Record]:
 
 def topics(servers: str) -> set[str]:
     """The names of all topics."""
-    return set(AdminClient({"bootstrap.servers": servers}).list_topics(timeout=30).topics)
+    return set(AdminClient({"bootstrap.servers": servers, "log_level": 0}).list_topics(timeout=30).topics)
