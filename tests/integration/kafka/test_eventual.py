@@ -367,7 +367,7 @@ def test_the_command_line_tells_early_rows_from_what_has_landed(table: ts.Table)
     assert run_command("log", "verify", table.location, "--json").json["problems"] == []
 
 
-@pytest.mark.parametrize("kills", [12, pytest.param(150, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [10, pytest.param(150, marks=pytest.mark.slow)])
 def test_writers_that_are_killed_anywhere_leave_no_phantom(kills: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"early-kills-{kills}", **{"write-only": "true", "snapshot.num-retained.min": "100000"})
     follower = Follower(table)
@@ -384,7 +384,7 @@ def test_writers_that_are_killed_anywhere_leave_no_phantom(kills: int, tmp_path:
     check_all(table, broker.servers, follower)
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=pytest.mark.slow)])
 def test_writers_of_two_hosts_at_once_that_are_killed_leave_no_phantom(kills: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"two-hosts-{kills}", **{"write-only": "true", "snapshot.num-retained.min": "100000"})
     follower = Follower(table)
