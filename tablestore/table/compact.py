@@ -128,7 +128,13 @@ def compact_after_write(
         return report
     except TablestoreError as error:
         # The write has landed; what is left undone is seen as debt and done later.
-        LOG.warning("table %s: the compaction after a commit was given up: %s", context.files.root_uri, error)
+        unseen_rows = "; until the next one lands (table.compact()) readers do not see what was written"
+        LOG.warning(
+            "table %s: the compaction after a commit was given up: %s%s",
+            context.files.root_uri,
+            error,
+            unseen_rows if context.settings.skips_level_zero else "",
+        )
         return CompactReport()
 
 

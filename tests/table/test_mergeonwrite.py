@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tablestore.errors import StorageError
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
+from tablestore.table import compact
+from tablestore.table.describe import describe_buckets
 from tablestore.table.table import Table
 from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.files import Call
@@ -204,3 +207,25 @@ def lab_write_only(lab: Lab) -> Table:
     context = lab.open().context
     schema = replace(context.schema, options={**context.schema.options, "write-only": "true"})
     return Table(context.at_schema(schema), "stopped")
+
+
+@pytest.mark.parametrize("options", [{"merge-engine": "first-row"}, VECTORS])
+def test_rows_wait_for_the_next_compaction_where_that_of_their_write_failed_which_is_said(
+    options: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab = lab_with(options)
+    table = lab.open()
+    lab.write(table, (1, "a"))
+
+    def fail(*_: object) -> None:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(compact, "run_compaction", fail)
+        assert table.upsert(lab.rows((2, "b"))) is not None, "the write has landed"
+    assert "the disk is full; until the next one lands (table.compact()) readers do not see what was written" in caplog.text
+    assert lab.read() == [(1, "a")]
+    (picture,) = describe_buckets(table.context, table.snapshots()[-1])
+    assert picture.debt_bytes > 0
+    lab.write(table, (3, "c"))
+    assert lab.read() == [(1, "a"), (2, "b"), (3, "c")]
