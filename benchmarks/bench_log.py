@@ -259,7 +259,8 @@ def _consume(setting: Setting, space: Path, broker: KafkaBroker) -> None:
         def read() -> int:
             seen = 0
             while seen < count + 10:
-                messages = consumer.consume(at_once, timeout=1)
+                # Never more than are left: it would wait for them.
+                messages = consumer.consume(min(at_once, count + 10 - seen), timeout=1)
                 if values:
                     [message.value() for message in messages if message.error() is None]
                 seen += len(messages)
