@@ -19,6 +19,7 @@ PLACES = {
     "errors": 0,
     "clock": 0,
     "ids": 0,
+    "lazy": 0,
     "names": 0,
     "options": 0,
     "types": 1,
@@ -35,7 +36,7 @@ PLACES = {
     "__main__": 9,
 }
 CONNECTOR_PLACE = 8
-BASE = {"errors", "clock", "ids", "names", "options"}
+BASE = {"errors", "clock", "ids", "lazy", "names", "options"}
 
 # What the engine must not know. Exceptions: the demo's Spark step is a Spark program, and whoever starts a broker asks it
 # whether it is up.

@@ -10,7 +10,6 @@ Where chunk order does not tell which version is newer, ``winners_by_sequence`` 
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import combinations, pairwise
 from typing import TypeVar
 
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablestore.lazy import lazy
 from tablestore.lsm.keys import PlainColumn, Rows, Words, concat_plain, plain_columns, to_words
 from tablestore.lsm.mergefn import Keep
 from tablestore.lsm.sorting import SortedOrder, ascending, sort_by_group_and_key
@@ -45,12 +45,12 @@ class WindowKeys:
         """Rows of all chunks together."""
         return self.bounds[-1]
 
-    @cached_property
+    @lazy
     def words(self) -> Words:
         """The words of all rows."""
         return to_words(concat_plain(self._chunks))
 
-    @cached_property
+    @lazy
     def arrays(self) -> list[Keys] | None:
         """Per chunk one integer per row that compares as the key does; None if 64 bits do not hold a key."""
         first = self._chunks[0]
@@ -59,7 +59,7 @@ class WindowKeys:
         joined = self.words.joined()
         return None if joined is None else [*self.split(joined)]
 
-    @cached_property
+    @lazy
     def in_order(self) -> SortedOrder:
         """All rows by (key, chunk)."""
         return sort_by_group_and_key(None, 1, self.words)

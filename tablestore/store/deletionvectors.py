@@ -15,7 +15,6 @@ per row where many rows are deleted and two bytes a deleted row where few are, a
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +28,7 @@ from tablestore.format.deletionvector import (
 )
 from tablestore.format.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
 from tablestore.format.manifest import EntryKind
+from tablestore.lazy import lazy
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.types.sortedsets import union
 
@@ -102,7 +102,7 @@ class DeletionVectors:
             self._files.sync()
         return tuple(changes)
 
-    @cached_property
+    @lazy
     def _places(self) -> dict[str, tuple[str, DeletionVectorRange]]:
         return {vector.data_file: (entry.file_name, vector) for entry in self._entries for vector in entry.deletion_vectors or ()}
 

@@ -12,7 +12,6 @@ Deleted positions (deletion vectors) count as found: what they mean is the calle
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.parquet import DataFileReader, Projection, RowGroup
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.lazy import lazy
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
 from tablestore.lsm.survivors import WindowKeys
@@ -153,17 +153,17 @@ class _Lookup:
             self._opened = self._reader.open_file(self._path, self._file)
         return self._opened
 
-    @cached_property
+    @lazy
     def _keys(self) -> Projection:
         return self._reader.projection(self._source, self._file, self._key_names, (), self._path)
 
-    @cached_property
+    @lazy
     def _values(self) -> Projection:
         # Key columns were read to find the rows: their values are at hand.
         others = [name for name in self._columns or () if name not in self._key_names]
         return self._reader.projection(self._source, self._file, others, (SEQUENCE_COLUMN, KIND_COLUMN), self._path)
 
-    @cached_property
+    @lazy
     def _layout(self) -> tuple[RowGroup, ...]:
         known = () if self._kept is None else self._kept.layout()
         return known or self._source.row_groups

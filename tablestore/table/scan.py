@@ -6,13 +6,13 @@ without a conversion.
 """
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
+from tablestore.lazy import lazy
 from tablestore.store.context import TableContext
 from tablestore.store.producer import changelog_settings
 from tablestore.store.scan import Plan, plan_scan
@@ -128,7 +128,7 @@ class Scan(ArrowSource):
         reader = context.reader((), self._predicate)
         return sum(batch.num_rows for split in self.plan.splits for batch in reader.read(split))
 
-    @cached_property
+    @lazy
     def plan(self) -> Plan:
         """Which files are read. Planned once: the snapshot is fixed, so it cannot change."""
         context = self._context

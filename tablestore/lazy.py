@@ -1,0 +1,35 @@
+"""A property that is computed when it is first asked for, and kept.
+
+As ``functools.cached_property``, without the lock that this has up to Python 3.11: one for all instances of a class, held while
+the value is computed, so that threads that open different files would wait for each other. Two threads that ask one object at once
+may both compute; one value stays.
+"""
+
+from collections.abc import Callable
+from typing import Any, Generic, Self, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class lazy(Generic[T]):
+    """Decorates a method without parameters; instances need a ``__dict__``."""
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+
+    def __get__(self, instance: object | None, owner: type) -> Self | T:
+        """The value; it takes the place of this property in the instance."""
+        if instance is None:
+            return self
+        value = self._compute(instance)
+        return instance.__dict__.setdefault(self._name, value)  # type: ignore[no-any-return]
