@@ -45,6 +45,9 @@ def told(table: ts.Table, servers: str, isolation: str = "read_uncommitted") -> 
             assert message is not None, "the topic does not answer"
             if message.error():
                 break
+            if message.key() is None:
+                # What cleared a transaction away that the broker had lost track of: no row.
+                continue
             number, value = json.loads(message.key() or b"")["id"], message.value()
             if value is None:
                 state.pop(number, None)
