@@ -27,7 +27,7 @@ from tablestore.format.snapshot import Snapshot, encode_snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.store.manifests import Manifests
-from tablestore.store.snapshots import Snapshots
+from tablestore.store.snapshots import Snapshots, follows
 
 FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 2.0
@@ -111,8 +111,12 @@ class Publisher:
         occupant = self.snapshots.find(snapshot.id)
         if occupant is None or occupant.uuid != snapshot.uuid:
             raise self._unknown(snapshot, "it expired before its committer looked again")
-        if successor is not None and self._in_base_of(successor, entries):
-            return Outcome.LANDED
+        if successor is not None:
+            known = follows(successor, snapshot)
+            if known or (known is None and self._in_base_of(successor, entries)):
+                return Outcome.LANDED
+            if known is False:
+                return self._dead(snapshot, doubtful=doubtful)
         if successor is None or any(entry.kind is EntryKind.ADD for entry in entries):
             return self._dead(snapshot, doubtful=doubtful)
         raise self._unknown(snapshot, "others committed and expired past it, and it adds no file to recognise it by")

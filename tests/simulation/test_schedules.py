@@ -84,6 +84,13 @@ def test_vectors_and_dynamic_buckets_lose_and_double_nothing(ambiguous: float, t
     assert outcomes["append"]["compacted"] + outcomes["append"]["dropped"] > 5
 
 
+@pytest.mark.parametrize("seed", [200_018, 200_284])
+def test_a_compaction_that_only_moves_files_leaves_no_snapshot_beside_the_history(seed: int, tmp_path: Path) -> None:
+    # It sleeps while others commit and expire past it, and adds no file by which it could be recognised.
+    store = MemoryFileStore(f"schedules{tmp_path}/{seed}")
+    UnsettledPlay(seed, store, keyed=True, options={**VECTORS, "write-only": "false"}).run()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(10))
 def test_many_schedules_of_vectors_and_dynamic_buckets(chunk: int, tmp_path: Path) -> None:
