@@ -98,13 +98,6 @@ class LogStore(Protocol):
         """Per bucket the positions of the first record that is still there and behind the last one that is visible."""
         ...
 
-    def offsets_at(self, time_millis: int, buckets: Sequence[int]) -> Offsets:
-        """Per bucket a position behind which no record is missing whose time is at or after the given one.
-
-        A lower bound: older records may follow it, the reader leaves them out. The end if there is none.
-        """
-        ...
-
     def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:
         """Read on from these positions.
 

@@ -86,19 +86,6 @@ class KafkaLogStore:
         finally:
             consumer.close()
 
-    def offsets_at(self, time_millis: int, buckets: Sequence[int]) -> Offsets:
-        """Where records at or after a time begin, per bucket, or a little earlier; the end if there is none."""
-        consumer = self._consumer({})
-        try:
-            asked = [TopicPartition(self._topic, bucket, time_millis) for bucket in buckets]
-            found = consumer.offsets_for_times(asked, timeout=CALL_TIMEOUT_S)
-            ends = self._bounds(consumer, buckets)
-            return {tp.partition: tp.offset if tp.offset >= 0 else ends[tp.partition][1] for tp in found}
-        except KafkaException as error:
-            raise translated(error, f"looking for a time in topic {self._topic}", self._servers) from error
-        finally:
-            consumer.close()
-
     def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:
         """A consumer of these positions, outside of any consumer group."""
         consumer = self._consumer({}, uncommitted=uncommitted)
