@@ -6,7 +6,8 @@ A checksum is over a page's content only, and the digest in the manifest over th
 flipped bit in its number of values makes readers count values that are not there, and rows come out shifted, without an error. Here
 every header is read as it is: its values add up to those of its chunk in the footer, its pages fill the chunk, and in files of ours
 every byte is the one that the writer puts there, but for the statistics of the page. Those no reader looks at: what is pruned is
-pruned by the footer's.
+pruned by the footer's. Reading looks at the numbers of values only (:func:`check_values`): of all damage to headers, that to
+them is the one that a decoder does not notice.
 
 A header is a Thrift struct: fields as (id, type, value). Source: parquet-format, parquet.thrift, PageHeader.
 """
@@ -42,6 +43,8 @@ _ENCODINGS = {
 }
 
 Struct = Mapping[int, Any]
+# Most headers are shorter; long ones have texts as their statistics.
+_HEADER_BYTES = 256
 
 
 def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, file_name: str, *, ours: bool) -> int:
@@ -69,19 +72,58 @@ def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, file_name: str
     return pages
 
 
+def check_values(source: pa.NativeFile, column: pq.ColumnChunkMetaData, file_name: str) -> None:
+    """Check that the pages of one chunk have as many values as the footer says: two short reads a page, the pages are passed over.
+
+    Raises FormatError.
+    """
+    at = column.dictionary_page_offset or column.data_page_offset
+    end, values = at + column.total_compressed_size, 0
+    try:
+        while at < end:
+            header, length = _header_at(source, at, end)
+            values += _values_in(header)
+            at += length + header[_COMPRESSED]
+        _check_sum(values, column)
+    except FormatError as error:
+        raise FormatError(
+            f"{file_name}: the page headers of column {column.path_in_schema} are damaged: {error}; restore the file from a copy",
+            kind="checksum",
+        ) from error
+
+
+def _header_at(source: pa.NativeFile, at: int, end: int) -> tuple[Struct, int]:
+    """The header at a position of the file, and its length."""
+    start = source.read_at(min(_HEADER_BYTES, end - at), at)
+    try:
+        return read_header(start, 0)
+    except FormatError:
+        if len(start) == end - at:
+            raise
+    return read_header(source.read_at(end - at, at), 0)
+
+
+def _values_in(header: Struct) -> int:
+    return sum(header[kind][_VALUES] for kind in (_DATA, _DATA_V2) if kind in header)
+
+
+def _check_sum(values: int, column: pq.ColumnChunkMetaData) -> None:
+    if values != column.num_values:
+        raise FormatError(f"expected {column.num_values} values, found {values}")
+
+
 def _check_chunk(chunk: bytes, column: pq.ColumnChunkMetaData, *, ours: bool) -> int:
     at = pages = values = 0
     while at < len(chunk):
         header, end = read_header(chunk, at)
         if ours:
             _check_own(header, column)
-        values += sum(header[kind][_VALUES] for kind in (_DATA, _DATA_V2) if kind in header)
+        values += _values_in(header)
         at = end + header[_COMPRESSED]
         pages += 1
     if at != len(chunk):
         raise FormatError(f"expected them to fill {len(chunk)} bytes, found {at}")
-    if values != column.num_values:
-        raise FormatError(f"expected {column.num_values} values, found {values}")
+    _check_sum(values, column)
     return pages
 
 

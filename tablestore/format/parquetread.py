@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from tablestore.errors import FormatError, StorageError, TablestoreError
 from tablestore.format import parquetfooter
 from tablestore.format.parquetfooter import FILE_NAME_KEY, MAGIC, TAIL_BYTES, footer_length
-from tablestore.format.parquetpages import check_pages
+from tablestore.format.parquetpages import check_pages, check_values
 
 READ_BATCH_ROWS = 131072
 
@@ -38,6 +38,7 @@ class DataFileReader:
         self._file, self._source = file, source
         self._file_name, self._ours = file_name, ours
         self._fetch_ahead = fetch_ahead
+        self._counted: set[tuple[int, int]] = set()
         self.schema: pa.Schema = file.schema_arrow
         self.row_count: int = file.metadata.num_rows
 
@@ -64,6 +65,7 @@ class DataFileReader:
             )
         expected = sum(self._file.metadata.row_group(group).num_rows for group in groups)
         found = 0
+        self._check_values(groups, set(names))
         batches = self._batches(groups, names)
         while True:
             try:
@@ -79,6 +81,26 @@ class DataFileReader:
             yield batch
         if found != expected and names:
             raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
+
+    def _check_values(self, groups: Sequence[int], names: set[str]) -> None:
+        # A wrong number of values shifts columns that may hold nulls or lists, unnoticed. Where a read is a request, a page's
+        # header would cost one: there only `doctor --deep` looks.
+        if not self._ours or self._fetch_ahead:
+            return
+        metadata = self._file.metadata
+        leaves = [metadata.schema.column(position) for position in range(metadata.num_columns)]
+        roots = tuple(f"{name}." for name in names)
+        doubtful = [i for i, leaf in enumerate(leaves) if leaf.max_definition_level and f"{leaf.path}.".startswith(roots)]
+        for place in ((group, position) for group in groups for position in doubtful):
+            if place in self._counted:
+                continue
+            try:
+                check_values(self._source, metadata.row_group(place[0]).column(place[1]), self._file_name)
+            except TablestoreError:
+                raise
+            except _READ_ERRORS as error:
+                raise _damaged(self._file_name, error) from error
+            self._counted.add(place)
 
     def _batches(self, groups: Sequence[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # Arrow keeps what it fetched ahead until the call is over: one call per row group bounds that.
