@@ -55,15 +55,20 @@ class ChangeFeed:
     predicate: Predicate | None = None
     pairs: bool = True
 
-    def plan(self, snapshot: Snapshot) -> "SnapshotChanges | Discontinuity":
-        """What to read for one snapshot; a Discontinuity if it does not tell its changes."""
+    def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
+        """What to read for one snapshot."""
         then, rule = self._then(snapshot)
-        steps = plan_changes(snapshot, rule, then.manifests, pairs=self.pairs)
-        if isinstance(steps, Discontinuity):
-            return steps
-        found = all(isinstance(step, FoundChanges) for step in steps)
+        plan = plan_changes(snapshot, rule, then.manifests, pairs=self.pairs)
+        found = all(isinstance(step, FoundChanges) for step in plan.steps)
         complete = found or not rule.keyed or rule.changelog.on_compaction
-        return SnapshotChanges(feed=self, context=then, steps=steps, complete=complete)
+        return SnapshotChanges(feed=self, context=then, steps=plan.steps, gap=plan.gap, complete=complete)
+
+    def gap(self, snapshot: Snapshot) -> Discontinuity | None:
+        """As the plan's; of most snapshots it is told without reading their manifests."""
+        source = source_of(snapshot, self._then(snapshot)[1])
+        if source is Source.FRAMES:
+            return self.plan(snapshot).gap
+        return source if isinstance(source, Discontinuity) else None
 
     def looks_up(self, snapshot: Snapshot) -> bool:
         """Whether the changes of a snapshot are found by looking up rows that were there before it."""
@@ -86,11 +91,13 @@ class ChangeFeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotChanges:
-    """The changes of one snapshot. ``context`` is the table at its schema; ``complete``: every update is a pair of rows."""
+    """The changes of one snapshot. ``context`` is the table at its schema; ``complete``: every update is a pair of rows; ``gap``:
+    it changed more than these tell."""
 
     feed: ChangeFeed
     context: TableContext
     steps: Sequence[StoredChanges | FoundChanges]
+    gap: Discontinuity | None
     complete: bool
 
     def batches(self) -> Iterator[pa.RecordBatch]:

@@ -57,7 +57,8 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discontinuity:
-    """A snapshot that changed the table without saying what: who follows the changes has to start again behind it."""
+    """A snapshot that changed the table without saying what, or not all of it: who follows the changes has to start again behind
+    it, or goes on without."""
 
     snapshot_id: int
     reason: str
@@ -112,6 +113,14 @@ class FoundChanges:
 Step = StoredChanges | FoundChanges
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePlan:
+    """The changes of one snapshot in order. ``gap``: it changed more than these tell."""
+
+    steps: tuple[Step, ...] = ()
+    gap: Discontinuity | None = None
+
+
 def change_rule(schema: TableSchema, settings: TableSettings) -> ChangeRule:
     """The rule of a schema."""
     return ChangeRule(
@@ -163,8 +172,13 @@ def looks_back(rule: ChangeRule) -> bool:
     return rule.reads_overwrite or (rule.hides_level_zero and rule.producer == NONE)
 
 
-def plan_changes(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> tuple[Step, ...] | Discontinuity:
-    """The changes of one snapshot in order. Without ``pairs`` the stored rows of a plain table will do."""
+def plan_changes(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> ChangePlan:
+    """The changes of one snapshot. Without ``pairs`` the stored rows of a plain table will do."""
+    found = _steps(snapshot, rule, manifests, pairs=pairs)
+    return ChangePlan(gap=found) if isinstance(found, Discontinuity) else ChangePlan(steps=found)
+
+
+def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> tuple[Step, ...] | Discontinuity:
     source = source_of(snapshot, rule)
     match source:
         case Discontinuity():

@@ -94,9 +94,9 @@ class Changes(ArrowSource):
         return sum(changes.count() for _, changes in self._each())
 
     def discontinuities(self) -> tuple[Discontinuity, ...]:
-        """The snapshots whose changes nobody knows, with the reason, oldest first."""
-        found = (self._plan(snapshot_id)[1] for snapshot_id in self._ids)
-        return tuple(plan for plan in found if isinstance(plan, Discontinuity))
+        """The snapshots that do not tell all they changed, with the reason, oldest first."""
+        found = (self._plan(snapshot_id)[1].gap for snapshot_id in self._ids)
+        return tuple(gap for gap in found if gap is not None)
 
     def __repr__(self) -> str:
         text = None if self._predicate is None else to_sql(self._predicate)
@@ -109,17 +109,16 @@ class Changes(ArrowSource):
     def _each(self) -> Iterator[tuple[Snapshot, SnapshotChanges]]:
         for snapshot_id in self._ids:
             snapshot, plan = self._plan(snapshot_id)
-            if isinstance(plan, SnapshotChanges):
-                yield snapshot, plan
-            elif self._on_discontinuity == "raise":
+            if (gap := plan.gap) is not None and self._on_discontinuity == "raise":
                 raise NotFoundError(
-                    f"table {self._context.files.root_uri}: {plan.reason}, so the changes from {self._from} to {self._to} are not "
+                    f"table {self._context.files.root_uri}: {gap.reason}, so the changes from {self._from} to {self._to} are not "
                     f"known; read the table at snapshot {snapshot_id} and go on with changes(from_snapshot={snapshot_id}), or "
-                    'leave that snapshot out with on_discontinuity="skip"',
+                    'go on without with on_discontinuity="skip"',
                     kind="discontinuity",
                 )
+            yield snapshot, plan
 
-    def _plan(self, snapshot_id: int) -> tuple[Snapshot, SnapshotChanges | Discontinuity]:
+    def _plan(self, snapshot_id: int) -> tuple[Snapshot, SnapshotChanges]:
         context, feed = self._context, self._feed
         if (snapshot := context.snapshots.find(snapshot_id)) is not None:
             if not feed.is_whole(snapshot):

@@ -204,10 +204,11 @@ class FileStoreConsumption:
                 self._context.clock.sleep(self._interval_s)
                 continue
             plan = self._feed.plan(snapshot)
-            if isinstance(plan, Discontinuity):
-                position = self._behind(plan, position)
+            if plan.gap is not None and (restart := self.on_discontinuity(plan.gap)) is not None:
+                self.progress.passed(position, restart)
+                position = restart
                 continue
-            yield from self._changes(position, snapshot)
+            yield from self._handed_out(plan.batches(), position, frame=False)
             position = self._pass(position)
 
     # -- where to begin
@@ -343,15 +344,8 @@ class FileStoreConsumption:
         self.progress.passed(self.place(position), position.behind())
         return position.behind()
 
-    def _behind(self, found: Discontinuity, position: Position) -> Position:
-        restart = self.on_discontinuity(found)
-        if restart is None:
-            return self._pass(position)
-        self.progress.passed(position, restart)
-        return restart
-
     def on_discontinuity(self, found: Discontinuity) -> Position | None:
-        """Where to begin anew at a snapshot that does not tell its changes; None to leave them out. Raises NotFoundError."""
+        """Where to begin anew at a snapshot that does not tell all it changed; None to go on without. Raises NotFoundError."""
         way = self._request.on_discontinuity
         if way == "raise":
             raise NotFoundError(

@@ -21,7 +21,7 @@ from tablestore.store.context import TableContext
 from tablestore.table.consume import AnyPosition, ChangeBatch, Consumption, FileStoreConsumption
 from tablestore.table.earlyconsume import EarlyReader
 from tablestore.table.logconsume import LogReader, missing_snapshot, place_at
-from tablestore.table.logrecords import find_changes, find_published, published_changes
+from tablestore.table.logrecords import find_changes, find_published, published_gap
 from tablestore.table.position import LogPlace, Position
 
 LOG = logging.getLogger(__name__)
@@ -154,8 +154,7 @@ class HybridConsumption:
                 found = Discontinuity(snapshot_id=gap, reason=_EXPIRED_GAP.format(gap)) if is_crossed else None
             else:
                 upto = snapshot.id
-                _, plan = published_changes(self._context, snapshot, self._settings.mode)
-                found = plan if isinstance(plan, Discontinuity) else None
+                found = published_gap(self._context, snapshot, self._settings.mode)
             if found is not None and (restart := self._store.on_discontinuity(found)) is not None:
                 # What has expired cannot be read as it was then.
                 restart = restart if snapshot is not None else replace(restart, snapshot_id=self._newest())

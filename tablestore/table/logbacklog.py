@@ -6,7 +6,7 @@ Whoever has several processes at hand asks this before it spreads the publisher 
 from dataclasses import dataclass
 
 from tablestore.log.settings import LogSettings
-from tablestore.store.changeplan import Discontinuity, StoredChanges
+from tablestore.store.changeplan import StoredChanges
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.logrecords import published_changes
@@ -34,10 +34,7 @@ def log_backlog(context: TableContext, settings: LogSettings, *, enough: Backlog
         if snapshot is None:
             # Expired: the publisher says what that means, or reads the changes that were kept.
             continue
-        _, plan = published_changes(context, snapshot, settings.mode)
-        if isinstance(plan, Discontinuity):
-            continue
-        for step in plan.steps:
+        for step in published_changes(context, snapshot, settings.mode).steps:
             files = (step.entry.file,) if isinstance(step, StoredChanges) else step.touched
             rows += sum(file.row_count for file in files)
             size += sum(file.file_size for file in files)

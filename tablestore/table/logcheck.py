@@ -20,13 +20,13 @@ from tablestore.log.logstore import LogStore
 from tablestore.log.record import Mark
 from tablestore.log.settings import LogSettings
 from tablestore.lsm.rowdiff import equal_values
-from tablestore.store.changeplan import Discontinuity, change_rule
+from tablestore.store.changeplan import change_rule
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LogProgress
 from tablestore.store.scan import plan_splits
 from tablestore.table.earlypublish import unsettled_keys
 from tablestore.table.logconsume import LogReader, LogRows
-from tablestore.table.logrecords import published_changes, rows_behind
+from tablestore.table.logrecords import published_changes, published_gap, rows_behind
 from tablestore.table.logs import open_log, settings_of
 from tablestore.table.position import LogPlace
 from tablestore.types.rowkind import ROW_KIND_COLUMN
@@ -109,9 +109,8 @@ def _lag_records(context: TableContext, settings: LogSettings, bucket: int, publ
         snapshot = context.snapshots.find(snapshot_id)
         if snapshot is None:
             continue
-        _, plan = published_changes(context, snapshot, settings.mode)
-        if not isinstance(plan, Discontinuity):
-            found += sum(part.rows.num_rows for part in rows_behind(plan, snapshot_id, bucket, None))
+        plan = published_changes(context, snapshot, settings.mode)
+        found += sum(part.rows.num_rows for part in rows_behind(plan, snapshot_id, bucket, None))
     return found
 
 
@@ -172,12 +171,12 @@ def _log_of(context: TableContext) -> tuple[LogSettings, LogStore]:
 
 
 def _last_gap(context: TableContext, settings: LogSettings, upto: int) -> int:
-    """The newest snapshot that did not tell its changes; keys last seen before it may have changed since."""
+    """The newest snapshot that did not tell all it changed; keys last seen before it may have changed since."""
     for snapshot_id in range(upto, 0, -1):
         snapshot = context.snapshots.find(snapshot_id)
         if snapshot is None:
             return 0
-        if isinstance(published_changes(context, snapshot, settings.mode)[1], Discontinuity):
+        if published_gap(context, snapshot, settings.mode) is not None:
             return snapshot_id
     return 0
 

@@ -29,7 +29,6 @@ from tablestore.log.logstore import LogCursor, LogStore, LogTruncated
 from tablestore.log.record import Mark, Offsets, RawRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.changefeed import filtered_kinds, update_pairs
-from tablestore.store.changeplan import Discontinuity
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, SlotProgress, decode_log_offsets
@@ -130,15 +129,13 @@ class LogReader:
     def from_store(self, snapshot: Snapshot, place: LogPlace) -> Iterator[LogRows]:
         """The changes of one snapshot behind ``place`` as the log would give them, from the file store."""
         context, settings = self._context, self._settings
-        then, plan = published_changes(context, snapshot, settings.mode)
-        if isinstance(plan, Discontinuity):
-            return
+        plan = published_changes(context, snapshot, settings.mode)
         for bucket in range(settings.partitions):
             for part in rows_behind(plan, snapshot.id, bucket, place.mark(bucket)):
                 place = place.moved(bucket, place.offsets[bucket], Mark(snapshot.id, part.first + part.rows.num_rows - 1))
                 rows, kinds = part.rows, part.kinds
-                if then.schema.fields != context.schema.fields:
-                    rows = Projection(then.schema.fields, context.schema.fields, where=self._log.name).apply(rows)
+                if plan.context.schema.fields != context.schema.fields:
+                    rows = Projection(plan.context.schema.fields, context.schema.fields, where=self._log.name).apply(rows)
                 if settings.mode == "upsert":
                     kept = kinds != RowKind.UPDATE_BEFORE
                     rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
@@ -197,8 +194,8 @@ class LogReader:
         return registered.next_snapshot if registered is not None else 1
 
     def newest_gap(self, place: LogPlace, upto: int) -> int | None:
-        """The newest snapshot up to ``upto`` that does not tell its changes, as those who publish have seen it; 0 if there is none,
-        None if they have not come so far."""
+        """The newest snapshot up to ``upto`` that does not tell all it changed, as those who publish have seen it; 0 if there is
+        none, None if they have not come so far."""
         recorded = self._ever_recorded(place.incarnation)
         if not recorded or max(one.snapshot_id for one in recorded) < upto:
             return None

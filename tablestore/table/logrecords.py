@@ -23,20 +23,20 @@ from tablestore.store.context import TableContext
 
 def snapshot_records(
     context: TableContext, snapshot: Snapshot, buckets: Sequence[int], mode: ChangelogMode, marks: Mapping[int, Mark | None]
-) -> Iterator[LogRecords] | Discontinuity:
-    """The records of ``snapshot`` in these buckets that lie behind ``marks``; a Discontinuity if it does not tell its changes."""
-    then, plan = published_changes(context, snapshot, mode)
-    if isinstance(plan, Discontinuity):
-        return plan
-    return _records(then, snapshot, plan, buckets, mode, marks)
+) -> tuple[Iterator[LogRecords], Discontinuity | None]:
+    """The records of ``snapshot`` in these buckets that lie behind ``marks``; and what they leave untold."""
+    plan = published_changes(context, snapshot, mode)
+    return _records(plan, snapshot, buckets, mode, marks), plan.gap
 
 
-def published_changes(
-    context: TableContext, snapshot: Snapshot, mode: ChangelogMode
-) -> tuple[TableContext, SnapshotChanges | Discontinuity]:
-    """The table at a snapshot's schema, and the changes that its log has, all columns."""
-    feed = _feed(context, snapshot, mode)
-    return feed.context, feed.plan(snapshot)
+def published_changes(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> SnapshotChanges:
+    """The changes of a snapshot that its log has: all columns, as its own schema has them."""
+    return _feed(context, snapshot, mode).plan(snapshot)
+
+
+def published_gap(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> Discontinuity | None:
+    """What its log leaves untold of a snapshot."""
+    return _feed(context, snapshot, mode).gap(snapshot)
 
 
 def _feed(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> ChangeFeed:
@@ -84,14 +84,13 @@ def rows_behind(plan: SnapshotChanges, snapshot_id: int, bucket: int, mark: Mark
 
 
 def _records(
-    context: TableContext,
-    snapshot: Snapshot,
     plan: SnapshotChanges,
+    snapshot: Snapshot,
     buckets: Sequence[int],
     mode: ChangelogMode,
     marks: Mapping[int, Mark | None],
 ) -> Iterator[LogRecords]:
-    key = context.schema.primary_keys
+    key = plan.context.schema.primary_keys
     for bucket in buckets:
         for part in rows_behind(plan, snapshot.id, bucket, marks.get(bucket)):
             messages = encode_changes(pa.Table.from_batches([part.rows]), part.kinds, key=key, mode=mode)

@@ -27,7 +27,6 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.settings import LogSettings, log_settings
-from tablestore.store.changeplan import Discontinuity
 from tablestore.store.conflict import table_uuid_of
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
@@ -323,11 +322,10 @@ class LogPublisher:
     def _pending(self, upto: int, latest: Snapshot | None = None) -> Iterator[LogRecords]:
         for snapshot_id in range(self._done + 1, upto + 1):
             snapshot = latest if latest is not None and latest.id == snapshot_id else self._find(snapshot_id)
-            found = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
-            if isinstance(found, Discontinuity):
-                LOG.info("%s: %s; its changes are not published", self._context.files.root_uri, found.reason)
+            found, gap = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
+            if gap is not None:
+                LOG.info("%s: %s; that is not published", self._context.files.root_uri, gap.reason)
                 self._gap = snapshot.id
-                continue
             yield from found
 
     def _find(self, snapshot_id: int) -> Snapshot:
