@@ -282,6 +282,8 @@ STREAMING_READ_OVERWRITE = _option("streaming-read-overwrite", "bool", False,
     "Readers of changes see what overwriting commits wrote.")
 CHANGE_TRACKING = _option("change-tracking", "bool", True,
     "Commits of this table reach readers of changes and the log.")
+UNTRACKED_PARTITIONS = _option("change-tracking.untracked-partitions", "text", None,
+    "Partitions whose changes do not, as JSON: `[{\"day\": \"2026-01-31\"}]`; set by `change-tracking` of a partition.")
 LOG_SYSTEM = _option("log.system", "choice", None,
     "Where changes are published; kafka if brokers are configured, else filestore.", choices=("kafka", "filestore"))
 LOG_KAFKA_BOOTSTRAP_SERVERS = _option("log.kafka.bootstrap.servers", "text", None,

@@ -7,7 +7,7 @@ import typer
 import tablestore as ts
 from tablestore.cli.apps import table as table_app
 from tablestore.cli.schematext import parse_column, parse_type_text
-from tablestore.cli.session import Session, TableName, Yes, command, parse_pairs
+from tablestore.cli.session import Session, TableName, Yes, command, parse_pairs, parse_partition
 from tablestore.types.changes import SchemaChange
 
 app = typer.Typer(no_args_is_help=True, help="Alter columns, options and comments. Rows are not rewritten.")
@@ -136,16 +136,26 @@ def comment(
     _alter(session, name, [change], "Changed the comment")
 
 
-@command(app, "set", "tablestore table alter set shop.orders snapshot.num-retained.max=100 write-only=true")
+@command(
+    app,
+    "set",
+    "tablestore table alter set shop.orders snapshot.num-retained.max=100 write-only=true",
+    "tablestore table alter set shop.visits change-tracking=false --partition day=2026-01-31",
+)
 def set_options(
     session: Session,
     name: TableName,
     options: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Options of the table.")],
+    partition: Annotated[
+        str | None,
+        typer.Option("--partition", "-p", metavar="COLUMN=VALUE,…", help="Of this partition only: goes for change-tracking."),
+    ] = None,
 ) -> None:
     """Set options."""
     pairs = parse_pairs(options, "KEY=VALUE")
     changed = ", ".join(f"{key}={value}" for key, value in pairs.items())
-    _alter(session, name, [ts.SetOption(key, value) for key, value in pairs.items()], f"Set {changed}")
+    where = None if partition is None else parse_partition(session.table(name).table_schema, partition)
+    _alter(session, name, [ts.SetOption(key, value, partition=where) for key, value in pairs.items()], f"Set {changed}")
 
 
 @command(app, "unset", "tablestore table alter unset shop.orders write-only")

@@ -5,18 +5,15 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 
 import tablestore as ts
 from tablestore.cli.apps import root as app
 from tablestore.cli.apps import table as table_app
-from tablestore.cli.session import Session, TableName, Yes, command, parse_pairs
+from tablestore.cli.session import Session, TableName, Yes, command, parse_partition
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
 from tablestore.table.compact import CompactReport
-from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.schema import TableSchema
 
 expire_app = typer.Typer(no_args_is_help=True, help="Let go of what is old: snapshots, partitions.")
 
@@ -49,7 +46,7 @@ def compact(
     """
     wait_millis = parse_duration(interval)
     opened = [session.table(name) for name in tables]
-    wanted = [parse_partitions(table.table_schema, partition) for table in opened]
+    wanted = [[parse_partition(table.table_schema, one) for one in partition] if partition else None for table in opened]
     if watch:
         run_service(session, opened, wanted, SystemClock(), full=full, wait_s=wait_millis / 1000)
         return
@@ -66,7 +63,7 @@ def compact(
 def run_service(
     session: Session,
     tables: Sequence[ts.Table],
-    partitions: Sequence[list[dict[str, Any]] | None],
+    partitions: Sequence[list[dict[str, object]] | None],
     clock: Clock,
     *,
     full: bool,
@@ -158,7 +155,7 @@ def drop_partition(
 ) -> None:
     """Drop partitions with all of their rows, in one commit."""
     table = session.table(name)
-    wanted = parse_partitions(table.table_schema, partition) or []
+    wanted = [parse_partition(table.table_schema, one) for one in partition]
     plan = table.drop_partitions(wanted, dry_run=True)
     if plan.partitions:
         session.confirm(yes, f"{table.name}: {plan}", {"table": table.name, **_partition_report(plan)})
@@ -182,28 +179,6 @@ def clean(session: Session, name: TableName, older_than: OlderThan = None, yes: 
         session.confirm(yes, f"{table.name}: {plan}\n{listed}{more}", {"table": table.name, **asdict(plan), "bytes": plan.bytes})
     report = table.remove_orphan_files(age, dry_run=False)
     session.out.done({"table": table.name, **asdict(report), "bytes": report.bytes}, f"{table.name}: {report}")
-
-
-def parse_partitions(schema: TableSchema, texts: Sequence[str] | None) -> list[dict[str, Any]] | None:
-    """``day=2026-01-31,region=eu`` as values of the partition columns; None for none given."""
-    if texts is None:
-        return None
-    found = []
-    for text in texts:
-        pairs = parse_pairs(text.split(","), "--partition")
-        found.append({key: _value(schema, key, value) for key, value in pairs.items()})
-    return found
-
-
-def _value(schema: TableSchema, name: str, text: str) -> Any:
-    if name not in schema.partition_keys:
-        # Who takes the values refuses the name, and says which there are.
-        return text
-    kind = to_arrow_type(schema.field(name).type)
-    try:
-        return pa.scalar(text, pa.string()).cast(kind).as_py()
-    except pa.ArrowException as error:
-        raise ts.InvalidInputError(f"partition value {text!r} does not fit column {name!r}: {error}") from error
 
 
 def _age(older_than: str | None) -> timedelta | None:

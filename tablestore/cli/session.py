@@ -28,6 +28,8 @@ from tablestore.cli.render import Output, json_text, silence_stdout
 from tablestore.cli.safetext import safe, safe_lines
 from tablestore.clock import SystemClock
 from tablestore.table.system import SystemTable
+from tablestore.types.partitionspec import parse_partition_value
+from tablestore.types.schema import TableSchema
 
 FAILED, USAGE, REFUSED = 1, 2, 3
 READER_LEFT = 141
@@ -175,6 +177,12 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
             raise typer.BadParameter(f"expected key=value, found {safe(pair)!r}", param_hint=f"'{option}'")
         found[key.strip()] = value
     return found
+
+
+def parse_partition(schema: TableSchema, text: str) -> dict[str, object]:
+    """``day=2026-01-31,region=eu`` as values of partition columns."""
+    pairs = parse_pairs(text.split(","), "--partition")
+    return {name: parse_partition_value(schema, name, value) for name, value in pairs.items()}
 
 
 def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:

@@ -22,11 +22,13 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.rowdiff import equal_values
 from tablestore.store.changeplan import (
     ChangeRule,
+    ChangeScope,
     Discontinuity,
     FoundChanges,
     Source,
     StoredChanges,
     change_rule,
+    change_scope,
     plan_changes,
     source_of,
 )
@@ -58,17 +60,18 @@ class ChangeFeed:
     def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
         """What to read for one snapshot."""
         then, rule = self._then(snapshot)
-        plan = plan_changes(snapshot, rule, then.manifests, pairs=self.pairs)
+        plan = plan_changes(snapshot, self._scope(snapshot, then), rule, then.manifests, pairs=self.pairs)
         found = all(isinstance(step, FoundChanges) for step in plan.steps)
         complete = found or not rule.keyed or rule.changelog.on_compaction
         return SnapshotChanges(feed=self, context=then, steps=plan.steps, gap=plan.gap, complete=complete)
 
     def gap(self, snapshot: Snapshot) -> Discontinuity | None:
         """As the plan's; of most snapshots it is told without reading their manifests."""
-        source = source_of(snapshot, self._then(snapshot)[1])
+        then, rule = self._then(snapshot)
+        source = source_of(snapshot, rule)
         if source is Source.FRAMES:
             return self.plan(snapshot).gap
-        return source if isinstance(source, Discontinuity) else None
+        return source if isinstance(source, Discontinuity) else self._scope(snapshot, then).gap(snapshot)
 
     def looks_up(self, snapshot: Snapshot) -> bool:
         """Whether the changes of a snapshot are found by looking up rows that were there before it."""
@@ -82,6 +85,10 @@ class ChangeFeed:
         if source not in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or snapshot.id == 1:
             return True
         return self.context.snapshots.find(snapshot.id - 1) is not None
+
+    def _scope(self, snapshot: Snapshot, then: TableContext) -> ChangeScope:
+        # Partition columns keep name and type through all schemas.
+        return change_scope(snapshot, then.schema, self.predicate)
 
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""

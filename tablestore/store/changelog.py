@@ -45,7 +45,8 @@ def compaction_changelog(
     compaction moves nothing into the frame. What is written and not committed is the caller's to remove.
     """
     settings = changelog_settings(context.schema.options)
-    if not settings.on_compaction or not context.settings.tracked or not settings.in_frame(output_level):
+    values = decode_row(partition, [field.type for field in context.schema.partition_fields])
+    if not settings.on_compaction or not context.settings.tracking.tells(values) or not settings.in_frame(output_level):
         return ()
     arriving = tuple(file for file in consumed if not settings.in_frame(file.level))
     if not arriving:
@@ -65,7 +66,7 @@ def compaction_changelog(
     after = BucketState(files=(*frame, *arriving), vectors=vectors)
     with RunWriter(
         RunTarget.of(context.files, context.schema, context.settings, context.clock, context.ids),
-        partition=decode_row(partition, [f.type for f in context.schema.partition_fields]),
+        partition=values,
         bucket=bucket,
         total_buckets=total_buckets,
         level=0,

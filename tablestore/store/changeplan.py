@@ -11,7 +11,7 @@
                   others                         none
     OVERWRITE     streaming-read-overwrite       the frame before against the frame after
                   others                         a discontinuity: they are not told
-    untracked     any                            a discontinuity
+    untracked     any                            a discontinuity; where it is some partitions, the others' changes
 
 *Plain* is a table whose new rows simply replace those before them (``TableSettings.is_plain``). Only there do stored rows say
 what became of a key without those before: in other tables what was given is not what readers will see, so ``input`` counts as
@@ -30,16 +30,20 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tablestore import options as opt
+from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.liveset import live_entries
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
-from tablestore.store.commit import TRACKED_PROPERTY
 from tablestore.store.manifests import Manifests
 from tablestore.store.producer import INPUT, NONE, ChangelogSettings, changelog_settings
 from tablestore.store.settings import TableSettings
+from tablestore.store.tracking import is_tracked, untold_partitions, untold_text
+from tablestore.types.partitionspec import PartitionSpec, PartitionSpecs
+from tablestore.types.predicate import Predicate, keep_only
+from tablestore.types.pruning import values_may_match
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 
@@ -93,6 +97,14 @@ class StoredChanges:
     entry: ManifestEntry
     kind: RowKind | None = None
 
+    @property
+    def partition(self) -> bytes:
+        return self.entry.partition
+
+    @property
+    def bucket(self) -> int:
+        return self.entry.bucket
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundChanges:
@@ -133,10 +145,40 @@ def change_rule(schema: TableSchema, settings: TableSettings) -> ChangeRule:
     )
 
 
-def is_tracked(snapshot: Snapshot) -> bool:
-    """Whether readers of changes may see what a snapshot did. Snapshots of others: appends yes, overwrites no."""
-    said = snapshot.properties.get(TRACKED_PROPERTY)
-    return snapshot.commit_kind is not CommitKind.OVERWRITE if said is None else said == "true"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeScope:
+    """The partitions whose changes a reader gets of one snapshot: of those that ``wanted`` may let through, not the ``untold``."""
+
+    schema: TableSchema
+    wanted: Predicate | None
+    untold: PartitionSpecs
+
+    def tells(self, partition: bytes) -> bool:
+        """Whether the changes of a partition are read."""
+        if self.wanted is None and not self.untold.specs:
+            return True
+        values = decode_row(partition, [field.type for field in self.schema.partition_fields])
+        return not self.untold.covers(values) and self._wants(dict(zip(self.schema.partition_keys, values, strict=True)))
+
+    def gap(self, snapshot: Snapshot) -> Discontinuity | None:
+        """What is left out of what the reader wants."""
+        if not any(self._wants(spec) for spec in self.untold.specs):
+            return None
+        return _discontinuity(snapshot, f"leaves out partitions with change-tracking = false: {untold_text(snapshot)}")
+
+    def _wants(self, spec: PartitionSpec) -> bool:
+        return self.wanted is None or values_may_match(self.wanted, spec)
+
+
+def change_scope(snapshot: Snapshot, schema: TableSchema, predicate: Predicate | None) -> ChangeScope:
+    """What is read of a snapshot of that schema by somebody who asks for these rows."""
+    # Where a key may lie in any partition, its row elsewhere may be the one before.
+    pruned = not schema.is_keyed or set(schema.partition_keys) <= set(schema.primary_keys)
+    return ChangeScope(
+        schema=schema,
+        wanted=keep_only(predicate, schema.partition_keys) if pruned else None,
+        untold=untold_partitions(snapshot, schema),
+    )
 
 
 def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
@@ -144,23 +186,23 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
     has_changelog = snapshot.changelog_manifest_list is not None
     producer = rule.producer
     match snapshot.commit_kind:
-        case CommitKind.OVERWRITE if rule.reads_overwrite:
-            return Source.FRAMES
-        case CommitKind.OVERWRITE:
+        case CommitKind.OVERWRITE if not rule.reads_overwrite:
             return _discontinuity(snapshot, "replaced rows without telling which")
+        case _ if not is_tracked(snapshot):
+            return _discontinuity(snapshot, "was written with change-tracking = false")
+        case CommitKind.OVERWRITE:
+            return Source.FRAMES
         case CommitKind.COMPACT if rule.changelog.on_compaction and has_changelog:
             return Source.CHANGELOG_FILES
         case CommitKind.COMPACT if producer == NONE and rule.hides_level_zero:
             return Source.LEFT_LEVEL_ZERO
         case CommitKind.COMPACT if producer == NONE and rule.postponed:
             return Source.LEVEL_ZERO
-        case CommitKind.APPEND if not is_tracked(snapshot):
-            return _discontinuity(snapshot, "was written with change-tracking = false")
         case CommitKind.APPEND if not rule.keyed:
             return Source.NEW_FILES
         case CommitKind.APPEND if producer != NONE and has_changelog:
             return Source.CHANGELOG_FILES
-        case CommitKind.APPEND if producer == INPUT and snapshot.delta_record_count:
+        case CommitKind.APPEND if producer == INPUT and snapshot.delta_record_count and untold_text(snapshot) is None:
             return _discontinuity(snapshot, "has no changelog files, although changelog-producer = input")
         case CommitKind.APPEND if producer == NONE and not rule.hides_level_zero:
             return Source.LEVEL_ZERO
@@ -172,10 +214,12 @@ def looks_back(rule: ChangeRule) -> bool:
     return rule.reads_overwrite or (rule.hides_level_zero and rule.producer == NONE)
 
 
-def plan_changes(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> ChangePlan:
+def plan_changes(snapshot: Snapshot, scope: ChangeScope, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> ChangePlan:
     """The changes of one snapshot. Without ``pairs`` the stored rows of a plain table will do."""
     found = _steps(snapshot, rule, manifests, pairs=pairs)
-    return ChangePlan(gap=found) if isinstance(found, Discontinuity) else ChangePlan(steps=found)
+    if isinstance(found, Discontinuity):
+        return ChangePlan(gap=found)
+    return ChangePlan(steps=tuple(step for step in found if scope.tells(step.partition)), gap=scope.gap(snapshot))
 
 
 def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> tuple[Step, ...] | Discontinuity:

@@ -11,7 +11,7 @@ inputs are gone raises StalePlan: it is dropped, and its files with it. Rounds a
 What each step decides lives in its own module: `replay`, `conflict`, `sequence`, `metadata`, `publish`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,7 +27,7 @@ from tablestore.errors import (
 )
 from tablestore.format.indexmanifest import IndexEntry
 from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.paths import index_path
+from tablestore.format.paths import POSTPONE_BUCKET, index_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
@@ -58,8 +58,8 @@ from tablestore.store.sequence import (
     renumber,
 )
 from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots
+from tablestore.store.tracking import Tracking
 
-TRACKED_PROPERTY = "tablestore.tracked"
 FIRST_WAIT_S = 0.005
 LONGEST_WAIT_S = 0.5
 
@@ -82,6 +82,7 @@ class CommitSettings:
     timeout_s: float = 600.0
     orphan_age_s: float = 86_400.0
     merge_policy: MergePolicy = field(default_factory=MergePolicy)
+    tracking: Tracking
     writer_version: str
 
 
@@ -91,7 +92,6 @@ class CommitRequest:
 
     ``identifier`` None: only the snapshot's uuid identifies it. ``plan_deletes``, ``plan_index`` and ``revise`` are called anew in
     every round.
-    ``tracked`` tells readers of changes whether this commit is theirs to see.
     """
 
     user: str
@@ -103,7 +103,6 @@ class CommitRequest:
     plan_index: PlanIndex | None = None
     revise: Revise | None = None
     replaces_everything_it_meets: bool = False
-    tracked: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     allow_empty: bool = False
 
@@ -128,6 +127,12 @@ class _Delta:
         """In stored order: deletes go first, so that a file that moves to another level is not deleted after it was added."""
         return (*self.deletes, *self.message.entries, *self.message.compact_after)
 
+    def told(self, kind: CommitKind, in_frame: Callable[[int], bool]) -> Iterable[ManifestEntry]:
+        """What readers of changes are to learn of: a compaction tells them what it brings into the frame."""
+        if kind is not CommitKind.COMPACT:
+            return self.entries
+        return (e for e in self.message.compact_before if e.bucket == POSTPONE_BUCKET or not in_frame(e.file.level))
+
     @property
     def telling(self) -> tuple[ManifestEntry, ...]:
         """The entries by which a landed commit is recognised: upgraded files were there before."""
@@ -141,7 +146,8 @@ class _Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committer:
-    """Commits to one table. ``rewrite`` and ``remove_file`` touch the data files of the commit's own writer."""
+    """Commits to one table. ``rewrite`` and ``remove_file`` touch the data files of the commit's own writer; ``in_frame`` says
+    which levels hold what readers of changes know."""
 
     files: FileStore
     schemas: Schemas
@@ -152,6 +158,7 @@ class Committer:
     ids: Ids
     settings: CommitSettings
     is_keyed: bool
+    in_frame: Callable[[int], bool]
     key_of: Callable[[bytes], Any]
     overlap: Overlap
     rewrite: Rewrite
@@ -350,7 +357,8 @@ class Committer:
         )
 
     def _properties(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
-        properties = {**request.properties, TRACKED_PROPERTY: "true" if request.tracked else "false"}
+        told = (entry.partition for entry in delta.told(request.kind, self.in_frame))
+        properties = {**request.properties, **self.settings.tracking.notes(request.kind, told)}
         if latest is not None and LOG_OFFSETS_PROPERTY in latest.properties:
             # A lower bound stays one. Compactions and others that know of no log hand it on.
             properties.setdefault(LOG_OFFSETS_PROPERTY, latest.properties[LOG_OFFSETS_PROPERTY])

@@ -20,6 +20,7 @@ from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.bucketmap import BucketMap
 from tablestore.lsm.buffer import AssignBuckets
+from tablestore.store.changeplan import change_rule
 from tablestore.store.commit import CommitSettings, Committer
 from tablestore.store.conflict import TABLE_UUID_OPTION
 from tablestore.store.deletionvectors import DeletionVectors
@@ -110,7 +111,7 @@ class TableContext:
             ids=self.ids,
             first_sequence=first_sequence,
             assign=assign,
-            changelog=changelog and not replaces and self.settings.tracked and self._producer == INPUT,
+            changelog=self.settings.tracking if changelog and not replaces and self._producer == INPUT else None,
         )
 
     @property
@@ -144,9 +145,11 @@ class TableContext:
                 timeout_s=self.settings.commit_timeout_s,
                 orphan_age_s=self.settings.orphan_age_s,
                 merge_policy=self.settings.manifest_merge,
+                tracking=self.settings.tracking,
                 writer_version=WRITER_VERSION,
             ),
             is_keyed=self.schema.is_keyed,
+            in_frame=change_rule(self.schema, self.settings).in_frame,
             key_of=_key_order(self.schema).decode,
             overlap=_key_order(self.schema).overlap,
             rewrite=self._rewrite,

@@ -88,9 +88,7 @@ class Publisher:
             self.clock.sleep(wait_s * (0.5 + self.ids.fraction()))
             wait_s = min(wait_s * 2, LONGEST_WAIT_S)
 
-    def _settle(
-        self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, doubtful: bool
-    ) -> Outcome:
+    def _settle(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, doubtful: bool) -> Outcome:
         if base is not None:
             previous = self.snapshots.find(base.id)
             is_there = previous is not None and same_snapshot(previous, base)

@@ -32,7 +32,7 @@ from tablestore.store.settings import TableSettings
 from tablestore.types.arrow import to_arrow_type
 from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
 from tablestore.types.predicate import Predicate, equalities, keep_only, to_scalar
-from tablestore.types.pruning import ColumnRange, may_match
+from tablestore.types.pruning import ColumnRange, may_match, values_may_match
 from tablestore.types.schema import TableSchema
 
 SPLIT_BYTES = 128 * 1024 * 1024
@@ -271,11 +271,7 @@ class _Pruning:
     def keeps_bucket(self, partition: bytes, bucket: int, total_buckets: int) -> bool:
         if self._partition is not None:
             values = decode_row(partition, self._partition_types)
-            ranges = {
-                name: ColumnRange(min=value, max=value, null_count=0 if value is not None else 1, row_count=1)
-                for name, value in zip(self._schema.partition_keys, values, strict=True)
-            }
-            if not may_match(self._partition, ranges):
+            if not values_may_match(self._partition, dict(zip(self._schema.partition_keys, values, strict=True))):
                 return False
         if self._bucket_keys is None or total_buckets < 1:
             return True

@@ -11,6 +11,7 @@ from tablestore.lsm.mergeoptions import check_merge_options, merge_function
 from tablestore.options import MIB, TableOptions
 from tablestore.store.metadata import MergePolicy
 from tablestore.store.producer import check_producer
+from tablestore.store.tracking import Tracking, tracking_of
 from tablestore.types.schema import TableSchema
 
 DYNAMIC_BUCKETS = -1
@@ -39,7 +40,7 @@ class TableSettings:
     rowkind_field: str | None
     commit_timeout_s: float
     orphan_age_s: float
-    tracked: bool
+    tracking: Tracking
     manifest_merge: MergePolicy
 
     @property
@@ -89,7 +90,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
         rowkind_field=schema.options.get(opt.ROWKIND_FIELD.key) if schema.is_keyed else None,
         commit_timeout_s=options.integer(opt.COMMIT_TIMEOUT) / 1000,
         orphan_age_s=options.integer(opt.ORPHAN_AGE) / 1000,
-        tracked=options.flag(opt.CHANGE_TRACKING),
+        tracking=tracking_of(schema),
         manifest_merge=MergePolicy(
             min_count=options.integer(opt.MANIFEST_MERGE_MIN_COUNT),
             target_bytes=options.integer(opt.MANIFEST_TARGET_FILE_SIZE),

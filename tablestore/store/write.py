@@ -27,6 +27,7 @@ from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.producer import changelog_settings
 from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.store.settings import TableSettings
+from tablestore.store.tracking import Tracking
 from tablestore.types.schema import TableSchema
 
 __all__ = ["DataPaths", "DataWriter", "RunTarget", "RunWriter", "entry_directory", "entry_path", "rewrite_with_sequence"]
@@ -36,8 +37,8 @@ class DataWriter:
     """Writes rows of one table as new level-0 files. One writer, one thread.
 
     ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
-    table does not fix them. ``changelog``: what is written is kept in changelog files too, unfolded. The rows handed in must
-    already have the table's schema (``types.arrow.conform``).
+    table does not fix them. ``changelog``: what is written to the partitions that it tells of is kept in changelog files too,
+    unfolded. The rows handed in must already have the table's schema (``types.arrow.conform``).
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class DataWriter:
         ids: Ids,
         first_sequence: int,
         assign: AssignBuckets | None = None,
-        changelog: bool = False,
+        changelog: Tracking | None = None,
     ) -> None:
         self._files, self._schema = files, schema
         self._paths = DataPaths(schema, settings)
@@ -61,10 +62,11 @@ class DataWriter:
             total_buckets=settings.total_buckets,
             budget_bytes=settings.write_buffer_bytes,
             assign=assign,
-            keep_input=changelog,
+            keep_input=changelog is not None,
         )
         self._entries: list[ManifestEntry] = []
-        self._changelog: list[ManifestEntry] | None = [] if changelog else None
+        self._tracking = changelog
+        self._changelog: list[ManifestEntry] = []
         self._started_millis: int | None = None
         self._failed = False
 
@@ -92,16 +94,17 @@ class DataWriter:
         self._failed = True
         for run in self._buffer.flush():
             self._entries.extend(self._written(run))
-        if self._changelog is not None:
+        if self._tracking is not None:
             prefix = changelog_settings(self._schema.options).prefix
             for run in self._buffer.flush_input():
-                self._changelog.extend(self._written(run, prefix))
+                if self._tracking.tells(run.partition):
+                    self._changelog.extend(self._written(run, prefix))
         self._failed = False
 
     def finish(self) -> tuple[ManifestEntry, ...]:
         """Flush and hand over the new files, in the order in which they were written, their names durable."""
         self.flush()
-        written = (*self._entries, *(self._changelog or ()))
+        written = (*self._entries, *self._changelog)
         for directory in sorted({entry_directory(self._paths, entry, self._schema) for entry in written}):
             self._files.sync(directory)
         entries, self._entries = tuple(self._entries), []
@@ -109,9 +112,7 @@ class DataWriter:
 
     def take_changelog(self) -> tuple[ManifestEntry, ...]:
         """Hand over the changelog files of what :meth:`finish` handed over; none unless they were asked for."""
-        entries = tuple(self._changelog or ())
-        if self._changelog is not None:
-            self._changelog = []
+        entries, self._changelog = tuple(self._changelog), []
         return entries
 
     def abort(self) -> None:

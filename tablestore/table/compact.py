@@ -304,7 +304,6 @@ def commit_compaction(context: TableContext, messages: Sequence[CommitMessage], 
         kind=CommitKind.COMPACT,
         operation="COMPACT",
         message=message,
-        tracked=context.settings.tracked and bool(message.changelog),
         properties={FULL_PROPERTY: "true"} if full else {},
     )
     try:

@@ -33,7 +33,7 @@ _ROWS = 50_000
 def early_rows(context: TableContext) -> "EarlyRows | None":
     """What sends the rows of one write early; None for a table whose rows come with their snapshot."""
     settings = settings_of(context)
-    if settings.system == "filestore" or not settings.eventual or not context.settings.tracked:
+    if settings.system == "filestore" or not settings.eventual or not context.settings.tracking.is_whole:
         return None
     return EarlyRows(context, settings)
 

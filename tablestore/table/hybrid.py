@@ -30,7 +30,10 @@ POLL_S = 0.2
 BOUNDED_POLL_S = 0.3
 # Snapshots without records for so long: nobody publishes, or a foreign engine committed and nobody has published since.
 SILENCE_S = 5.0
-_EXPIRED_GAP = "snapshot {}, which has expired, replaced rows without telling which, or was written with change-tracking = false"
+_EXPIRED_GAP = (
+    "snapshot {}, which has expired, replaced rows without telling which, or was written with change-tracking = false, of the "
+    "table or of a partition"
+)
 
 
 class HybridConsumption:
@@ -133,8 +136,9 @@ class HybridConsumption:
     # -- what the log does not say
 
     def _look_before(self, snapshot_id: int, place: LogPlace) -> Position | None:
-        """As :meth:`_look_until`; a snapshot of which records were published tells its changes, so it need not be looked at."""
-        if self._settings.eventual:
+        """As :meth:`_look_until`; a snapshot of which records were published tells its changes, so it need not be looked at, unless
+        it may leave out those of some partitions."""
+        if self._settings.eventual or self._context.schema.partition_keys:
             return self._look_until(snapshot_id, place)
         restart = self._look_until(snapshot_id - 1, place)
         if restart is None:

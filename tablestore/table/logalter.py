@@ -28,6 +28,7 @@ from tablestore.store.logprogress import LogProgress
 from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, fence_slots, named_log, open_log, refuse_others, settings_of
 from tablestore.table.publish import PUBLISHER_CONSUMER
 from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
+from tablestore.types.optionchanges import set_option
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
@@ -199,7 +200,7 @@ def _options_after(schema: TableSchema, changes: Sequence[object]) -> Mapping[st
     options = dict(schema.options)
     for change in changes:
         if isinstance(change, SetOption):
-            options[change.key] = change.value
+            set_option(schema, options, change)
         elif isinstance(change, RemoveOption):
             options.pop(change.key, None)
     return options

@@ -17,7 +17,7 @@ from tablestore.log.debezium import ChangelogMode, encode_changes
 from tablestore.log.record import LogRecords, Mark
 from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changelogs import Changelogs
-from tablestore.store.changeplan import Discontinuity, FoundChanges, StoredChanges
+from tablestore.store.changeplan import Discontinuity
 from tablestore.store.context import TableContext
 
 
@@ -73,7 +73,7 @@ def rows_behind(plan: SnapshotChanges, snapshot_id: int, bucket: int, mark: Mark
         return
     done = mark.ordinal + 1 if mark is not None and mark.snapshot_id == snapshot_id else 0
     ordinal = 0
-    for batch in replace(plan, steps=[step for step in plan.steps if _bucket(step) == bucket]).batches():
+    for batch in replace(plan, steps=[step for step in plan.steps if step.bucket == bucket]).batches():
         start, ordinal = ordinal, ordinal + batch.num_rows
         if ordinal <= done:
             continue
@@ -104,7 +104,3 @@ def _records(
                     keys=messages.keys,
                     values=messages.values,
                 )
-
-
-def _bucket(step: StoredChanges | FoundChanges) -> int:
-    return step.entry.bucket if isinstance(step, StoredChanges) else step.bucket

@@ -46,6 +46,7 @@ EARLY_CONCERNS = frozenset(
         opt.DELETION_VECTORS_ENABLED,
         opt.CHANGELOG_PRODUCER,
         opt.CHANGE_TRACKING,
+        opt.UNTRACKED_PARTITIONS,
     )
 )
 
@@ -72,7 +73,7 @@ def check_early(schema: TableSchema, settings: LogSettings) -> None:
     in_the_way = {
         "merge-engine, sequence.field, ignore-delete or deletion-vectors.enabled": not plain.is_plain,
         f"changelog-producer = {producer}": producer != "none",
-        "change-tracking = false": not plain.tracked,
+        "change-tracking = false, of the table or of a partition": not plain.tracking.is_whole,
     }
     for what, applies in in_the_way.items():
         if applies:

@@ -261,7 +261,6 @@ def commit_message(
         plan_index=dynamic.plan_index if dynamic else effect.plan_index,
         revise=dynamic.revise if dynamic else None,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
-        tracked=context.settings.tracked and _is_tracked(effect.kind, message),
         properties={**log_properties(context), **(effect.properties or {})},
         allow_empty=effect.allow_empty,
     )
@@ -282,10 +281,6 @@ def _holds(context: TableContext, snapshot: Snapshot, message: CommitMessage) ->
     """Whether the snapshot brought files of this message, under the names that they were written with."""
     names = {entry.file.file_name for entry in message.entries}
     return any(entry.file.file_name in names for entry in context.manifests.delta(snapshot))
-
-
-def _is_tracked(kind: CommitKind, message: CommitMessage) -> bool:
-    return kind is CommitKind.APPEND or (kind is CommitKind.COMPACT and bool(message.changelog))
 
 
 def retractions_of(keys: pa.Table, context: TableContext) -> pa.Table:

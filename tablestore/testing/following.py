@@ -261,6 +261,28 @@ class Following:
         assert folded([change for change in restarted if change[0] >= gap]) == content(table)
         assert (gap, "+I", 1, "a1") not in restarted or how != "overwrite"
 
+    @pytest.mark.parametrize("producer", ["none", "lookup", "input"])
+    def test_what_is_written_to_an_untracked_partition_is_named_left_out_or_begun_anew(
+        self, new_table: NewTable, producer: str
+    ) -> None:
+        options = {"changelog-producer": producer, "write-only": "false" if producer == "lookup" else "true"}
+        table = new_table(by_day=True, **options)
+        table.upsert(rows([1], "a"))
+        silent = table.alter([SetOption("change-tracking", "false", partition={"day": "mon"})])
+        # One commit to both: of the other partition it tells all.
+        silent.upsert(pa.concat_tables([rows([1, 2], "b"), rows([5, 6], "b", day="tue")]))
+        silent.upsert(rows([5], "c", day="tue"))
+        table = silent.alter([SetOption("change-tracking", "true", partition={"day": "mon"})])
+        table.upsert(rows([3], "d"))
+        with pytest.raises(NotFoundError, match=r'change-tracking = false: \[{"day": "mon"}') as caught:
+            from_the_start(table)
+        assert caught.value.kind == "discontinuity"
+        seen = folded(change[:4] for change in told(from_the_start(table, on_discontinuity="skip")))
+        assert seen == {1: "a1", 5: "c5", 6: "b6", 3: "d3"}
+        restarted = told(from_the_start(table, on_discontinuity="restart"))
+        gap = min(change[0] for change in restarted if change[3] == "b2")
+        assert folded(change for change in restarted if change[0] >= gap) == content(table)
+
     def test_expiry_keeps_what_a_named_consumer_still_has_to_read(self, new_table: NewTable) -> None:
         table = new_table()
         table.upsert(rows([1], "a"))

@@ -14,6 +14,7 @@ column whose own name holds a dot is found; as a tuple of names a path is never 
 The changes are applied in the order given, all or none; :mod:`tablestore.types.evolution` says what each may do.
 """
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TypeAlias
 
@@ -106,10 +107,12 @@ class ChangeDefault:
 
 @dataclass(frozen=True, slots=True)
 class SetOption:
-    """Set a table option."""
+    """Set a table option; ``change-tracking`` also for a ``partition``, given as values of some or all partition columns."""
 
     key: str
     value: str
+    _: KW_ONLY
+    partition: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

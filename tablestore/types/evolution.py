@@ -34,7 +34,7 @@ from tablestore.types.changes import (
     SetOption,
     SetTableComment,
 )
-from tablestore.types.optionchanges import check_against_data, check_never_changed, newly_combined, touches_layout
+from tablestore.types.optionchanges import check_against_data, check_never_changed, newly_combined, set_option, touches_layout
 from tablestore.types.schema import TableSchema, check_schema
 
 
@@ -133,7 +133,7 @@ def _set_option(state: columns.State, change: SetOption) -> None:
     else:
         # By itself; how it goes with the others is judged when all are set.
         option.parse(change.value)
-    state.options[change.key] = change.value
+    set_option(state.schema, state.options, change)
 
 
 def _remove_option(state: columns.State, change: RemoveOption) -> None:

@@ -17,6 +17,7 @@ from tablestore.options import (
     BUCKET,
     BUCKET_FUNCTION,
     BUCKET_KEY,
+    CHANGE_TRACKING,
     DATA_FILE_PATH_DIRECTORY,
     DELETION_VECTORS_ENABLED,
     PARTIAL_UPDATE_REMOVE_RECORD,
@@ -28,7 +29,11 @@ from tablestore.options import (
     SEQUENCE_FIELD,
     TABLE_OPTIONS,
     TYPE,
+    UNTRACKED_PARTITIONS,
 )
+from tablestore.types.changes import SetOption
+from tablestore.types.partitionspec import parse_partition_specs, partition_values, print_partition_specs
+from tablestore.types.schema import TableSchema
 
 FIELDS_PREFIX = "fields."
 SEQUENCE_GROUP = "sequence-group"
@@ -63,6 +68,35 @@ def check_never_changed(key: str) -> None:
             f"the option {key!r} says which table this is and cannot be altered; create another table and copy the rows into it",
             kind="immutable-option",
         )
+
+
+def set_option(schema: TableSchema, options: dict[str, str], change: SetOption) -> None:
+    """Set an option; that of a partition goes into the list of those that differ from the table. Raises InvalidInputError."""
+    if change.partition is None:
+        options[change.key] = change.value
+        return
+    if change.key != CHANGE_TRACKING.key:
+        raise InvalidInputError(
+            f"the option {change.key!r} belongs to the table and cannot be set for a partition; only {CHANGE_TRACKING.key} can",
+            kind="invalid-option",
+        )
+    if not isinstance(change.partition, Mapping) or not change.partition:
+        raise InvalidInputError(
+            f"expected a partition such as {{'day': 'mon'}}, found {change.partition!r:.100}; leave it out to mean the table",
+            kind="partition",
+        )
+    spec = partition_values(schema, change.partition)
+    tracks = CHANGE_TRACKING.parse(change.value)
+    if tracks and not CHANGE_TRACKING.parse(options.get(CHANGE_TRACKING.key, "true")):
+        raise InvalidInputError(
+            f"partition {spec} cannot be tracked while {CHANGE_TRACKING.key} is false for the whole table; set that to true, and "
+            "to false for the partitions that are to stay untracked",
+            kind="invalid-option",
+        )
+    specs = parse_partition_specs(schema, options.pop(UNTRACKED_PARTITIONS.key, None))
+    specs = specs.without_spec(spec) if tracks else specs.with_spec(spec)
+    if specs.specs:
+        options[UNTRACKED_PARTITIONS.key] = print_partition_specs(schema, specs)
 
 
 def check_against_data(old: Mapping[str, str], new: Mapping[str, str], *, has_data: bool, was_written: bool) -> None:

@@ -54,6 +54,17 @@ def may_match(predicate: Predicate | None, ranges: Mapping[str, ColumnRange]) ->
     return predicate is None or _outcomes(push_negation(predicate), ranges).true
 
 
+def values_may_match(predicate: Predicate | None, values: Mapping[str, object]) -> bool:
+    """As :func:`may_match`, of rows that all have these values in these columns."""
+    return may_match(
+        predicate,
+        {
+            name: ColumnRange(min=value, max=value, null_count=0 if value is not None else 1, row_count=1)
+            for name, value in values.items()
+        },
+    )
+
+
 class _Outcomes(NamedTuple):
     """Which results some row may have. Unknown is not kept count of: no connector makes true or false of it."""
 

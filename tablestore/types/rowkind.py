@@ -48,9 +48,7 @@ def kinds_from_symbols(symbols: pa.Array | pa.ChunkedArray, column: str = ROW_KI
     """
     text = symbols.type.value_type if pa.types.is_dictionary(symbols.type) else symbols.type
     if not (pa.types.is_string(text) or pa.types.is_large_string(text) or pa.types.is_string_view(text)):
-        raise InvalidInputError(
-            f"expected text in the column {column} (one of {', '.join(_SYMBOLS)}), found {symbols.type}"
-        )
+        raise InvalidInputError(f"expected text in the column {column} (one of {', '.join(_SYMBOLS)}), found {symbols.type}")
     plain = symbols.cast(pa.string())
     codes = pc.index_in(plain, value_set=pa.array(_SYMBOLS, pa.string()))
     if codes.null_count:

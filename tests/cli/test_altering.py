@@ -59,6 +59,21 @@ def test_options_are_set_and_unset(run: Run, orders: ts.Table) -> None:
     assert "snapshot.time-retained" not in orders.refresh().options()
 
 
+def test_an_option_of_a_partition_is_set(run: Run, catalog: ts.Catalog) -> None:
+    schema = pa.schema([pa.field("day", pa.date32(), nullable=False), ("v", pa.string())])
+    table = catalog.create_table("shop.days", schema=schema, partition_by=["day"])
+    run("table", "alter", "set", "shop.days", "change-tracking=false", "--partition", "day=2026-01-31")
+    assert table.refresh().options()["change-tracking.untracked-partitions"] == '[{"day": "2026-01-31"}]'
+    for args in (
+        ["change-tracking=false", "-p", "day=x"],
+        ["change-tracking=false", "-p", "v=x"],
+        ["write-only=true", "-p", "day=2026-01-31"],
+    ):
+        run("table", "alter", "set", "shop.days", *args, code=1)
+    run("table", "alter", "set", "shop.days", "change-tracking=true", "-p", "day=2026-01-31")
+    assert "change-tracking.untracked-partitions" not in table.refresh().options()
+
+
 @pytest.mark.parametrize(
     "args",
     [

@@ -16,11 +16,10 @@ from tablestore.store.changeplan import (
     file_by_file,
     frame_by_frame,
     in_order,
-    is_tracked,
     source_of,
 )
-from tablestore.store.commit import TRACKED_PROPERTY
 from tablestore.store.producer import changelog_settings
+from tablestore.store.tracking import TRACKED_PROPERTY, is_tracked
 
 EMPTY = b"\0" * 12
 
@@ -92,11 +91,12 @@ APPEND, COMPACT, OVERWRITE, ANALYZE = CommitKind.APPEND, CommitKind.COMPACT, Com
         (snapshot(rows=0), rule("input"), Source.NOWHERE),
         (snapshot(COMPACT, changelog=True, tracked=True), rule("lookup"), Source.CHANGELOG_FILES),
         (snapshot(COMPACT), rule("lookup"), Source.NOWHERE),
-        (snapshot(COMPACT, tracked=False), rule(), Source.NOWHERE),
-        (snapshot(COMPACT, tracked=False), rule(hides=True), Source.LEFT_LEVEL_ZERO),
-        (snapshot(COMPACT, tracked=False), rule(postponed=True), Source.LEVEL_ZERO),
+        (snapshot(COMPACT), rule(), Source.NOWHERE),
+        (snapshot(COMPACT, tracked=True), rule(hides=True), Source.LEFT_LEVEL_ZERO),
+        (snapshot(COMPACT, tracked=True), rule(postponed=True), Source.LEVEL_ZERO),
         (snapshot(COMPACT), rule(keyed=False), Source.NOWHERE),
-        (snapshot(OVERWRITE, tracked=False), rule(overwrite=True), Source.FRAMES),
+        (snapshot(OVERWRITE), rule(overwrite=True), Source.FRAMES),
+        (snapshot(OVERWRITE, tracked=True), rule(overwrite=True), Source.FRAMES),
         (snapshot(ANALYZE), rule(), Source.NOWHERE),
     ],
 )
@@ -112,6 +112,9 @@ def test_the_source_of_changes_follows_from_kind_and_producer(given, by, expecte
         (snapshot(tracked=False), rule(), "change-tracking"),
         (snapshot(tracked=False), rule("lookup"), "change-tracking"),
         (snapshot(tracked=False, changelog=True), rule("input"), "change-tracking"),
+        (snapshot(COMPACT, tracked=False), rule("lookup"), "change-tracking"),
+        (snapshot(COMPACT, tracked=False), rule(hides=True), "change-tracking"),
+        (snapshot(OVERWRITE, tracked=False), rule(overwrite=True), "change-tracking"),
         (snapshot(), rule("input"), "no changelog files"),
     ],
 )
@@ -120,8 +123,8 @@ def test_what_does_not_tell_its_changes_is_a_discontinuity(given, by, reason):
     assert isinstance(found, Discontinuity) and found.snapshot_id == 7 and reason in found.reason
 
 
-def test_snapshots_of_others_count_as_tracked_unless_they_overwrite():
-    assert [is_tracked(snapshot(kind)) for kind in (APPEND, COMPACT, OVERWRITE)] == [True, True, False]
+def test_snapshots_of_others_count_as_tracked():
+    assert all(is_tracked(snapshot(kind)) for kind in (APPEND, COMPACT, OVERWRITE))
     assert is_tracked(snapshot(OVERWRITE, tracked=True)) and not is_tracked(snapshot(tracked=False))
 
 

@@ -1,0 +1,78 @@
+"""Which commits are kept from readers of changes?
+
+    change-tracking = false                        all of the table's
+    change-tracking.untracked-partitions           what they do to these partitions
+    overwrites, without streaming-read-overwrite   all
+
+A commit notes in its properties what it keeps back. Readers obey the snapshot, never what the options say by then. Pure.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tablestore import options as opt
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.options import TableOptions
+from tablestore.types.partitionspec import PartitionSpecs, parse_partition_specs, print_partition_specs
+from tablestore.types.schema import TableSchema
+
+TRACKED_PROPERTY = "tablestore.tracked"
+UNTRACKED_PARTITIONS_PROPERTY = "tablestore.untracked-partitions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracking:
+    """What a table's options keep from readers of changes. ``tracked`` False: everything."""
+
+    schema: TableSchema
+    tracked: bool
+    overwrites: bool
+    untracked: PartitionSpecs
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether readers of changes see all that is written."""
+        return self.tracked and not self.untracked.specs
+
+    def tells(self, partition: Sequence[object]) -> bool:
+        """Whether they see what is written to a partition, given as the values of its columns."""
+        return self.tracked and not self.untracked.covers(partition)
+
+    def notes(self, kind: CommitKind, partitions: Iterable[bytes]) -> dict[str, str]:
+        """The properties of a commit that changes what readers of changes would see of these partitions."""
+        changed = set(partitions)
+        tracked = self.tracked if kind is not CommitKind.OVERWRITE else self.tracked and self.overwrites
+        found = {TRACKED_PROPERTY: "false" if changed and not tracked else "true"}
+        if tracked and self.untracked.specs:
+            types = [field.type for field in self.schema.partition_fields]
+            kept_back = self.untracked.of(decode_row(one, types) for one in changed)
+            if kept_back.specs:
+                found[UNTRACKED_PARTITIONS_PROPERTY] = print_partition_specs(self.schema, kept_back)
+        return found
+
+
+def tracking_of(schema: TableSchema) -> Tracking:
+    """What the options of a schema say. Raises InvalidInputError for partitions that the table cannot have."""
+    options = TableOptions(schema.options)
+    return Tracking(
+        schema=schema,
+        tracked=options.flag(opt.CHANGE_TRACKING),
+        overwrites=options.flag(opt.STREAMING_READ_OVERWRITE),
+        untracked=parse_partition_specs(schema, schema.options.get(opt.UNTRACKED_PARTITIONS.key)),
+    )
+
+
+def is_tracked(snapshot: Snapshot) -> bool:
+    """Whether readers of changes may see anything of what a snapshot did. Those of others note nothing."""
+    return snapshot.properties.get(TRACKED_PROPERTY) != "false"
+
+
+def untold_text(snapshot: Snapshot) -> str | None:
+    """:func:`untold_partitions`, as they are noted; None if there are none."""
+    return snapshot.properties.get(UNTRACKED_PARTITIONS_PROPERTY)
+
+
+def untold_partitions(snapshot: Snapshot, schema: TableSchema) -> PartitionSpecs:
+    """The partitions of which readers of changes see nothing in this snapshot of that schema."""
+    return parse_partition_specs(schema, untold_text(snapshot))

@@ -1,0 +1,120 @@
+"""Which partitions are meant by values of some or all partition columns?
+
+    {"day": "mon"}                                  every partition of that day
+    [{"day": "2026-01-31"}, {"day": null}]          specs as an option's text: JSON, values as text, null for null
+
+Pure.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError
+from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.schema import TableSchema
+
+PartitionSpec = Mapping[str, object]
+
+
+def partition_values(schema: TableSchema, given: Mapping[str, Any]) -> dict[str, object]:
+    """The values as the engine holds them. Raises InvalidInputError for a column or a value that does not fit."""
+    known: dict[str, object] = {}
+    for name, value in given.items():
+        _check_column(schema, name)
+        try:
+            known[name] = pa.scalar(value, to_arrow_type(schema.field(name).type)).as_py()
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise InvalidInputError(f"partition value {value!r} does not fit column {name!r}: {error}") from error
+    return known
+
+
+def parse_partition_value(schema: TableSchema, name: str, text: str) -> object:
+    """A value of a partition column from its text. Raises InvalidInputError."""
+    _check_column(schema, name)
+    try:
+        return pa.scalar(text, pa.string()).cast(to_arrow_type(schema.field(name).type)).as_py()
+    except pa.ArrowException as error:
+        raise InvalidInputError(f"partition value {text!r} does not fit column {name!r}: {error}") from error
+
+
+def _check_column(schema: TableSchema, name: str) -> None:
+    if name not in schema.partition_keys:
+        there = ", ".join(schema.partition_keys) or "none, the table is not partitioned"
+        raise InvalidInputError(f"{name!r} is not a partition column (there: {there})", kind="unknown-partition-column")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSpecs:
+    """A set of partitions of one table. ``keys``: its partition columns, in order."""
+
+    keys: tuple[str, ...]
+    specs: tuple[PartitionSpec, ...] = ()
+
+    def of(self, partitions: Iterable[Sequence[object]]) -> "PartitionSpecs":
+        """Those specs that mean one of these partitions, each given as the values of all partition columns."""
+        given = [dict(zip(self.keys, values, strict=True)) for values in partitions]
+        return PartitionSpecs(keys=self.keys, specs=tuple(one for one in self.specs if any(_covers(one, p) for p in given)))
+
+    def covers(self, values: Sequence[object]) -> bool:
+        """Whether a partition, given as the values of all partition columns, is one of these."""
+        partition = dict(zip(self.keys, values, strict=True))
+        return any(_covers(one, partition) for one in self.specs)
+
+    def with_spec(self, spec: PartitionSpec) -> "PartitionSpecs":
+        """These and those that ``spec`` means."""
+        if any(_covers(one, spec) for one in self.specs):
+            return self
+        return PartitionSpecs(keys=self.keys, specs=(*(one for one in self.specs if not _covers(spec, one)), spec))
+
+    def without_spec(self, spec: PartitionSpec) -> "PartitionSpecs":
+        """These without those that ``spec`` means. Raises InvalidInputError where a wider spec holds them."""
+        wider = next((one for one in self.specs if _covers(one, spec) and one != spec), None)
+        if wider is not None:
+            raise InvalidInputError(
+                f"partition {dict(spec)} cannot be taken out of {dict(wider)} alone; take out {dict(wider)} as a whole, and put in "
+                "again what is to stay",
+                kind="partition",
+            )
+        return PartitionSpecs(keys=self.keys, specs=tuple(one for one in self.specs if not _covers(spec, one)))
+
+
+def parse_partition_specs(schema: TableSchema, text: str | None) -> PartitionSpecs:
+    """Specs from an option's text. Raises InvalidInputError."""
+    if not text:
+        return PartitionSpecs(keys=schema.partition_keys)
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    sound = isinstance(found, list) and all(isinstance(one, dict) and one for one in found)
+    if not sound or not all(isinstance(value, str | None) for one in found for value in one.values()):
+        raise InvalidInputError(
+            f'expected partitions as JSON with texts as values, such as [{{"day": "2026-01-31"}}], found {text!r:.200}',
+            kind="invalid-option",
+        )
+    specs = PartitionSpecs(keys=schema.partition_keys)
+    for one in found:
+        given = {name: None if value is None else parse_partition_value(schema, name, value) for name, value in one.items()}
+        specs = specs.with_spec(partition_values(schema, given))
+    return specs
+
+
+def print_partition_specs(schema: TableSchema, specs: PartitionSpecs) -> str:
+    """Specs as an option's text. Raises InvalidInputError for a value that is no text."""
+    return json.dumps([{name: _text(schema, name, value) for name, value in one.items()} for one in specs.specs])
+
+
+def _text(schema: TableSchema, name: str, value: object) -> str | None:
+    try:
+        found: str | None = pa.scalar(value, to_arrow_type(schema.field(name).type)).cast(pa.string()).as_py()
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"partition value {value!r} of column {name!r} cannot be written as text: {error}") from error
+    return found
+
+
+def _covers(spec: PartitionSpec, partition: PartitionSpec) -> bool:
+    return spec.items() <= partition.items()
