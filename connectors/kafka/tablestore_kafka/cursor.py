@@ -17,7 +17,7 @@ from tablestore_kafka.client import translated
 _KINDS = {kind.symbol.encode(): int(kind) for kind in RowKind}
 _SHORT = 16
 # The client makes an object of every record. So many at a time stay in the processor's cache until they are taken apart.
-_AT_ONCE = 500
+_AT_ONCE = 200
 _LOST = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._NO_OFFSET)
 
 
@@ -46,7 +46,8 @@ class KafkaCursor:
 
     def __init__(self, consumer: Consumer, topic: str, offsets: Offsets, servers: str, *, dense: bool, keys: bool = False) -> None:
         self._consumer, self._topic, self._servers, self._dense, self._keys = consumer, topic, servers, dense, keys
-        self._only = next(iter(offsets)) if len(offsets) == 1 else None
+        # -1 is no partition.
+        self._only = next(iter(offsets)) if len(offsets) == 1 else -1
         try:
             consumer.assign([TopicPartition(topic, bucket, offset) for bucket, offset in offsets.items()])
         except KafkaException as error:
@@ -62,6 +63,8 @@ class KafkaCursor:
             if not messages:
                 break
             taken += len(messages)
+            if (parts := found.get(self._only)) and isinstance(parts[-1], _Stretch) and parts[-1].takes(messages):
+                continue
             for part in self._taken_apart(messages):
                 found[part.bucket].append(part)
         return [_joined(parts) for _, parts in sorted(found.items())]
@@ -77,7 +80,7 @@ class KafkaCursor:
             raise translated(error, f"reading topic {self._topic}", self._servers) from error
 
     def _taken_apart(self, messages: Sequence[Message]) -> Iterator["RawRecords | _Stretch"]:
-        if self._only is not None and self._dense and not self._keys and (whole := _stretch(self._only, messages)) is not None:
+        if self._only >= 0 and self._dense and not self._keys and (whole := _stretch(self._only, messages)) is not None:
             yield whole
             return
         by_bucket: dict[int, list[Message]] = defaultdict(list)
@@ -119,7 +122,7 @@ def _records(bucket: int, messages: Sequence[Message], *, dense: bool, all_keys:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Stretch:
     """Records that follow one another without a gap, in offsets and in ordinals, from ``begin`` and ``mark`` on."""
 
@@ -130,11 +133,19 @@ class _Stretch:
     keys: list[bytes | None]
     values: list[bytes | None]
 
-    def goes_on_with(self, other: "_Stretch") -> bool:
-        """Whether the two are one."""
-        count = len(self.values)
-        begins = other.begin == self.begin + count and other.table == self.table
-        return begins and other.mark == Mark(self.mark.snapshot_id, self.mark.ordinal + count)
+    def takes(self, messages: Sequence[Message]) -> bool:
+        """Take the messages if they are more of this stretch."""
+        last = messages[-1]
+        apart = len(self.values) + len(messages) - 1
+        if last.error() is not None or last.offset() != self.begin + apart:
+            return False
+        found = describe(last)
+        if found.table != self.table or found.mark != Mark(self.mark.snapshot_id, self.mark.ordinal + apart):
+            return False
+        keys, values = _contents(messages, all_keys=False)
+        self.keys += keys
+        self.values += values
+        return True
 
     def records(self) -> RawRecords:
         """As columns."""
@@ -181,20 +192,7 @@ def _contents(messages: Sequence[Message], *, all_keys: bool) -> tuple[list[byte
 
 
 def _joined(parts: Sequence["RawRecords | _Stretch"]) -> RawRecords:
-    found: list[RawRecords] = []
-    pending: _Stretch | None = None
-    for part in parts:
-        if pending is not None and isinstance(part, _Stretch) and pending.goes_on_with(part):
-            pending.keys.extend(part.keys)
-            pending.values.extend(part.values)
-            continue
-        if pending is not None:
-            found.append(pending.records())
-        pending = part if isinstance(part, _Stretch) else None
-        if isinstance(part, RawRecords):
-            found.append(part)
-    if pending is not None:
-        found.append(pending.records())
+    found = [part.records() if isinstance(part, _Stretch) else part for part in parts]
     return found[0] if len(found) == 1 else _concatenated(found)
 
 
