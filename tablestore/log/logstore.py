@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from tablestore.errors import ConflictError, NotFoundError
-from tablestore.log.record import LogRecords, Offsets, RawRecords, Tail
+from tablestore.log.record import LogRecords, Offsets, RawRecords, Since, Tail
 
 
 class SlotFenced(ConflictError):
@@ -96,6 +96,10 @@ class LogStore(Protocol):
 
     def bounds(self, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
         """Per bucket the positions of the first record that is still there and behind the last one that is visible."""
+        ...
+
+    def since(self, time_millis: int, buckets: Sequence[int], *, table: bytes) -> dict[int, Since]:
+        """Where the records of a table (its uuid) at or after a time begin, per bucket. Raises NotFoundError, StorageError."""
         ...
 
     def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:

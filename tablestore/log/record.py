@@ -113,5 +113,19 @@ class Tail:
     empty: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """Where the changes at or after a time begin in one bucket of the log.
+
+    ``mark`` and ``time_millis`` are those of the first record that readers see of them; None if there is none, ``offset`` is then
+    the end. ``whole``: none of them has been lost to retention.
+    """
+
+    offset: int
+    mark: Mark | None = None
+    time_millis: int | None = None
+    whole: bool
+
+
 Offsets = Mapping[int, int]
 """Position in the log by bucket: that of the next record."""

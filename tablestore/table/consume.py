@@ -169,7 +169,8 @@ def check_consumption(
 class FileStoreConsumption:
     """Reads a table's snapshots and their changes from the file store.
 
-    ``last``: behind what was handed out last; ``resumed``: a named consumer went on where it stood.
+    ``last``: behind what was handed out last; ``resumed``: a named consumer went on where it stood; ``wants_older``: it begins with
+    the oldest changes there are, and older ones were asked for.
     """
 
     def __init__(self, context: TableContext, request: Consumption) -> None:
@@ -179,7 +180,7 @@ class FileStoreConsumption:
         schema = context.reader(request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
         self.last: Position | None = None
-        self.resumed = False
+        self.resumed = self.wants_older = False
         self._interval_s = TableOptions(context.schema.options).integer(opt.DISCOVERY_INTERVAL) / 1000
 
     def batches(self) -> Iterator[ChangeBatch]:
@@ -248,6 +249,8 @@ class FileStoreConsumption:
                 if snapshot.time_millis < request.time_millis:
                     break
                 first = snapshot.id
+            else:
+                self.wants_older = first > 1
         return Position(phase="changes", snapshot_id=first, reading=request.reading)
 
     def _readable(self) -> Iterator[Snapshot]:

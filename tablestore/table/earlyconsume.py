@@ -49,6 +49,10 @@ class EarlyReader(LogReader):
             return found
         return {bucket: max(begin, recorded.offsets.get(bucket, 0)) for bucket, begin in found.items()}
 
+    def place_since(self, time_millis: int) -> LogPlace | None:
+        """None: a row that was sent ahead of its snapshot has a time of its own, so the log does not tell where one begins."""
+        return None
+
     def poll(self, place: LogPlace, timeout_s: float) -> Iterator[LogRows]:
         """What is new behind ``place``, bucket by bucket; rows that are early are of the snapshot that the bucket has come to."""
         assert self._cursor is not None, "open comes first"

@@ -61,8 +61,16 @@ class HybridConsumption:
         begins = self._reader.begins()
         start = self._store.start()
         request = self._request
+        if self._store.wants_older and (older := self._older(start)) is not None:
+            self._store.progress.begin(start := older)
         is_new = request.position is None and not self._store.resumed and request.scan != "from-timestamp"
         return self._batches(start, begins if is_new else {})
+
+    def _older(self, start: AnyPosition) -> AnyPosition | None:
+        """Where the changes since the time asked for begin in the log, if it goes back further than the table's snapshots."""
+        assert self._request.time_millis is not None
+        place = self._reader.place_since(self._request.time_millis)
+        return place if place is not None and place.needed_snapshot < start.needed_snapshot else None
 
     def _newest(self) -> int:
         latest = self._context.snapshots.latest()

@@ -126,6 +126,24 @@ class LogReader:
         bounds = self._log.bounds(list(range(self._settings.partitions)))
         return {bucket: begin for bucket, (begin, _) in bounds.items()}
 
+    def place_since(self, time_millis: int) -> LogPlace | None:
+        """Before the changes of the first snapshot at or after a time that the log holds whole; None if it holds none."""
+        log, settings = self._log, self._settings
+        incarnation = log.incarnation(partitions=settings.partitions)
+        buckets = list(range(settings.partitions))
+        found = log.since(time_millis, buckets, table=self._uuid)
+        while cut := [one for one in found.values() if not one.whole]:
+            # Of a bucket that begins within these changes the first snapshot may be cut off too.
+            times = [one.time_millis for one in cut if one.time_millis is not None]
+            if len(times) < len(cut):
+                return None
+            found = log.since(max(times) + 1, buckets, table=self._uuid)
+        marks = [one.mark for one in found.values() if one.mark is not None]
+        if not marks:
+            return None
+        base = min(mark.snapshot_id for mark in marks) - 1
+        return LogPlace(incarnation=incarnation, base=base, offsets={bucket: one.offset for bucket, one in found.items()})
+
     def from_store(self, snapshot: Snapshot, place: LogPlace) -> Iterator[LogRows]:
         """The changes of one snapshot behind ``place`` as the log would give them, from the file store."""
         context, settings = self._context, self._settings

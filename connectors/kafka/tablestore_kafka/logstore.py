@@ -10,11 +10,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.log.logstore import LogCursor, LogSlot
-from tablestore.log.record import Offsets, Tail
+from tablestore.log.record import Offsets, Since, Tail
 from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, translated
-from tablestore_kafka.cursor import KafkaCursor
+from tablestore_kafka.cursor import KafkaCursor, describe
 from tablestore_kafka.slot import KafkaSlot
-from tablestore_kafka.tail import read_tails
+from tablestore_kafka.tail import read_since, read_tails
 from tablestore_kafka.topics import Topics
 
 CALL_TIMEOUT_S = 15.0
@@ -86,6 +86,28 @@ class KafkaLogStore:
         finally:
             consumer.close()
 
+    def since(self, time_millis: int, buckets: Sequence[int], *, table: bytes) -> dict[int, Since]:
+        """The first records at or after a time. Those before the first position that is still there may have been of that time."""
+        consumer = self._consumer({"enable.partition.eof": True})
+        try:
+            bounds = self._bounds(consumer, buckets)
+            starts = self._offsets({bucket: OffsetSpec.for_timestamp(time_millis) for bucket in buckets})
+            # None is named where all are older.
+            starts = {bucket: start if start >= 0 else bounds[bucket][1] for bucket, start in starts.items()}
+            ends = {bucket: end for bucket, (_, end) in bounds.items()}
+            found = read_since(consumer, self._topic, starts, ends, time_millis, table, self._clock, self._servers)
+        finally:
+            consumer.close()
+        return {
+            bucket: Since(
+                offset=offset,
+                mark=None if message is None else describe(message).mark,
+                time_millis=None if message is None else message.timestamp()[1],
+                whole=bounds[bucket][0] == 0 or starts[bucket] > bounds[bucket][0],
+            )
+            for bucket, (offset, message) in found.items()
+        }
+
     def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:
         """A consumer of these positions, outside of any consumer group."""
         consumer = self._consumer({}, uncommitted=uncommitted)
@@ -142,11 +164,12 @@ class KafkaLogStore:
         """The buckets in which something is written that is not visible yet."""
         if not buckets:
             return []
-        stable, written = self.bounds(buckets), self._written(buckets)
+        stable = self.bounds(buckets)
+        written = self._offsets({bucket: OffsetSpec.latest() for bucket in buckets})  # type: ignore[no-untyped-call]
         return [bucket for bucket in buckets if stable[bucket][1] < written[bucket]]
 
-    def _written(self, buckets: Sequence[int]) -> dict[int, int]:
-        asked = {TopicPartition(self._topic, bucket): OffsetSpec.latest() for bucket in buckets}  # type: ignore[no-untyped-call]
+    def _offsets(self, wanted: Mapping[int, OffsetSpec]) -> dict[int, int]:
+        asked = {TopicPartition(self._topic, bucket): spec for bucket, spec in wanted.items()}
 
         def ask() -> dict[int, int]:
             futures = self._admin.list_offsets(asked, request_timeout=CALL_TIMEOUT_S)

@@ -1,15 +1,18 @@
 """Seams of the hybrid read that only a topic has; what it shares with the file store is in test_conformance."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 import tablestore as ts
 from tablestore.table.logs import PUBLISHERS, publish_log, rebuild_log
+from tablestore.table.position import LogPlace
 from tablestore.testing.kafka import KafkaBroker
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -93,6 +96,72 @@ def test_snapshots_that_nobody_published_are_read_from_the_file_store_and_left_o
     monkeypatch.undo()
     table.upsert(rows([3], "c"))
     assert listed(table.consume(consumer_id="c", follow=False)) == [(3, "+I", 3, "c3")]
+
+
+def only_the_newest(table: ts.Table) -> None:
+    # A publisher that has just begun tells expiry how far it is.
+    publish_log(table.context, look=True)
+    table.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
+    assert [snapshot.id for snapshot in table.snapshots()] == [table.snapshots()[-1].id]
+
+
+def cut(broker: KafkaBroker, topic: str, bucket: int, before: int) -> None:
+    """What retention does to a partition."""
+    admin = AdminClient({"bootstrap.servers": broker.servers})
+    for future in admin.delete_records([TopicPartition(topic, bucket, before)]).values():
+        future.result()
+
+
+def test_a_time_that_snapshots_no_longer_reach_is_found_in_the_log(catalog: ts.Catalog, broker: KafkaBroker) -> None:
+    table = make(catalog, broker, "older-than-snapshots", **{"write-only": "true"})
+    for step in range(12):
+        table.upsert(rows([step, 100 + step], f"s{step}-"))
+    snapshots = table.snapshots()
+    everything = listed(table.consume("from-timestamp", timestamp=0, follow=False))
+    assert len(everything) == 24
+    only_the_newest(table)
+
+    def since(number: int, **how: Any) -> list[tuple[int, str, int, str | None]]:
+        return sorted(listed(table.consume("from-timestamp", timestamp=snapshots[number - 1].time_millis, follow=False, **how)))
+
+    for number in (1, 5, 12):
+        assert since(number) == sorted(change for change in everything if change[0] >= number)
+    # Between two snapshots, before and behind all of them.
+    assert listed(table.consume("from-timestamp", timestamp=snapshots[-1].time_millis + 1, follow=False)) == []
+    assert len(listed(table.consume("from-timestamp", timestamp=snapshots[4].time_millis - 1, follow=False))) == 16
+    assert len(listed(table.consume("from-timestamp", timestamp=0, follow=False))) == 24
+    # A named consumer goes on from there as from anywhere.
+    for batch in table.consume("from-timestamp", timestamp=snapshots[9].time_millis, consumer_id="c", follow=False):
+        batch.commit()
+    table.upsert(rows([1], "new"))
+    assert listed(table.consume(consumer_id="c", follow=False)) == [(13, "+I", 1, "new1")]
+    # Retention has taken the first records of one bucket, in the midst of a snapshot perhaps: the next one is whole.
+    topic, behind = table.options()["log.kafka.topic"], {}
+    for batch in table.consume("from-timestamp", timestamp=0, follow=False):
+        assert isinstance(batch.position, LogPlace)
+        behind |= {b: batch.position.offsets[b] for b, mark in batch.position.marks.items() if mark.snapshot_id == 4}
+    bucket, before = next(iter(behind.items()))
+    cut(broker, topic, bucket, before)
+    first = min(change[0] for change in since(1))
+    assert 4 < first <= 6
+    assert since(1) == since(first) and {change for change in everything if change[0] >= first} <= set(since(1))
+    # All of a bucket is gone: what the log holds of the others is not all there was.
+    for one in (0, 1):
+        cut(broker, topic, one, -1)
+    assert {change[0] for change in since(1)} == {12, 13} == {snapshot.id for snapshot in table.snapshots()}
+
+
+def test_an_overwrite_that_expired_stops_who_reads_across_it(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    table.overwrite(rows([2], "b"))
+    table.upsert(rows([3], "c"))
+    only_the_newest(table)
+    with pytest.raises(ts.NotFoundError, match="snapshot 2, which has expired, replaced rows"):
+        list(table.consume("from-timestamp", timestamp=0, follow=False))
+    left = listed(table.consume("from-timestamp", timestamp=0, follow=False, on_discontinuity="skip"))
+    assert left == [(1, "+I", 1, "a1"), (3, "+I", 3, "c3")]
+    anew = listed(table.consume("from-timestamp", timestamp=0, follow=False, on_discontinuity="restart"))
+    assert folded([change for change in anew if change[0] == 3]) == content(table)
 
 
 def test_a_log_that_was_made_anew_is_noticed_and_the_hole_filled(table: ts.Table) -> None:
