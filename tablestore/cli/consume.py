@@ -61,16 +61,8 @@ def consume(
     """
     between = from_snapshot is not None or to_snapshot is not None
     onward = scan is not None or timestamp is not None or consumer is not None or follow
-    if between and onward:
-        raise typer.BadParameter(
-            "--from-snapshot and --to-snapshot name a range; --scan, --timestamp, --consumer and --follow go on from a place",
-            param_hint="'--from-snapshot'",
-        )
-    if onward and snapshot_ids:
-        raise typer.BadParameter("only a range of snapshots tells them: use --from-snapshot", param_hint="'--snapshot-ids'")
     at_end = format is RowFormat.PARQUET or (output is not None and str(output) != "-")
-    if follow and at_end:
-        raise typer.BadParameter("a file is whole only at the end, which there is none of: print instead", param_hint="'--follow'")
+    _refuse_mixed(between=between, onward=onward, snapshot_ids=snapshot_ids, follow=follow, at_end=at_end)
     table = session.table(name)
     wanted = names(columns) if columns is not None else None
     kept = table.schema.names if wanted is None else wanted
@@ -110,9 +102,21 @@ def consume(
         )
         rows = write_rows(session.out, changes.schema, changes.to_batches(), row_format=format, output=output, limit=limit)
         for gap in changes.discontinuities() if skip_gaps else ():
-            session.out.note(f"snapshot {gap.snapshot_id} was skipped: {gap.reason}")
+            session.out.note(f"some changes are not told: {gap.reason}")
     if output is not None and str(output) != "-":
         session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} changes to {output}.")
+
+
+def _refuse_mixed(*, between: bool, onward: bool, snapshot_ids: bool, follow: bool, at_end: bool) -> None:
+    if between and onward:
+        raise typer.BadParameter(
+            "--from-snapshot and --to-snapshot name a range; --scan, --timestamp, --consumer and --follow go on from a place",
+            param_hint="'--from-snapshot'",
+        )
+    if onward and snapshot_ids:
+        raise typer.BadParameter("only a range of snapshots tells them: use --from-snapshot", param_hint="'--snapshot-ids'")
+    if follow and at_end:
+        raise typer.BadParameter("a file is whole only at the end, which there is none of: print instead", param_hint="'--follow'")
 
 
 class _Recording:
