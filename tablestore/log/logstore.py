@@ -67,6 +67,10 @@ class LogStore(Protocol):
         """What people call it: a topic name."""
         ...
 
+    def answers(self, timeout_s: float) -> bool:
+        """Whether the log system can be reached within so long."""
+        ...
+
     def create(self, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
         """Make the log; False if it was there and may be used. Raises AlreadyExistsError, InvalidInputError, StorageError."""
         ...

@@ -22,7 +22,7 @@ from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
 from tablestore.table.earlypublish import EarlyPublisher, session_lock
-from tablestore.table.logs import PUBLISHERS, publish_log, settings_of
+from tablestore.table.logs import PUBLISHERS, leave_alone, log_rests, publish_log, settings_of
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _ROWS = 50_000
 def early_rows(context: TableContext) -> "EarlyRows | None":
     """What sends the rows of one write early; None for a table whose rows come with their snapshot."""
     settings = settings_of(context)
-    if settings.system == "filestore" or not settings.eventual or not context.settings.tracking.is_whole:
+    if settings.system == "filestore" or not settings.eventual or not context.settings.tracking.is_whole or log_rests(context):
         return None
     return EarlyRows(context, settings)
 
@@ -64,6 +64,7 @@ class EarlyRows:
             LOG.info("rows written to %s are seen when they have landed: %s", self._context.files.root_uri, error)
         except TablestoreError as error:
             self._silent = True
+            leave_alone(self._context, error)
             LOG.warning("rows written to %s are seen when they have landed, not before (%s)", self._context.files.root_uri, error)
 
     def ended(self, *, landed: bool) -> None:

@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from threading import Lock
 
 from tablestore import options as opt
-from tablestore.errors import ConflictError, TablestoreError, UnsupportedError
+from tablestore.errors import ConflictError, StorageError, TablestoreError, UnsupportedError
 from tablestore.log.logstore import LogStore
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.options import TableOptions
@@ -29,6 +29,7 @@ from tablestore.store.settings import table_settings
 from tablestore.table.consume import Consumption, FileStoreConsumption
 from tablestore.table.earlypublish import EarlyPublisher
 from tablestore.table.hybrid import HybridConsumption
+from tablestore.table.logrest import RestingLogs
 from tablestore.table.publish import OPEN_TIMEOUT_S, PUBLISHER_CONSUMER, LogPublisher, PublishReport, current_offsets
 from tablestore.types.schema import TableSchema
 
@@ -216,6 +217,7 @@ class _Publishers:
 
 
 PUBLISHERS = _Publishers()
+_RESTING = RestingLogs()
 
 
 def publish_log(context: TableContext, *, slots: tuple[int, ...] | None = None, look: bool = False) -> tuple[PublishReport, ...]:
@@ -235,9 +237,13 @@ def publish_log(context: TableContext, *, slots: tuple[int, ...] | None = None, 
 
 def publish_after_commit(context: TableContext, snapshot_id: int, publish: Callable[[TableContext], object] = publish_log) -> None:
     """Publish after a write of this process has landed. Whatever fails is said, not raised: the write is done."""
+    if log_rests(context):
+        LOG.info("snapshot %d of %s has landed; its log has not answered lately and is left alone", snapshot_id, _address(context))
+        return
     try:
         publish(context)
     except TablestoreError as error:
+        leave_alone(context, error)
         LOG.warning(
             "snapshot %d of %s has landed; its changes are not in the log yet (%s). The next publisher sends them: the next write, "
             "or `tablestore log publish`",
@@ -245,6 +251,24 @@ def publish_after_commit(context: TableContext, snapshot_id: int, publish: Calla
             context.files.root_uri,
             error,
         )
+
+
+def log_rests(context: TableContext) -> bool:
+    """Whether writes leave the table's log alone for now, because it has not answered."""
+    settings = settings_of(context)
+    if settings.system == "filestore":
+        return False
+    return _RESTING.rests(_address(context), context.clock, lambda timeout_s: open_log(settings).answers(timeout_s))
+
+
+def leave_alone(context: TableContext, error: TablestoreError) -> None:
+    """A write has met this error of its log: if it is silence, the next ones do not wait for it too."""
+    if isinstance(error, StorageError):
+        _RESTING.begin(_address(context), context.clock)
+
+
+def _address(context: TableContext) -> str:
+    return context.files.root_uri
 
 
 def rebuild_log(context: TableContext) -> tuple[PublishReport, ...]:

@@ -37,6 +37,14 @@ class KafkaLogStore:
         """The topic's name."""
         return self._topic
 
+    def answers(self, timeout_s: float) -> bool:
+        """Whether a broker answers within so long."""
+        try:
+            self._admin.list_topics(self._topic, timeout=timeout_s)
+        except KafkaException:
+            return False
+        return True
+
     def create(self, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
         """Make the topic; False if it was there and may be used."""
         return self._topics.create(self._topic, partitions=partitions, retention_ms=retention_ms, ignore_if_exists=ignore_if_exists)

@@ -1,7 +1,8 @@
 """Sending to the topic in transactions, with one producer per slot.
 
 begin -> produce … -> commit ─ done
-            │            ├ timed out: the same commit again, until the deadline (its outcome is then known)
+            │            ├ timed out: the same commit again, until the deadline (its outcome is then known), or until it is in
+            │            vain: no broker answers, or the topic is gone
             │            └ abortable: abort, StorageError
             └ fenced: SlotFenced, whoever holds the slot now does the work
 
@@ -10,6 +11,7 @@ and open in the partitions (seen with Apache Kafka 4.3.1 and one broker). Nobody
 behind its first record. The next transaction of the same slot ends it too, so an aborted one clears the way.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -23,6 +25,9 @@ from tablestore.types.rowkind import RowKind
 from tablestore_kafka.client import BOOTSTRAP, LOG, translated
 
 _COMMIT_TRY_S = 5.0
+_LOOK_S = 2.0
+# A commit is given up when it was in vain to look so often in a row.
+_SILENT_TRIES = 3
 _QUEUE_FULL_WAIT_S = 0.05
 # Of a record that no reader of committed records ever sees.
 _ABORTED = b"aborted"
@@ -71,8 +76,10 @@ class KafkaSlot:
 
     def close(self) -> None:
         """Give up the connection; an open transaction is aborted by the broker or the next holder of the slot."""
-        # Of a producer that was fenced even this fails; there is nothing left to do for it.
-        with suppress(KafkaException, SystemError):
+        # Of a producer that was fenced even this fails; there is nothing left to do for it. That a transaction could not be
+        # aborted was said before.
+        with suppress(KafkaException, SystemError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
             self._producer.close()
 
     def _send(self, batch: LogRecords, table: bytes) -> None:
@@ -100,6 +107,7 @@ class KafkaSlot:
 
     def _commit(self) -> None:
         deadline_s = self._clock.steady_s() + self._timeout_s
+        silent = 0
         while True:
             try:
                 self._producer.commit_transaction(_COMMIT_TRY_S)
@@ -108,10 +116,21 @@ class KafkaSlot:
                 cause = error.args[0]
                 if not (isinstance(cause, KafkaError) and cause.retriable()) or self._clock.steady_s() >= deadline_s:
                     raise
+                silent = 0 if self._answers() else silent + 1
+                if silent == _SILENT_TRIES:
+                    raise
+
+    def _answers(self) -> bool:
+        try:
+            known = self._producer.list_topics(self._topic, timeout=_LOOK_S)
+        except KafkaException:
+            return False
+        # A topic that was deleted is waited for in vain, too.
+        return known.topics[self._topic].error is None
 
     def _abort(self) -> None:
         try:
             self._producer.abort_transaction(_COMMIT_TRY_S)
         except (KafkaException, SystemError):
-            # Fatal, or the broker is away: the next holder of the slot aborts it.
-            return
+            # Fatal, or the broker is away: the next holder of the slot aborts it. Closing would wait for what is still to be sent.
+            self._producer.purge()

@@ -165,6 +165,8 @@ def test_readers_that_begin_in_the_midst_of_writes_see_every_change_once(
     table.upsert(rows(list(range(20)), "begin-"))
     at_once = 10
     for first in range(0, handovers, at_once):
+        if first % 50 == 0:
+            table.compact(full=True)
         readers = [_Reader(ts.open_table(table.location), marks, f"end-{first}-") for _ in range(at_once)]
         for reader in readers:
             reader.start()
