@@ -59,8 +59,10 @@ class KafkaSlot:
             return dict(self._behind)
         # A delivery report that meets a fatal error surfaces as SystemError.
         except (KafkaException, SystemError) as error:
-            self._abort()
-            raise translated(error, doing, self._servers) from error
+            why = self._abort()
+            # Records that meet a fatal error say no more than that; what it was, the transaction knows.
+            told = why if why is not None and _code(error) == KafkaError._FATAL else error
+            raise translated(told, doing, self._servers) from error
 
     def abort_what_hangs(self, buckets: Sequence[int]) -> None:
         """End the transactions of this slot's predecessors that are still open in these buckets; nothing of them is visible."""
@@ -128,9 +130,17 @@ class KafkaSlot:
         # A topic that was deleted is waited for in vain, too.
         return known.topics[self._topic].error is None
 
-    def _abort(self) -> None:
+    def _abort(self) -> Exception | None:
+        """Abort the transaction; returns why that cannot be done."""
         try:
             self._producer.abort_transaction(_COMMIT_TRY_S)
-        except (KafkaException, SystemError):
+        except (KafkaException, SystemError) as error:
             # Fatal, or the broker is away: the next holder of the slot aborts it. Closing would wait for what is still to be sent.
             self._producer.purge()
+            return error
+        return None
+
+
+def _code(error: Exception) -> int | None:
+    cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
+    return cause.code() if isinstance(cause, KafkaError) else None

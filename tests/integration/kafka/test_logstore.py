@@ -84,6 +84,25 @@ def test_what_is_not_committed_is_not_seen_and_the_next_holder_of_the_slot_ends_
     assert read_all(log) == [(1, 0), (1, 1), (2, 0), (2, 1)]
 
 
+def test_a_slot_that_was_overtaken_says_so_also_in_the_midst_of_sending(log_of: MakeLog) -> None:
+    log = log_of()
+    slow = log.open_slot(0, (), timeout_s=30)
+    log.open_slot(0, (), timeout_s=30).close()
+
+    def batches() -> Iterator[LogRecords]:
+        for number in range(1, 200):
+            yield records(number, 3)
+            # The client learns of it behind our back, and then takes no more records.
+            slow._producer.poll(0.02)  # type: ignore[attr-defined]
+
+    with pytest.raises(SlotFenced) as caught:
+        slow.publish(batches(), table=TABLE)
+    cause = caught.value.__cause__
+    assert isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._FATAL
+    slow.close()
+    assert log.tails([0])[0].empty
+
+
 def test_slots_do_not_fence_each_other(log_of: MakeLog) -> None:
     log = log_of(2)
     one, other = log.open_slot(0, (), timeout_s=30), log.open_slot(1, (), timeout_s=30)
