@@ -88,7 +88,7 @@ def parse_partition_specs(schema: TableSchema, text: str | None) -> PartitionSpe
         return PartitionSpecs(keys=schema.partition_keys)
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     sound = isinstance(found, list) and all(isinstance(one, dict) and one for one in found)
     if not sound or not all(isinstance(value, str | None) for one in found for value in one.values()):

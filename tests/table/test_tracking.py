@@ -93,6 +93,7 @@ def test_what_cannot_be_switched_is_refused_and_nothing_changes(tmp_path: Path) 
         (ts.SetOption(OPTION, '[{"week": "1"}]'), "not a partition column"),
         (ts.SetOption(OPTION, '[{"day": 5}]'), "partitions as JSON"),
         (ts.SetOption(OPTION, "[{}]"), "partitions as JSON"),
+        (ts.SetOption(OPTION, "[" * 100_000), "partitions as JSON"),
     ):
         with pytest.raises(ts.InvalidInputError, match=reason):
             table.alter(change)
