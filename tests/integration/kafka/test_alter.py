@@ -51,7 +51,7 @@ def with_topic(table: ts.Table, broker: KafkaBroker, **options: str) -> ts.Table
 
 def retention_of(table: ts.Table, broker: KafkaBroker) -> str:
     resource = ConfigResource(ConfigResource.Type.TOPIC, table.options()["log.kafka.topic"])
-    admin = AdminClient({"bootstrap.servers": broker.servers})
+    admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 0})
     return str(admin.describe_configs([resource])[resource].result()["retention.ms"].value)
 
 

@@ -247,7 +247,7 @@ def test_a_topic_deleted_under_an_open_publisher_stops_no_write(
     table = new_table()
     table.upsert(rows([1], "a"))
     topic = table.options()["log.kafka.topic"]
-    admin = AdminClient({"bootstrap.servers": broker.servers})
+    admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 0})
     admin.delete_topics([topic])[topic].result()
     assert table.upsert(rows([2], "b")) is not None and "not in the log yet" in caplog.text
     with pytest.raises(NotFoundError, match="log rebuild"):
@@ -281,7 +281,7 @@ def test_what_retention_took_away_is_read_from_the_file_store_and_said(
         table.upsert(rows(range(2, 6), text))
     log = open_log(settings_of(table.context))
     ends = {bucket: end for bucket, (_, end) in log.bounds([0, 1]).items()}
-    admin = AdminClient({"bootstrap.servers": broker.servers})
+    admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 0})
     cut = [TopicPartition(log.name, bucket, end) for bucket, end in ends.items()]
     for future in admin.delete_records(cut).values():
         future.result()

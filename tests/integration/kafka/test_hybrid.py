@@ -108,7 +108,7 @@ def only_the_newest(table: ts.Table) -> None:
 
 def cut(broker: KafkaBroker, topic: str, bucket: int, before: int) -> None:
     """What retention does to a partition."""
-    admin = AdminClient({"bootstrap.servers": broker.servers})
+    admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 0})
     for future in admin.delete_records([TopicPartition(topic, bucket, before)]).values():
         future.result()
 

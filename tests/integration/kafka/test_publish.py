@@ -262,6 +262,7 @@ def acknowledged_but_gone(table: ts.Table, log: KafkaLogStore, servers: str, *, 
             producer.produce(log.name, b"{}", partition=bucket)
     producer.flush()
     producer.abort_transaction()
+    producer.close()
     offsets = {bucket: offset + 2 for bucket, offset in noted.offsets.items()}
     progress.record(0, 1, replace(noted, snapshot_id=noted.snapshot_id + 1, snapshot_uuid=None, offsets=offsets))
 
