@@ -30,6 +30,8 @@ Bytes = npt.NDArray[np.uint8]
 _QUOTE, _COMMA, _BACKSLASH, _NULL, _NINE = ord('"'), ord(","), ord("\\"), ord("n"), ord("9")
 _SEPARATOR = b',"'
 _AT_ONCE_BYTES = 64 * 1024
+# Arrow counts them in 32 bits.
+_MOST_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,12 @@ class _Values:
 
 def rows_alike(texts: Sequence[bytes], schema: pa.Schema, *, head: bytes = b"", tail: bytes = b"") -> pa.Table | None:
     """The objects between ``head`` and ``tail`` as rows of ``schema``; None unless every one is written like the first."""
-    joined = pa.array(texts, pa.binary()) if texts else None
-    if not isinstance(joined, pa.Array):
-        return None
-    _, offset_buffer, data = joined.buffers()
-    bounds = np.frombuffer(offset_buffer, dtype=np.int32, count=len(texts) + 1).astype(np.int64)
-    names = _names(texts[0][len(head) : len(texts[0]) - len(tail)])
+    names = _names(texts[0][len(head) : len(texts[0]) - len(tail)]) if texts else None
     if names is None or not set(schema.names) <= set(names):
+        return None
+    data, bounds = pa.py_buffer(b"".join(texts)), np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=bounds[1:])
+    if data.size > _MOST_BYTES:
         return None
     found = _locate(data, bounds, names, head, tail)
     if found is None:
@@ -132,8 +133,8 @@ def _all_begin(data: pa.Buffer, places: Places, expected: bytes) -> bool:
         return False
     # Every place of the data as an item of so many bytes: what is compared is copied at once, not byte by byte.
     windows = np.ndarray((data.size - size + 1,), dtype=f"V{size}", buffer=data, strides=(1,))
-    found: Bytes = windows[places].view(np.uint8).reshape(-1, size)
-    return bool((found == np.frombuffer(expected, dtype=np.uint8)).all())
+    found: bytes = windows[places].tobytes()
+    return found == expected * len(places)
 
 
 def _column(data: pa.Buffer, values: _Values, kind: pa.DataType) -> pa.Array | None:
