@@ -13,7 +13,7 @@ message without ``before`` or ``after`` where it needs none. Whole batches are e
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,8 @@ def decode_changes(
     ``kinds``: what the writer said of each message beside it (-1: nothing), which tells +U from +I. Raises
     :class:`~tablestore.log.jsonrows.BadJson` that names the first message that cannot be understood.
     """
-    texts = [value for value in values if value is not None]
+    # Mostly all are there, and this is told faster than they are looked through.
+    texts = cast("Sequence[bytes]", values) if all(values) else [value for value in values if value is not None]
     if len(texts) == len(values):
         full_only = _decode_values(texts, np.arange(len(values)), schema, key)
         if kinds is None or (kinds < 0).all():

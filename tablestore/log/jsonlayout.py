@@ -27,7 +27,7 @@ Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
-_QUOTE, _COMMA, _BACKSLASH, _NULL, _NINE = ord('"'), ord(","), ord("\\"), ord("n"), ord("9")
+_QUOTE, _COMMA, _NULL, _NINE = ord('"'), ord(","), ord("n"), ord("9")
 _SEPARATOR = b',"'
 _AT_ONCE_BYTES = 64 * 1024
 # Arrow counts them in 32 bits.
@@ -49,10 +49,12 @@ def rows_alike(texts: Sequence[bytes], schema: pa.Schema, *, head: bytes = b"", 
     names = _names(texts[0][len(head) : len(texts[0]) - len(tail)]) if texts else None
     if names is None or not set(schema.names) <= set(names):
         return None
-    data, bounds = pa.py_buffer(b"".join(texts)), np.zeros(len(texts) + 1, dtype=np.int64)
+    joined, bounds = b"".join(texts), np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), out=bounds[1:])
-    if data.size > _MOST_BYTES:
+    # A backslash may hide a quotation mark.
+    if len(joined) > _MOST_BYTES or b"\\" in joined:
         return None
+    data = pa.py_buffer(joined)
     found = _locate(data, bounds, names, head, tail)
     if found is None:
         return None
@@ -79,7 +81,7 @@ def _locate(data: pa.Buffer, bounds: Places, names: Sequence[str], head: bytes, 
     begins, ends = bounds[:-1], bounds[1:] - len(tail)
     gaps = [b"," + json.dumps(name, ensure_ascii=False).encode() + b":" for name in names]
     gaps[0] = head + b"{" + gaps[0][1:]
-    commas = _commas(buffer, begins, in_each=[text.count(_SEPARATOR) for text in (head, b"".join(gaps[1:]), tail)])
+    commas, seen = _commas(buffer, begins, in_each=[text.count(_SEPARATOR) for text in (head, b"".join(gaps[1:]), tail)])
     if commas is None or not _all_begin(data, ends - 1, b"}" + tail):
         return None
     quotes = sum(text.count(b'"') for text in (*gaps, tail)) * len(begins)
@@ -101,27 +103,27 @@ def _locate(data: pa.Buffer, bounds: Places, names: Sequence[str], head: bytes, 
         else:
             found[name] = _Values(starts, stops, quoted, first == _NULL)
     # All that there have to be were seen: if there are no more, none is inside of a value.
-    return found if int(np.count_nonzero(buffer == _QUOTE)) == quotes else None
+    return found if seen == quotes else None
 
 
-def _commas(buffer: Bytes, begins: Places, *, in_each: Sequence[int]) -> Places | None:
+def _commas(buffer: Bytes, begins: Places, *, in_each: Sequence[int]) -> tuple[Places | None, int]:
     """Where the separators of the objects are: a row of positions for each; None if a text has another number of them than
-    ``in_each`` (in its head, object and tail), or a backslash."""
-    found = []
+    ``in_each`` (in its head, object and tail). And how many quotation marks there are behind the first byte."""
+    found, quotes = [], 0
     for start in range(0, len(buffer), _AT_ONCE_BYTES):
         part = buffer[start : start + _AT_ONCE_BYTES + 1]
-        if (part == _BACKSLASH).any():
-            return None
-        found.append(np.flatnonzero((part[:-1] == _COMMA) & (part[1:] == _QUOTE)) + start)
+        quoted = part[1:] == _QUOTE
+        quotes += int(np.count_nonzero(quoted))
+        found.append(np.flatnonzero((part[:-1] == _COMMA) & quoted) + start)
     before, inside, after = in_each
     each = before + inside + after
     places = np.concatenate(found)
     if len(places) != each * len(begins):
-        return None
+        return None, quotes
     rows = places.reshape(len(begins), each)
     if each and ((rows[:, 0] < begins).any() or (rows[:-1, -1] >= begins[1:]).any()):
-        return None
-    return np.ascontiguousarray(rows.T[before : before + inside])
+        return None, quotes
+    return np.ascontiguousarray(rows.T[before : before + inside]), quotes
 
 
 def _all_begin(data: pa.Buffer, places: Places, expected: bytes) -> bool:

@@ -57,14 +57,14 @@ class HybridConsumption:
 
     def batches(self) -> Iterator[ChangeBatch]:
         """The batches, for ever if the request follows. Where to begin is decided now."""
-        # Measured before the snapshot is chosen: what the log has lost by now belongs to snapshots that are there by then.
-        begins = self._reader.begins()
-        start = self._store.start()
         request = self._request
+        is_new = request.position is None and request.scan != "from-timestamp"
+        # Measured before the snapshot is chosen: what the log has lost by now belongs to snapshots that are there by then.
+        begins = self._reader.begins() if is_new else {}
+        start = self._store.start()
         if self._store.wants_older and (older := self._older(start)) is not None:
             self._store.progress.begin(start := older)
-        is_new = request.position is None and not self._store.resumed and request.scan != "from-timestamp"
-        return self._batches(start, begins if is_new else {})
+        return self._batches(start, {} if self._store.resumed else begins)
 
     def _older(self, start: AnyPosition) -> AnyPosition | None:
         """Where the changes since the time asked for begin in the log, if it goes back further than the table's snapshots."""

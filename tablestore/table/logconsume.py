@@ -274,13 +274,13 @@ class LogReader:
         wanted = set(self._columns) | (columns_of(predicate) if predicate is not None else frozenset()) | set(now.primary_keys)
         ids = {now.field(name).id for name in wanted}
         fields = [f for f in written.fields if f.id in ids]
-        places = part.tolist()
-        is_all = len(places) == len(raw)
+        arrow_schema = written.arrow_schema
+        places = None if len(part) == len(raw) else part.tolist()
         try:
             changes = decode_changes(
-                raw.keys if is_all else [raw.keys[i] for i in places],
-                raw.values if is_all else [raw.values[i] for i in places],
-                pa.schema([written.arrow_schema.field(f.name) for f in fields]),
+                raw.keys if places is None else [raw.keys[i] for i in places],
+                raw.values if places is None else [raw.values[i] for i in places],
+                pa.schema([arrow_schema.field(f.name) for f in fields]),
                 key=written.primary_keys,
                 kinds=raw.kinds[part],
             )
@@ -291,11 +291,7 @@ class LogReader:
                 "`tablestore log verify` finds others, `tablestore log rebuild` makes the log anew from the table",
                 kind="bad-record",
             ) from error
-        rows = (
-            changes.rows.combine_chunks().to_batches()[0]
-            if changes.rows.num_rows
-            else pa.RecordBatch.from_pylist([], changes.rows.schema)
-        )
+        rows = pa.RecordBatch.from_struct_array(changes.rows.to_struct_array().combine_chunks())
         if written.fields != now.fields:
             targets = [now.field(name) for name in now.field_names if name in wanted]
             rows = Projection(fields, targets, where=self._log.name).apply(rows)

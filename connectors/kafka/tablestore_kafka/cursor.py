@@ -17,7 +17,7 @@ from tablestore_kafka.client import translated
 _KINDS = {kind.symbol.encode(): int(kind) for kind in RowKind}
 _SHORT = 16
 # The client makes an object of every record. So many at a time stay in the processor's cache until they are taken apart.
-_AT_ONCE = 200
+_AT_ONCE = 500
 _LOST = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._NO_OFFSET)
 
 
