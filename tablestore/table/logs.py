@@ -29,7 +29,7 @@ from tablestore.store.settings import table_settings
 from tablestore.table.consume import Consumption, FileStoreConsumption
 from tablestore.table.earlypublish import EarlyPublisher
 from tablestore.table.hybrid import HybridConsumption
-from tablestore.table.logrest import RestingLogs
+from tablestore.table.logrest import LOOK_S, RestingLogs
 from tablestore.table.publish import OPEN_TIMEOUT_S, PUBLISHER_CONSUMER, LogPublisher, PublishReport, current_offsets
 from tablestore.types.schema import TableSchema
 
@@ -262,8 +262,8 @@ def log_rests(context: TableContext) -> bool:
 
 
 def leave_alone(context: TableContext, error: TablestoreError) -> None:
-    """A write has met this error of its log: if it is silence, the next ones do not wait for it too."""
-    if isinstance(error, StorageError):
+    """A write has met this error of its log: if that is silent, the next ones do not wait for it too."""
+    if isinstance(error, StorageError) and not open_log(settings_of(context)).answers(LOOK_S):
         _RESTING.begin(_address(context), context.clock)
 
 
