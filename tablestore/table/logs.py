@@ -237,10 +237,10 @@ def publish_log(context: TableContext, *, slots: tuple[int, ...] | None = None, 
 
 def publish_after_commit(context: TableContext, snapshot_id: int, publish: Callable[[TableContext], object] = publish_log) -> None:
     """Publish after a write of this process has landed. Whatever fails is said, not raised: the write is done."""
-    if log_rests(context):
-        LOG.info("snapshot %d of %s has landed; its log has not answered lately and is left alone", snapshot_id, _address(context))
-        return
     try:
+        if log_rests(context):
+            LOG.info("snapshot %d of %s has landed; its log was silent and is left alone", snapshot_id, _address(context))
+            return
         publish(context)
     except TablestoreError as error:
         leave_alone(context, error)
