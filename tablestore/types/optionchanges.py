@@ -30,6 +30,7 @@ from tablestore.options import (
     TABLE_OPTIONS,
     TYPE,
     UNTRACKED_PARTITIONS,
+    validate_options,
 )
 from tablestore.types.changes import SetOption
 from tablestore.types.partitionspec import parse_partition_specs, partition_values, print_partition_specs
@@ -72,6 +73,9 @@ def check_never_changed(key: str) -> None:
 
 def set_option(schema: TableSchema, options: dict[str, str], change: SetOption) -> None:
     """Set an option; that of a partition goes into the list of those that differ from the table. Raises InvalidInputError."""
+    if not isinstance(change.value, str):
+        # Says what it should be.
+        validate_options({change.key: change.value})
     if change.partition is None:
         options[change.key] = change.value
         return

@@ -94,10 +94,16 @@ def table_settings(properties: Mapping[str, str]) -> dict[str, str]:
     return dict(properties)
 
 
+def code_of(error: Exception) -> int | None:
+    """Kafka's code of a client's error."""
+    cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
+    return cause.code() if isinstance(cause, KafkaError) else None
+
+
 def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
     """A client's error as one of ours: what was being done, where, what Kafka said, what to do."""
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
-    code = cause.code() if isinstance(cause, KafkaError) else None
+    code = code_of(error)
     if code in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED):
         return SlotFenced(
             f"{doing}: another process has taken over this publisher slot; nothing of it is visible. Leave it the work"

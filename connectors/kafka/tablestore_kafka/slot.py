@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from tablestore.clock import Clock
 from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords, Offsets
 from tablestore.types.rowkind import RowKind
-from tablestore_kafka.client import BOOTSTRAP, LOG, translated
+from tablestore_kafka.client import BOOTSTRAP, LOG, code_of, translated
 
 _COMMIT_TRY_S = 5.0
 _LOOK_S = 2.0
@@ -61,7 +61,7 @@ class KafkaSlot:
         except (KafkaException, SystemError) as error:
             why = self._abort()
             # Records that meet a fatal error say no more than that; what it was, the transaction knows.
-            told = why if why is not None and _code(error) == KafkaError._FATAL else error
+            told = why if why is not None and code_of(error) == KafkaError._FATAL else error
             raise translated(told, doing, self._servers) from error
 
     def abort_what_hangs(self, buckets: Sequence[int]) -> None:
@@ -139,8 +139,3 @@ class KafkaSlot:
             self._producer.purge()
             return error
         return None
-
-
-def _code(error: Exception) -> int | None:
-    cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
-    return cause.code() if isinstance(cause, KafkaError) else None
