@@ -20,18 +20,8 @@ from tablestore.format.parquetschema import KIND_COLUMN
 from tablestore.format.projection import Projection
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.rowdiff import equal_values
-from tablestore.store.changeplan import (
-    ChangeRule,
-    ChangeScope,
-    Discontinuity,
-    FoundChanges,
-    Source,
-    StoredChanges,
-    change_rule,
-    change_scope,
-    plan_changes,
-    source_of,
-)
+from tablestore.store.changeplan import ChangeRule, FoundChanges, Source, StoredChanges, change_rule, plan_changes, source_of
+from tablestore.store.changescope import ChangeScope, Discontinuity, change_scope
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.statediff import BucketState, StateDiff

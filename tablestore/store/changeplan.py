@@ -30,20 +30,17 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tablestore import options as opt
-from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.liveset import live_entries
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
+from tablestore.store.changescope import ChangeScope, Discontinuity, discontinuity
 from tablestore.store.manifests import Manifests
 from tablestore.store.producer import INPUT, NONE, ChangelogSettings, changelog_settings
 from tablestore.store.settings import TableSettings
-from tablestore.store.tracking import is_tracked, untold_partitions, untold_text
-from tablestore.types.partitionspec import PartitionSpec, PartitionSpecs
-from tablestore.types.predicate import Predicate, keep_only
-from tablestore.types.pruning import values_may_match
+from tablestore.store.tracking import is_tracked, untold_text
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 
@@ -57,15 +54,6 @@ class Source(Enum):
     LEVEL_ZERO = auto()
     LEFT_LEVEL_ZERO = auto()
     FRAMES = auto()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discontinuity:
-    """A snapshot that changed the table without saying what, or not all of it: who follows the changes has to start again behind
-    it, or goes on without."""
-
-    snapshot_id: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,51 +133,15 @@ def change_rule(schema: TableSchema, settings: TableSettings) -> ChangeRule:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeScope:
-    """The partitions whose changes a reader gets of one snapshot: of those that ``wanted`` may let through, not the ``untold``."""
-
-    schema: TableSchema
-    wanted: Predicate | None
-    untold: PartitionSpecs
-
-    def tells(self, partition: bytes) -> bool:
-        """Whether the changes of a partition are read."""
-        if self.wanted is None and not self.untold.specs:
-            return True
-        values = decode_row(partition, [field.type for field in self.schema.partition_fields])
-        return not self.untold.covers(values) and self._wants(dict(zip(self.schema.partition_keys, values, strict=True)))
-
-    def gap(self, snapshot: Snapshot) -> Discontinuity | None:
-        """What is left out of what the reader wants."""
-        if not any(self._wants(spec) for spec in self.untold.specs):
-            return None
-        return _discontinuity(snapshot, f"leaves out partitions with change-tracking = false: {untold_text(snapshot)}")
-
-    def _wants(self, spec: PartitionSpec) -> bool:
-        return self.wanted is None or values_may_match(self.wanted, spec)
-
-
-def change_scope(snapshot: Snapshot, schema: TableSchema, predicate: Predicate | None) -> ChangeScope:
-    """What is read of a snapshot of that schema by somebody who asks for these rows."""
-    # Where a key may lie in any partition, its row elsewhere may be the one before.
-    pruned = not schema.is_keyed or set(schema.partition_keys) <= set(schema.primary_keys)
-    return ChangeScope(
-        schema=schema,
-        wanted=keep_only(predicate, schema.partition_keys) if pruned else None,
-        untold=untold_partitions(snapshot, schema),
-    )
-
-
 def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
     """Where the changes of a snapshot are found. Pure."""
     has_changelog = snapshot.changelog_manifest_list is not None
     producer = rule.producer
     match snapshot.commit_kind:
         case CommitKind.OVERWRITE if not rule.reads_overwrite:
-            return _discontinuity(snapshot, "replaced rows without telling which")
+            return discontinuity(snapshot, "replaced rows without telling which")
         case _ if not is_tracked(snapshot):
-            return _discontinuity(snapshot, "was written with change-tracking = false")
+            return discontinuity(snapshot, "was written with change-tracking = false")
         case CommitKind.OVERWRITE:
             return Source.FRAMES
         case CommitKind.COMPACT if rule.changelog.on_compaction and has_changelog:
@@ -203,7 +155,7 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
         case CommitKind.APPEND if producer != NONE and has_changelog:
             return Source.CHANGELOG_FILES
         case CommitKind.APPEND if producer == INPUT and snapshot.delta_record_count and untold_text(snapshot) is None:
-            return _discontinuity(snapshot, "has no changelog files, although changelog-producer = input")
+            return discontinuity(snapshot, "has no changelog files, although changelog-producer = input")
         case CommitKind.APPEND if producer == NONE and not rule.hides_level_zero:
             return Source.LEVEL_ZERO
     return Source.NOWHERE
@@ -239,7 +191,7 @@ def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs:
         case Source.LEFT_LEVEL_ZERO | Source.FRAMES:
             delta = manifests.delta(snapshot)
             if source is Source.FRAMES and _changes_buckets(delta):
-                return _discontinuity(snapshot, "distributed its rows over another number of buckets")
+                return discontinuity(snapshot, "distributed its rows over another number of buckets")
             if not rule.keyed:
                 return _replaced_rows(delta, snapshot)
             return frame_by_frame(
@@ -316,7 +268,7 @@ def frame_by_frame(
 def _replaced_rows(delta: Sequence[ManifestEntry], snapshot: Snapshot) -> tuple[Step, ...] | Discontinuity:
     """An overwritten append table: the rows of its old files go, those of its new ones come."""
     if snapshot.index_manifest is not None:
-        return _discontinuity(snapshot, "overwrote rows of an append table with deletion vectors")
+        return discontinuity(snapshot, "overwrote rows of an append table with deletion vectors")
     deleted = in_order(entry for entry in delta if entry.kind is EntryKind.DELETE)
     return (
         *(StoredChanges(entry=entry, kind=RowKind.DELETE) for entry in deleted),
@@ -357,8 +309,3 @@ def _added(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 def _written(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """New files of a keyed table's writer. Rows in the postponed bucket are nowhere yet."""
     return [entry for entry in _added(entries) if entry.file.level == 0 and entry.bucket != POSTPONE_BUCKET]
-
-
-def _discontinuity(snapshot: Snapshot, what: str) -> Discontinuity:
-    operation = f" ({snapshot.operation})" if snapshot.operation else ""
-    return Discontinuity(snapshot_id=snapshot.id, reason=f"snapshot {snapshot.id} of kind {snapshot.commit_kind}{operation} {what}")

@@ -26,7 +26,7 @@ from tablestore.format.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changelogs import Changelogs
-from tablestore.store.changeplan import Discontinuity
+from tablestore.store.changescope import Discontinuity
 from tablestore.store.context import TableContext
 from tablestore.table.scan import ArrowSource, check_columns
 from tablestore.types.arrow import to_arrow_schema

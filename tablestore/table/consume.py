@@ -30,7 +30,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions, parse_int
 from tablestore.store.changefeed import ChangeFeed
 from tablestore.store.changelogs import Changelogs
-from tablestore.store.changeplan import Discontinuity, change_rule
+from tablestore.store.changeplan import change_rule
+from tablestore.store.changescope import Discontinuity
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits

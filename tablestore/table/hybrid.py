@@ -16,7 +16,7 @@ from dataclasses import replace
 from tablestore.log.logstore import LogStore, LogTruncated
 from tablestore.log.settings import LogSettings
 from tablestore.store.changelogs import Changelogs
-from tablestore.store.changeplan import Discontinuity
+from tablestore.store.changescope import Discontinuity
 from tablestore.store.context import TableContext
 from tablestore.table.consume import AnyPosition, ChangeBatch, Consumption, FileStoreConsumption
 from tablestore.table.earlyconsume import EarlyReader

@@ -17,7 +17,7 @@ from tablestore.log.debezium import ChangelogMode, encode_changes
 from tablestore.log.record import LogRecords, Mark
 from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changelogs import Changelogs
-from tablestore.store.changeplan import Discontinuity
+from tablestore.store.changescope import Discontinuity
 from tablestore.store.context import TableContext
 
 

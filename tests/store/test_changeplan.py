@@ -9,15 +9,8 @@ from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.store.changefeed import filtered_kinds
-from tablestore.store.changeplan import (
-    ChangeRule,
-    Discontinuity,
-    Source,
-    file_by_file,
-    frame_by_frame,
-    in_order,
-    source_of,
-)
+from tablestore.store.changeplan import ChangeRule, Source, file_by_file, frame_by_frame, in_order, source_of
+from tablestore.store.changescope import Discontinuity
 from tablestore.store.producer import changelog_settings
 from tablestore.store.tracking import TRACKED_PROPERTY, is_tracked
 

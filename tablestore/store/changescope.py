@@ -1,0 +1,67 @@
+"""Which changes of a snapshot does a reader get?
+
+    its partitions  -  those that it kept back  -  those that the reader's filter leaves out
+
+What it kept back of what the reader wants, and a snapshot that tells nothing at all, is a *discontinuity*. Pure.
+"""
+
+from dataclasses import dataclass
+
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.snapshot import Snapshot
+from tablestore.store.tracking import untold_partitions, untold_text
+from tablestore.types.partitionspec import PartitionSpec, PartitionSpecs
+from tablestore.types.predicate import Predicate, keep_only
+from tablestore.types.pruning import values_may_match
+from tablestore.types.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discontinuity:
+    """A snapshot that changed the table without saying what, or not all of it: who follows the changes has to start again behind
+    it, or goes on without."""
+
+    snapshot_id: int
+    reason: str
+
+
+def discontinuity(snapshot: Snapshot, what: str) -> Discontinuity:
+    """That a snapshot did ``what``, by name."""
+    operation = f" ({snapshot.operation})" if snapshot.operation else ""
+    return Discontinuity(snapshot_id=snapshot.id, reason=f"snapshot {snapshot.id} of kind {snapshot.commit_kind}{operation} {what}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeScope:
+    """The partitions whose changes a reader gets of one snapshot: of those that ``wanted`` may let through, not the ``untold``."""
+
+    schema: TableSchema
+    wanted: Predicate | None
+    untold: PartitionSpecs
+
+    def tells(self, partition: bytes) -> bool:
+        """Whether the changes of a partition are read."""
+        if self.wanted is None and not self.untold.specs:
+            return True
+        values = decode_row(partition, [field.type for field in self.schema.partition_fields])
+        return not self.untold.covers(values) and self._wants(dict(zip(self.schema.partition_keys, values, strict=True)))
+
+    def gap(self, snapshot: Snapshot) -> Discontinuity | None:
+        """What is left out of what the reader wants."""
+        if not any(self._wants(spec) for spec in self.untold.specs):
+            return None
+        return discontinuity(snapshot, f"leaves out partitions with change-tracking = false: {untold_text(snapshot)}")
+
+    def _wants(self, spec: PartitionSpec) -> bool:
+        return self.wanted is None or values_may_match(self.wanted, spec)
+
+
+def change_scope(snapshot: Snapshot, schema: TableSchema, predicate: Predicate | None) -> ChangeScope:
+    """What is read of a snapshot of that schema by somebody who asks for these rows."""
+    # Where a key may lie in any partition, its row elsewhere may be the one before.
+    pruned = not schema.is_keyed or set(schema.partition_keys) <= set(schema.primary_keys)
+    return ChangeScope(
+        schema=schema,
+        wanted=keep_only(predicate, schema.partition_keys) if pruned else None,
+        untold=untold_partitions(snapshot, schema),
+    )
