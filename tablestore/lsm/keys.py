@@ -147,8 +147,10 @@ def rows_up_to(
     low, high = start, stop
     for column, value in zip(plain, bound, strict=True):
         if isinstance(column, np.ndarray):
-            left = low + int(np.searchsorted(column[low:high], value, side="left"))
-            right = low + int(np.searchsorted(column[low:high], value, side="right"))
+            # Of the column's own type: of a uint64 column and a plain int numpy makes floats, which round.
+            number = column.dtype.type(value)
+            left = low + int(np.searchsorted(column[low:high], number, side="left"))
+            right = low + int(np.searchsorted(column[low:high], number, side="right"))
         else:
             left = _bisect(column, value, low, high, include_equal=False)
             right = _bisect(column, value, low, high, include_equal=True)

@@ -1,5 +1,6 @@
 """Keys compare as the format says, whatever form they are packed into."""
 
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
@@ -62,6 +63,19 @@ def test_a_window_is_cut_behind_the_last_key_within_the_bound(case: KeyCase, dat
     plain = _plain(case, keys)
     cut = rows_up_to(plain, key_at(_plain(case, [bound]), 0), start, len(keys))
     assert cut == start + sum(order_of(key) <= order_of(bound) for key in keys[start:])
+    cut = rows_up_to(plain, key_at(_plain(case, [bound]), 0), start, len(keys), include_equal=False)
+    assert cut == start + sum(order_of(key) < order_of(bound) for key in keys[start:])
+
+
+@pytest.mark.parametrize("low", [2**53, 2**60, 2**63 - 1, 2**63, 2**64 - 5])
+@pytest.mark.parametrize("high", [0, -1, 2**62])
+def test_wide_decimals_that_differ_in_the_last_digit_are_cut_apart(low, high):
+    first = high * 2**64 + low
+    keys = pa.array([Decimal(first + step) for step in range(5)], pa.decimal128(38, 0))
+    plain = plain_columns([keys], [False])
+    for row in range(5):
+        assert rows_up_to(plain, key_at(plain, row), 0, 5) == row + 1
+        assert rows_up_to(plain, key_at(plain, row), 0, 5, include_equal=False) == row
 
 
 @cases
