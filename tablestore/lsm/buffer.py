@@ -22,6 +22,7 @@ from tablestore.format.bucket import bucket_of
 from tablestore.lsm.flushfold import fold_layers, prepared
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import U64, Rows, plain_columns, to_words
+from tablestore.lsm.mergefn import MergeFunction
 from tablestore.lsm.mergeoptions import merge_function
 from tablestore.lsm.sorting import SortedOrder, sort_by_group_and_key
 from tablestore.lsm.survivors import rank_versions, versions_of_repeated_keys
@@ -54,8 +55,8 @@ class WriteBuffer:
     """Collects conformed rows of one table until it is flushed.
 
     ``total_buckets`` is the number of hash buckets; below 1 ``assign`` gives the buckets, and without it every row goes to
-    bucket 0. ``budget_bytes`` is when ``full`` turns true; the buffer never refuses rows. ``keep_input``: what was added can be
-    had unfolded too (:meth:`flush_input`).
+    bucket 0. ``budget_bytes`` is when ``full`` turns true; the buffer never refuses rows. ``merge`` is the schema's merge
+    function where it is known already. ``keep_input``: what was added can be had unfolded too (:meth:`flush_input`).
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class WriteBuffer:
         total_buckets: int,
         budget_bytes: int,
         assign: AssignBuckets | None = None,
+        merge: MergeFunction | None = None,
         keep_input: bool = False,
     ) -> None:
         self._schema = schema
@@ -72,7 +74,7 @@ class WriteBuffer:
         self._hashed = total_buckets > 0 and bool(schema.bucket_keys)
         self._budget_bytes = budget_bytes
         self._assign = assign
-        self._merge = merge_function(schema) if schema.is_keyed else None
+        self._merge = merge_function(schema) if schema.is_keyed and merge is None else merge
         self._pending: list[tuple[pa.Table, pa.ChunkedArray | None]] = []
         self._input: list[tuple[pa.Table, pa.ChunkedArray | None]] | None = [] if keep_input else None
         self.nbytes = 0

@@ -91,7 +91,7 @@ def default_retention(options: TableOptions) -> int | None:
 
 def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
     """Make the tag of the period before ``committed``, if there is to be one and it is not there; returns its name."""
-    tagging = auto_tagging(TableOptions(context.schema.options))
+    tagging = context.once(_auto_tagging)
     if tagging is None:
         return None
     name, boundary = tagging.closed_period(committed.time_millis)
@@ -128,6 +128,10 @@ def expire_tags(context: TableContext, *, dry_run: bool = False) -> tuple[str, .
         for tag in over:
             _delete_unless_needed(context, tag.name)
     return tuple(tag.name for tag in over)
+
+
+def _auto_tagging(context: TableContext) -> AutoTagging | None:
+    return auto_tagging(TableOptions(context.schema.options))
 
 
 def _delete_unless_needed(context: TableContext, name: str) -> None:

@@ -20,7 +20,7 @@ from tablestore.format.parquetschema import KIND_COLUMN
 from tablestore.format.projection import Projection
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.rowdiff import equal_values
-from tablestore.store.changeplan import ChangeRule, FoundChanges, Source, StoredChanges, change_rule, plan_changes, source_of
+from tablestore.store.changeplan import ChangeRule, FoundChanges, Source, StoredChanges, plan_changes, source_of
 from tablestore.store.changescope import ChangeScope, Discontinuity, change_scope
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
@@ -83,7 +83,7 @@ class ChangeFeed:
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""
         then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
-        return then, change_rule(then.schema, then.settings)
+        return then, then.change_rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

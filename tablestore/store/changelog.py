@@ -20,7 +20,7 @@ from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.lookupcache import PROCESS_CACHE
-from tablestore.store.producer import LOOKUP, changelog_settings, check_frame_change
+from tablestore.store.producer import LOOKUP, check_frame_change
 from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.store.statediff import BucketState, StateDiff
 
@@ -44,7 +44,7 @@ def compaction_changelog(
     ``output_level``; ``vectors`` the snapshot's deletion vectors. Nothing is written where the producer is another, or the
     compaction moves nothing into the frame. What is written and not committed is the caller's to remove.
     """
-    settings = changelog_settings(context.schema.options)
+    settings = context.changelog_settings
     values = decode_row(partition, [field.type for field in context.schema.partition_fields])
     if not settings.on_compaction or not context.settings.tracking.tells(values) or not settings.in_frame(output_level):
         return ()

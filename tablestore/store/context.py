@@ -7,6 +7,7 @@ A context is bound to one schema: what a handle read when it was opened. It can 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -20,14 +21,14 @@ from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.bucketmap import BucketMap
 from tablestore.lsm.buffer import AssignBuckets
-from tablestore.store.changeplan import change_rule
+from tablestore.store.changeplan import ChangeRule, change_rule
 from tablestore.store.commit import CommitSettings, Committer
 from tablestore.store.conflict import TABLE_UUID_OPTION
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import Manifests
-from tablestore.store.producer import INPUT, changelog_settings
+from tablestore.store.producer import INPUT, ChangelogSettings, changelog_settings
 from tablestore.store.read import SplitReader
 from tablestore.store.schemas import FieldsById, Schemas
 from tablestore.store.sequence import HEADROOM, KeyOrder, SequenceNumbers
@@ -37,6 +38,8 @@ from tablestore.store.write import DataPaths, DataWriter, entry_path, rewrite_wi
 from tablestore.types.datatypes import Field
 from tablestore.types.predicate import Predicate
 from tablestore.types.schema import TableSchema
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,28 @@ class TableContext:
     sequence: SequenceNumbers
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
+    _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, make: Callable[["TableContext"], T]) -> T:
+        """What ``make`` reads out of this context's schema, worked out at the first call and kept: the schema never changes."""
+        if make not in self._known:
+            self._known[make] = make(self)
+        found: T = self._known[make]
+        return found
+
+    def check_writable(self, *, new_rows: bool = True) -> None:
+        """Refuse to write what others would read wrong, see :func:`~tablestore.store.settings.check_writable`."""
+        self.once(_check_writable if new_rows else _check_compactable)
+
+    @property
+    def changelog_settings(self) -> ChangelogSettings:
+        """What the options say about the changelog."""
+        return self.once(_changelog_settings)
+
+    @property
+    def change_rule(self) -> ChangeRule:
+        """How the changes of its snapshots are found."""
+        return self.once(_change_rule)
 
     @property
     def table_uuid(self) -> str | None:
@@ -99,7 +124,7 @@ class TableContext:
         gives the buckets of a table with dynamic ones in another way than by its hash indexes. ``changelog`` False: the rows were
         written before, and their changelog with them.
         """
-        check_writable(self.schema, self.settings, self.files.root_uri)
+        self.check_writable()
         if self.settings.dynamic_buckets is not None and assign is None:
             load = _no_buckets if replaces else self._buckets_now
             assign = Assigner(self.schema, self.settings.dynamic_buckets, load)
@@ -111,12 +136,8 @@ class TableContext:
             ids=self.ids,
             first_sequence=first_sequence,
             assign=assign,
-            changelog=self.settings.tracking if changelog and not replaces and self._producer == INPUT else None,
+            changelog=self.settings.tracking if changelog and not replaces and self.changelog_settings.producer == INPUT else None,
         )
-
-    @property
-    def _producer(self) -> str:
-        return changelog_settings(self.schema.options).producer
 
     def dynamic_commit(self, replaces: Callable[[bytes], bool] | None = None) -> DynamicCommit | None:
         """What a commit has to plan if the table's buckets are dynamic; ``replaces``: the partitions that it replaces."""
@@ -149,7 +170,7 @@ class TableContext:
                 writer_version=WRITER_VERSION,
             ),
             is_keyed=self.schema.is_keyed,
-            in_frame=change_rule(self.schema, self.settings).in_frame,
+            in_frame=self.change_rule.in_frame,
             key_of=_key_order(self.schema).decode,
             overlap=_key_order(self.schema).overlap,
             rewrite=self._rewrite,
@@ -218,6 +239,22 @@ def open_context(
         clock=clock or SystemClock(),
         ids=ids,
     )
+
+
+def _check_writable(context: TableContext) -> None:
+    check_writable(context.schema, context.settings, context.files.root_uri)
+
+
+def _check_compactable(context: TableContext) -> None:
+    check_writable(context.schema, context.settings, context.files.root_uri, new_rows=False)
+
+
+def _changelog_settings(context: TableContext) -> ChangelogSettings:
+    return changelog_settings(context.schema.options)
+
+
+def _change_rule(context: TableContext) -> ChangeRule:
+    return change_rule(context.schema, context.settings)
 
 
 def _no_buckets(_partition: bytes) -> BucketMap:

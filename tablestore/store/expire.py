@@ -230,7 +230,7 @@ class _Expiry:
         return None
 
     def _needed_from(self) -> tuple[int | None, str | None]:
-        lifetime = consumer_lifetime(self._context.schema.options)
+        lifetime = self._context.once(_consumer_lifetime)
         alive_since = self._context.clock.now_ms() - lifetime if lifetime is not None else None
         consumer = self._line.consumers.floor(alive_since_ms=alive_since)
         if consumer is None:
@@ -327,6 +327,10 @@ class _Expiry:
         ids = changelogs.ids()
         if ids:
             changelogs.write_hints(earliest=ids[0], latest=ids[-1])
+
+
+def _consumer_lifetime(context: TableContext) -> int | None:
+    return consumer_lifetime(context.schema.options)
 
 
 def produces_changelog(context: TableContext, snapshot: Snapshot) -> bool:

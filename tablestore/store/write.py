@@ -62,6 +62,7 @@ class DataWriter:
             total_buckets=settings.total_buckets,
             budget_bytes=settings.write_buffer_bytes,
             assign=assign,
+            merge=settings.merge,
             keep_input=changelog is not None,
         )
         self._entries: list[ManifestEntry] = []

@@ -22,7 +22,6 @@ from tablestore.store.compact import BucketFiles, discard, run_compaction
 from tablestore.store.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
-from tablestore.store.settings import check_writable
 from tablestore.table.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
 from tablestore.table.partitionspec import partition_matcher
 from tablestore.table.progress import Progress, unseen
@@ -179,7 +178,7 @@ class _Run:
     """One call: plans on the newest snapshot, again and again."""
 
     def __init__(self, context: TableContext, *, full: bool = False, progress: Progress | None = None) -> None:
-        check_writable(context.schema, context.settings, context.files.root_uri, new_rows=False)
+        context.check_writable(new_rows=False)
         self._context, self._full, self._show = context, full, progress or unseen
         self._left: dict[BucketId, int] = {}
         self._total = 0

@@ -68,7 +68,7 @@ class TaskPicker:
 
     def __init__(self, context: TableContext) -> None:
         self._context = context
-        self.settings: CompactionSettings = compaction_settings(context.schema, context.settings)
+        self.settings: CompactionSettings = context.once(_compaction_settings)
         self._key_types = [field.type for field in context.schema.key_fields]
 
     def pick(
@@ -132,3 +132,7 @@ def written_cost(entries: Iterable[ManifestEntry], file_cost_bytes: int) -> int:
 def newest_schema_id(files: Iterable[DataFileMeta]) -> int:
     """The newest schema that these files were written with."""
     return max((file.schema_id for file in files), default=0)
+
+
+def _compaction_settings(context: TableContext) -> CompactionSettings:
+    return compaction_settings(context.schema, context.settings)

@@ -17,7 +17,6 @@ from typing import Any
 from tablestore.errors import FormatError
 from tablestore.store.compact import discard, run_compaction
 from tablestore.store.message import CommitMessage
-from tablestore.store.settings import check_writable
 from tablestore.table.compact import CompactReport, commit_compaction
 from tablestore.table.compactplan import TaskPicker, live_buckets
 from tablestore.table.distributed import TableSpec
@@ -38,7 +37,7 @@ class CompactPlan:
 def plan_compaction(table: Table, *, full: bool = False, partitions: Iterable[Mapping[str, Any]] | None = None) -> CompactPlan:
     """The buckets of the newest snapshot with something to do. Raises as ``Table.compact`` does."""
     context = table.refresh().context
-    check_writable(context.schema, context.settings, context.files.root_uri)
+    context.check_writable()
     wanted = partition_matcher(context.schema, partitions)
     latest = context.snapshots.latest()
     if latest is None:

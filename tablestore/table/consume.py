@@ -30,7 +30,6 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions, parse_int
 from tablestore.store.changefeed import ChangeFeed
 from tablestore.store.changelogs import Changelogs
-from tablestore.store.changeplan import change_rule
 from tablestore.store.changescope import Discontinuity
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
@@ -310,7 +309,7 @@ class FileStoreConsumption:
     def _frame(self, position: Position) -> Iterator[ChangeBatch]:
         context, request = self._context, self._request
         snapshot = context.snapshots.read(position.snapshot_id)
-        rule = change_rule(context.schema, context.settings)
+        rule = context.change_rule
         live = [entry for entry in context.manifests.live(snapshot) if rule.in_frame(entry.file.level)]
         splits = plan_splits(
             live,

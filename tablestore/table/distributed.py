@@ -29,7 +29,6 @@ from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.scan import DeletionFile, Split, plan_scan
-from tablestore.store.settings import check_writable
 from tablestore.table.compact import DRIVER_BUDGET_BYTES
 from tablestore.table.logs import publish_log
 from tablestore.table.named import BRANCH_PREFIX
@@ -206,7 +205,7 @@ def prepare_write(table: Table, spec: TableSpec, *, rows: pa.Schema | None = Non
     Raises InvalidInputError, UnsupportedError.
     """
     context = table.context
-    check_writable(context.schema, context.settings, context.files.root_uri)
+    context.check_writable()
     if rows is not None:
         _check_rows(rows, context)
     latest = context.snapshots.latest()

@@ -20,7 +20,6 @@ from tablestore.log.logstore import LogStore
 from tablestore.log.record import Mark
 from tablestore.log.settings import LogSettings
 from tablestore.lsm.rowdiff import equal_values
-from tablestore.store.changeplan import change_rule
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LogProgress
 from tablestore.store.scan import plan_splits
@@ -234,7 +233,7 @@ def _frame(context: TableContext, snapshot: Snapshot | None, bucket: int) -> pa.
     names = context.schema.field_names
     if snapshot is None:
         return context.schema.arrow_schema.empty_table()
-    rule = change_rule(context.schema, context.settings)
+    rule = context.change_rule
     live = [e for e in context.manifests.live(snapshot) if e.bucket == bucket and rule.in_frame(e.file.level)]
     splits = plan_splits(
         live, context.manifests.read_index(snapshot), context.schema, context.settings, None, file_fields=context.fields_by_schema()

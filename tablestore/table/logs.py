@@ -87,6 +87,10 @@ def check_early(schema: TableSchema, settings: LogSettings) -> None:
 
 def settings_of(context: TableContext) -> LogSettings:
     """The log of an open table. A branch is a history of its own: its changes are in the file store only."""
+    return context.once(_settings_of)
+
+
+def _settings_of(context: TableContext) -> LogSettings:
     settings = log_settings(context.schema, name=context.files.root_uri.rstrip("/").rpartition("/")[2])
     return settings if branch_of(context.files) == MAIN_BRANCH else replace(settings, system="filestore")
 

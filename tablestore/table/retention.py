@@ -20,7 +20,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.expire import ExpireReport, expire_snapshots
 from tablestore.store.expirechangelogs import expire_changelogs
 from tablestore.store.orphans import CleanReport, remove_orphan_files
-from tablestore.store.retention import changelog_retention, snapshot_retention
+from tablestore.store.retention import Retention, changelog_retention, snapshot_retention
 
 LOG = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ Age: TypeAlias = "timedelta | datetime | int | None"
 
 def after_commit(context: TableContext, committed: Snapshot) -> None:
     """Tag and expire what is due, unless the table is ``write-only``. Never raises for what the store or a file does."""
-    if not TableOptions(context.schema.options).flag(opt.WRITE_ONLY):
+    if not context.once(_is_write_only):
         _keep_house(context, committed)
 
 
@@ -43,10 +43,9 @@ def after_compaction(context: TableContext, committed: Sequence[int]) -> None:
 def _keep_house(context: TableContext, committed: Snapshot) -> None:
     try:
         tagged = tag_automatically(context, committed)
-        retention = snapshot_retention(context.schema.options)
+        retention, changes = context.once(_retention)
         if len(context.snapshots.listed_ids()) <= retention.num_min:
             return
-        changes = changelog_retention(context.schema.options)
         report = expire_snapshots(context, retention, decoupled=changes is not None)
         if report.snapshots and changes is not None:
             expire_changelogs(context, changes)
@@ -67,8 +66,7 @@ def expire(
     dry_run: bool = False,
 ) -> ExpireReport:
     """Expire snapshots, kept changelogs and tags; what is not given comes from the table's options."""
-    options = context.schema.options
-    retention = snapshot_retention(options)
+    retention, changes = context.once(_retention)
     retention = replace(
         retention,
         num_max=retention.num_max if retain_max is None else retain_max,
@@ -76,7 +74,6 @@ def expire(
         age_millis=retention.age_millis if older_than is None else _age_millis(older_than, context),
         limit=retention.limit if limit is None else limit,
     ).checked(context.files.root_uri)
-    changes = changelog_retention(options)
     report = ExpireReport(dry_run=dry_run, tags=expire_tags(context, dry_run=dry_run))
     report = report.plus(expire_snapshots(context, retention, decoupled=changes is not None, dry_run=dry_run))
     return report.plus(expire_changelogs(context, changes, dry_run=dry_run))
@@ -98,6 +95,15 @@ def millis_of(duration: timedelta | int | None, what: str) -> int | None:
     if isinstance(duration, bool) or not isinstance(duration, int) or duration < 0:
         raise InvalidInputError(f"expected {what} as a timedelta or in milliseconds from 0, found {duration!r:.80}")
     return duration
+
+
+def _is_write_only(context: TableContext) -> bool:
+    return TableOptions(context.schema.options).flag(opt.WRITE_ONLY)
+
+
+def _retention(context: TableContext) -> tuple[Retention, Retention | None]:
+    """What the options say about snapshots, and about the changes of expired ones (None: changes go with their snapshots)."""
+    return snapshot_retention(context.schema.options), changelog_retention(context.schema.options)
 
 
 def _age_millis(older_than: Age, context: TableContext) -> int:
