@@ -163,7 +163,8 @@ class DataFileWriter:
             if unique or field.name in (SEQUENCE_COLUMN, KIND_COLUMN):
                 continue
             if pa.types.is_nested(field.type):
-                dictionary.extend(_leaf_paths(field.name, field.type))
+                # Arrow is told paths: that of a field `b` in `a` is also the name of a column `a.b`, which decides for itself.
+                dictionary.extend(path for path in _leaf_paths(field.name, field.type) if path not in self._storage.names)
             elif not _is_wide_decimal(field.type) and _repeats(sample.column(field.name)):
                 dictionary.append(field.name)
         writer = pq.ParquetWriter(

@@ -23,7 +23,10 @@ _READ_ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryErr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroup:
-    """A row group: its number, rows and compressed bytes, and (min, max) per column that has exact statistics."""
+    """A row group: its number, rows and compressed bytes, and (min, max) per column that has exact statistics.
+
+    Only columns of the file itself have bounds here, not the fields of a nested one.
+    """
 
     index: int
     row_count: int
@@ -47,7 +50,11 @@ class DataFileReader:
         """The row groups with their statistics."""
         metadata = self._file.metadata
         try:
-            return tuple(_row_group(metadata.row_group(index), index) for index in range(metadata.num_row_groups))
+            leaves = [metadata.schema.column(position) for position in range(metadata.num_columns)]
+            # A path joins names by dots, and a name may hold dots: `a.b` is a column, or the field `b` of `a`. Only a column
+            # has a path that is its own name.
+            names = [leaf.name if leaf.path == leaf.name else None for leaf in leaves]
+            return tuple(_row_group(metadata.row_group(index), index, names) for index in range(metadata.num_row_groups))
         except _READ_ERRORS as error:
             raise _damaged(self._file_name, error) from error
 
@@ -203,14 +210,14 @@ def _check_name(metadata: pq.FileMetaData, file_name: str, *, ours: bool) -> Non
         )
 
 
-def _row_group(group: pq.RowGroupMetaData, index: int) -> RowGroup:
+def _row_group(group: pq.RowGroupMetaData, index: int, names: Sequence[str | None]) -> RowGroup:
     bounds: dict[str, tuple[object, object]] = {}
     compressed = 0
-    for position in range(group.num_columns):
+    for position, name in enumerate(names):
         column = group.column(position)
         compressed += column.total_compressed_size
-        if column.is_stats_set and column.statistics is not None and column.statistics.has_min_max:
-            bounds[column.path_in_schema] = (column.statistics.min, column.statistics.max)
+        if name is not None and column.is_stats_set and column.statistics is not None and column.statistics.has_min_max:
+            bounds[name] = (column.statistics.min, column.statistics.max)
     return RowGroup(index=index, row_count=group.num_rows, compressed_bytes=compressed, bounds=bounds)
 
 

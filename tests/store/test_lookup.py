@@ -157,6 +157,19 @@ def test_only_row_groups_that_can_hold_a_key_are_read_and_values_only_where_one_
     ]
 
 
+@pytest.mark.parametrize("thin", ["true", "false"])
+def test_a_key_with_a_dot_in_its_name_is_not_taken_for_the_field_of_a_row(files, thin):
+    schema = pa.schema([pa.field("a.b", pa.int64(), nullable=False), ("a", pa.struct([("b", pa.int64()), ("c", pa.int64())]))])
+    lab = Lab(files, schema=schema, primary_key=["a.b"], options={"data-file.thin-mode": thin})
+    table = _table(lab)
+    numbers = np.arange(3 * ROWS_PER_GROUP)
+    inner = pa.StructArray.from_arrays([pa.array(numbers + 10_000), pa.array(numbers)], fields=list(schema.field("a").type))
+    table.upsert(pa.table([pa.array(numbers), inner], schema=schema))
+    keys, found = _lookup(table.context, pa.table([pa.array(numbers)], schema=pa.schema([schema.field("a.b")])), ["a"])
+    assert sum(len(hit.keys) for hit in found) == len(keys)
+    assert [row["a"]["b"] for hit in found for row in hit.rows.to_pylist()] == (numbers + 10_000).tolist()
+
+
 def test_values_are_not_read_where_no_key_is_found(files, monkeypatch):
     lab = Lab(files)
     table = _table(lab)
