@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.log.jsonrows import BadJson, decode_base64, rows_from_json
+from tablestore.log.jsonrows import BadJson, decode_base64, read_objects, rows_from_json
 
 BLOCK_BYTES = 4 << 20
 
@@ -61,13 +61,13 @@ def _table(line: int, block: bytes, where: str, target: pa.Schema | None, others
         return (target or pa.schema([])).empty_table()
     if target is None:
         try:
-            return pyarrow.json.read_json(pa.BufferReader(block))
-        except pa.ArrowException as error:
+            return read_objects(block)
+        except (pa.ArrowException, ValueError) as error:
             raise FormatError(f"{where}: {error}; expected one JSON object a line", kind="bad-json") from error
     if not any(_needs_exact(column.type) for column in target):
         try:
             return _fast(block, target, others)
-        except pa.ArrowException:
+        except (pa.ArrowException, ValueError):
             # The exact reader takes more, and finds the line that is at fault.
             return _exact(line, block, where, target, others)
     return _exact(line, block, where, target, others)
@@ -80,7 +80,7 @@ def _fast(block: bytes, target: pa.Schema, others: bool) -> pa.Table:
     )
     # One block of Arrow's is one block of ours: types are settled by the schema, and lines never lie in two.
     read = pyarrow.json.ReadOptions(block_size=len(block) + 1)
-    table = pyarrow.json.read_json(pa.BufferReader(block), read_options=read, parse_options=parse)
+    table = read_objects(block, read_options=read, parse_options=parse)
     known = {column.name: column.type for column in target}
     columns = [_from_carrier(table.column(name).combine_chunks(), known.get(name)) for name in table.schema.names]
     return pa.table(columns, names=table.schema.names)

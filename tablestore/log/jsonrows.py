@@ -9,6 +9,7 @@ null.
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,9 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from tablestore.errors import FormatError
+from tablestore.log.jsontimes import times_from_texts
 
+_NULL_FOR_OBJECT = re.compile(rb"(?:\A|})[ \t\r\n]*null")
 _BLOCK_BYTES = 16 * 1024 * 1024
 _WRONG_VALUE = (ValueError, TypeError, KeyError, OverflowError, pa.ArrowException)
 _SPECIAL_FLOATS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -51,9 +54,8 @@ def rows_from_json(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 
 
 def _fast(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
-    data = b"\n".join(texts)
-    table = pj.read_json(
-        pa.BufferReader(data),
+    table = read_objects(
+        b"\n".join(texts),
         read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, 2 * max(len(text) for text in texts))),
         parse_options=pj.ParseOptions(
             explicit_schema=pa.schema([pa.field(f.name, carrier(f.type)) for f in schema]), unexpected_field_behavior="ignore"
@@ -63,6 +65,18 @@ def _fast(texts: Sequence[bytes], schema: pa.Schema) -> pa.Table:
         raise ValueError("not one object per text")
     columns = [from_carrier(table.column(f.name).combine_chunks(), f.type) for f in schema]
     return pa.Table.from_arrays(columns, schema=pa.schema([f.with_nullable(True) for f in schema]))
+
+
+def read_objects(
+    data: bytes, *, read_options: pj.ReadOptions | None = None, parse_options: pj.ParseOptions | None = None
+) -> pa.Table:
+    """As ``pyarrow.json.read_json``, of text that others wrote. Raises ValueError (ArrowInvalid is one) for any other text."""
+    # Where an object has to be, a null makes Arrow crash the process.
+    if _NULL_FOR_OBJECT.search(data):
+        raise ValueError("expected JSON objects, found null")
+    # Arrow does not look at the encoding of texts.
+    data.decode()
+    return pj.read_json(pa.BufferReader(data), read_options=read_options, parse_options=parse_options)
 
 
 def carrier(kind: pa.DataType) -> pa.DataType:
@@ -90,7 +104,8 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
         ).cast(kind)
     if pa.types.is_struct(kind):
         fields = [kind.field(i).with_nullable(True) for i in range(kind.num_fields)]
-        children = [from_carrier(array.field(i), field.type) for i, field in enumerate(fields)]
+        # Flattened: below a null there may be values that fit no column, an empty text for a date.
+        children = [from_carrier(child, field.type) for child, field in zip(array.flatten(), fields, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None).cast(kind)
     if pa.types.is_map(kind):
         entries = pa.StructArray.from_arrays(
@@ -103,6 +118,8 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
         return decode_base64(array)
     if pa.types.is_time(kind):
         return _times(array, kind)
+    if pa.types.is_temporal(kind):
+        return times_from_texts(array, kind)
     return array if array.type.equals(kind) else array.cast(kind)
 
 
@@ -172,7 +189,7 @@ def _from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _object(text: bytes, position: int) -> dict[str, Any]:
     try:
-        value = json.loads(text, parse_float=str)
+        value = json.loads(text.decode(), parse_float=str)
     except (ValueError, RecursionError) as error:
         raise _bad(position, f"not JSON: {text[:100]!r} ({error})") from error
     if not isinstance(value, dict):

@@ -21,6 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.log.jsontimes import time_texts
+
 Bytes = npt.NDArray[np.uint8]
 
 _ESCAPES = {
@@ -66,9 +68,8 @@ def _text_of(array: pa.Array) -> pa.Array:
         (types.is_floating, _floats),
         (types.is_boolean, lambda a: a.cast(pa.string())),
         (types.is_decimal, _decimals),
-        (types.is_timestamp, _timestamps),
-        (types.is_date, lambda a: _quoted(a.cast(pa.string()))),
         (types.is_time, lambda a: _quoted(a.cast(pa.string()))),
+        (types.is_temporal, lambda a: _quoted(time_texts(a))),
         (types.is_binary, lambda a: _quoted(encode_base64(a))),
         (types.is_list, _lists),
         (types.is_map, _maps),
@@ -113,11 +114,6 @@ def _decimals(array: pa.Array) -> pa.Array:
     return concat('"', sign, pc.utf8_slice_codeunits(padded, 0, -scale), ".", pc.utf8_slice_codeunits(padded, -scale), '"')
 
 
-def _timestamps(array: pa.Array) -> pa.Array:
-    # The table's local timestamps are instants in UTC: Arrow ends their text with Z.
-    return _quoted(array.cast(pa.string()))
-
-
 def _lists(array: pa.ListArray) -> pa.Array:
     return _joined(to_json(array.flatten()), _lengths(array), "[", "]")
 
@@ -133,8 +129,8 @@ def _maps(array: pa.MapArray) -> pa.Array:
 
 
 def _structs(array: pa.StructArray) -> pa.Array:
-    names = [array.type.field(i).name for i in range(array.type.num_fields)]
-    return rows_to_json([array.field(i) for i in range(len(names))], names)
+    # Flattened: what lies below a null is nobody's value.
+    return rows_to_json(array.flatten(), [field.name for field in array.type])
 
 
 def _lengths(array: pa.ListArray) -> npt.NDArray[np.int32]:

@@ -193,6 +193,8 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
         ("a.jsonl", b'{"id":1}\n{"id":"x"}\n', "line 2"),
         ("a.jsonl", b'{"id":1}\n{"id":\n', "line 2"),
         ("a.jsonl", b"[1,2]\n", "a.jsonl"),
+        ("a.jsonl", b'{"id":1}\nnull\n', "line 2"),
+        ("a.jsonl", b'{"id":1}\n{"id":2,"t":"\xff"}\n', "line 2"),
         ("a.jsonl", b'{"id":1,"raw":"no base64!"}\n', "line 1"),
         ("a.csv", b"id,raw\n1,no base64!\n", "base64"),
         ("a.csv", b"id,i8\n1,300\n", "300"),
