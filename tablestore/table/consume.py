@@ -13,11 +13,11 @@ the table, and expiry keeps what it still has to read.
         batch.commit()          # from here on a restart begins behind this batch: at least once
                                 # exactly once: store batch.position with the results, pass it as position=
 
-Memory: one batch. Left to others: what a snapshot's changes are (store.changefeed).
+Memory: two batches. Left to others: what a snapshot's changes are (store.changefeed).
 """
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -31,15 +31,26 @@ from tablestore.options import TableOptions, parse_int
 from tablestore.store.changefeed import ChangeFeed
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changescope import Discontinuity
-from tablestore.store.consumers import Consumers
+from tablestore.store.consumers import Consumer, Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits
-from tablestore.table.position import POSITION_KEY, LogPlace, Position, fingerprint, parse_position
-from tablestore.types.predicate import Predicate
+from tablestore.table.identity import Identity
+from tablestore.table.position import (
+    POSITION_KEY,
+    LogPlace,
+    Place,
+    Position,
+    StorePlace,
+    done,
+    fingerprint,
+    parse_position,
+    parse_stored,
+    unnamed_fingerprint,
+)
+from tablestore.types.predicate import Predicate, renamed
 from tablestore.types.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 
-AnyPosition = Position | LogPlace
 ScanMode = Literal["full", "latest", "from-timestamp"]
 OnDiscontinuity = Literal["raise", "skip", "restart"]
 _TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
@@ -57,29 +68,27 @@ class Consumption:
     scan: ScanMode
     time_millis: int | None
     consumer_id: str | None
-    position: AnyPosition | None
+    position: Position | None
     follow: bool
     on_discontinuity: OnDiscontinuity
     stop: Callable[[], bool] | None
 
-    @property
-    def reading(self) -> str:
-        """Fingerprint of what is read."""
-        return fingerprint(self.columns, None if self.predicate is None else to_sql(self.predicate), self.pairs)
+    # Fingerprint of what is read, and what it was in places that do not name their table.
+    reading: str
+    unnamed_reading: str
 
 
 class ChangeBatch:
     """Some rows in order: ``_row_kind``, then the columns. Rows of the table as it was at the start are ``+I``."""
 
-    def __init__(
-        self, rows: pa.RecordBatch, snapshot_id: int, position: AnyPosition, *, in_frame: bool, progress: "Progress"
-    ) -> None:
-        self.rows, self.snapshot_id, self.position, self.in_frame = rows, snapshot_id, position, in_frame
+    def __init__(self, rows: pa.RecordBatch, snapshot_id: int, place: Place, *, in_frame: bool, progress: "Progress") -> None:
+        self.rows, self.snapshot_id, self.in_frame = rows, snapshot_id, in_frame
+        self.position = progress.named(place)
         self._progress = progress
 
     def commit(self) -> None:
         """Record in the table that the named consumer is done with this batch and all before it."""
-        self._progress.commit(self.position)
+        self._progress.commit(self.position.place)
 
     def __repr__(self) -> str:
         return f"ChangeBatch(snapshot_id={self.snapshot_id}, rows={self.rows.num_rows}, position={self.position})"
@@ -88,32 +97,36 @@ class ChangeBatch:
 class Progress:
     """Where a named consumer stands, in the table; without a name nothing is kept."""
 
-    def __init__(self, consumers: Consumers, consumer_id: str | None) -> None:
-        self._consumers, self._id = consumers, consumer_id
-        self._committed: AnyPosition | None = None
+    def __init__(self, consumers: Consumers, consumer_id: str | None, identity: Identity) -> None:
+        self._consumers, self._id, self._identity = consumers, consumer_id, identity
+        self._committed: Place | None = None
 
-    def begin(self, position: AnyPosition) -> None:
-        self._committed = position
-        self._write(position)
+    def named(self, place: Place) -> Position:
+        """The place, with the history that it is of."""
+        return self._identity.position(place)
 
-    def commit(self, position: AnyPosition) -> None:
+    def begin(self, place: Place) -> None:
+        self._committed = place
+        self._write(place)
+
+    def commit(self, place: Place) -> None:
         if self._id is None:
             raise InvalidInputError(
                 "this consumer has no name to keep its progress under: pass consumer_id=..., or store batch.position yourself and "
                 "go on with consume(position=...)",
                 kind="no-consumer",
             )
-        self._committed = position
-        self._write(position)
+        self._committed = place
+        self._write(place)
 
-    def passed(self, before: AnyPosition, after: AnyPosition) -> None:
+    def passed(self, before: Place, after: Place) -> None:
         """Nothing lies between the two: a consumer that was done with the first is done with the second."""
         if self._id is not None and self._committed == before:
             self.commit(after)
 
-    def _write(self, position: AnyPosition) -> None:
+    def _write(self, place: Place) -> None:
         if self._id is not None:
-            self._consumers.write(self._id, position.needed_snapshot, {POSITION_KEY: position.to_json()})
+            self._consumers.write(self._id, place.needed_snapshot, {POSITION_KEY: self.named(place).to_json()})
 
 
 def check_consumption(
@@ -150,6 +163,9 @@ def check_consumption(
         time_millis = stored
     if time_millis is not None and mode != "from-timestamp":
         raise InvalidInputError(f'a timestamp goes with scan="from-timestamp", found scan={mode!r}', kind="scan-mode")
+    filter_text = None if predicate is None else to_sql(predicate)
+    ids = {field.name: f"#{field.id}" for field in context.schema.fields}
+    filter_by_id = None if predicate is None else to_sql(renamed(predicate, ids))
     if position is not None and consumer_id is not None:
         raise InvalidInputError("a named consumer goes on where it stood: give a position or a consumer_id, not both")
     return Consumption(
@@ -163,6 +179,8 @@ def check_consumption(
         follow=follow,
         on_discontinuity="raise" if on_discontinuity == "raise" else "skip" if on_discontinuity == "skip" else "restart",
         stop=stop,
+        reading=fingerprint(filter_by_id, pairs),
+        unnamed_reading=unnamed_fingerprint(columns, filter_text, pairs),
     )
 
 
@@ -175,11 +193,12 @@ class FileStoreConsumption:
 
     def __init__(self, context: TableContext, request: Consumption) -> None:
         self._context, self._request = context, request
-        self.progress = Progress(Consumers(context.files), request.consumer_id)
+        self._identity = Identity(context)
+        self.progress = Progress(Consumers(context.files), request.consumer_id, self._identity)
         self._feed = ChangeFeed(context=context, columns=request.columns, predicate=request.predicate, pairs=request.pairs)
         schema = context.reader(request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
-        self.last: Position | None = None
+        self.last: StorePlace | None = None
         self.resumed = self.wants_older = False
         self._interval_s = TableOptions(context.schema.options).integer(opt.DISCOVERY_INTERVAL) / 1000
 
@@ -190,9 +209,9 @@ class FileStoreConsumption:
         """
         start = self.start()
         # A position in a log that the table no longer has: everything up to its base is done.
-        return self._batches(start if isinstance(start, Position) else self._out_of_log(start))
+        return self._batches(start if isinstance(start, StorePlace) else self._out_of_log(start))
 
-    def _batches(self, position: Position) -> Iterator[ChangeBatch]:
+    def _batches(self, position: StorePlace) -> Iterator[ChangeBatch]:
         while not self._stopped():
             if position.phase == "frame":
                 yield from self._frame(position)
@@ -204,6 +223,7 @@ class FileStoreConsumption:
                     return
                 self._context.clock.sleep(self._interval_s)
                 continue
+            self._identity.note(snapshot)
             plan = self._feed.plan(snapshot)
             if plan.gap is not None and (restart := self.on_discontinuity(plan.gap)) is not None:
                 self.progress.passed(position, restart)
@@ -214,21 +234,16 @@ class FileStoreConsumption:
 
     # -- where to begin
 
-    def start(self) -> AnyPosition:
+    def start(self) -> Place:
         """Where to begin: where the named consumer stood, at the position given, or where ``scan`` says."""
         request, consumers = self._request, Consumers(self._context.files)
         known = consumers.find(request.consumer_id) if request.consumer_id is not None else None
         if known is not None:
-            stored = known.extra.get(POSITION_KEY)
-            # Another engine moves nextSnapshot and does not know of places inside of a snapshot.
-            position = parse_position(stored) if stored is not None else None
-            if position is None or position.needed_snapshot != known.next_snapshot:
-                position = Position(phase="changes", snapshot_id=known.next_snapshot, reading=request.reading)
             self.resumed = True
-            self.progress.begin(self._checked(position))
-            return position
+            self.progress.begin(place := self._kept(known))
+            return place
         if request.position is not None:
-            return self._checked(request.position)
+            return self._checked(self._identity.checked(request.position))
         while True:
             first = self._first()
             # Registered first, then looked at: expiry that did not see the registration has removed it by now.
@@ -236,12 +251,23 @@ class FileStoreConsumption:
             if first.phase == "changes" or self._context.snapshots.find(first.snapshot_id) is not None:
                 return first
 
-    def _first(self) -> Position:
+    def _kept(self, known: Consumer) -> Place:
+        """Where a named consumer stands."""
+        stored = known.extra.get(POSITION_KEY)
+        position = parse_stored(stored) if stored is not None else None
+        # Another engine moves nextSnapshot and does not know of places inside of a snapshot.
+        if position is None or position.needed_snapshot != known.next_snapshot:
+            return done(known.next_snapshot - 1)
+        if isinstance(position, Position):
+            return self._checked(self._identity.checked(position, is_kept=True))
+        return self._checked(position, reading=self._request.unnamed_reading)
+
+    def _first(self) -> StorePlace:
         request, snapshots = self._request, self._context.snapshots
         latest = snapshots.latest()
         newest = latest.id if latest else 0
         if request.scan == "full" and latest is not None:
-            return Position(phase="frame", snapshot_id=newest, reading=request.reading)
+            return StorePlace(phase="frame", snapshot_id=newest)
         first = newest + 1
         if request.scan == "from-timestamp":
             assert request.time_millis is not None
@@ -251,7 +277,7 @@ class FileStoreConsumption:
                 first = snapshot.id
             else:
                 self.wants_older = first > 1
-        return Position(phase="changes", snapshot_id=first, reading=request.reading)
+        return done(first - 1)
 
     def _readable(self) -> Iterator[Snapshot]:
         """The snapshots whose changes can be read, newest first: the retained ones, then those whose changes are kept."""
@@ -266,31 +292,33 @@ class FileStoreConsumption:
             yield found
             snapshot_id -= 1
 
-    def _checked(self, position: AnyPosition) -> AnyPosition:
-        if isinstance(position, Position) and position.rows and position.reading != self._request.reading:
+    def _checked(self, place: Place, *, reading: str | None = None) -> Place:
+        if not isinstance(place, StorePlace) or not place.rows:
+            return place
+        if place.reading != (self._request.reading if reading is None else reading):
             raise InvalidInputError(
-                f"the position {position} lies inside of a snapshot and was made with other columns, another filter or pairs: go "
-                "on as before, or begin anew under another consumer_id",
+                f"the position {self.progress.named(place)} lies inside of a snapshot and was made with another filter or pairs: go on "
+                "as before, or begin anew under another consumer_id",
                 kind="position",
             )
-        return position
+        return replace(place, reading=self._request.reading)
 
-    def _out_of_log(self, place: LogPlace) -> Position:
+    def _out_of_log(self, place: LogPlace) -> StorePlace:
         if place.marks:
             raise InvalidInputError(
-                f"the position {place} lies inside of snapshot {place.base + 1} in a log that this table no longer has, or that "
-                "cannot tell -U rows: go on as before, or begin anew under another consumer_id",
+                f"the position {self.progress.named(place)} lies inside of snapshot {place.base + 1} in a log that this table no longer "
+                "has, or that cannot tell -U rows: go on as before, or begin anew under another consumer_id",
                 kind="position",
             )
-        return Position(phase="changes", snapshot_id=place.base + 1, reading=self._request.reading)
+        return done(place.base)
 
     # -- reading on
 
-    def batch(self, rows: pa.RecordBatch, snapshot_id: int, position: AnyPosition) -> ChangeBatch:
+    def batch(self, rows: pa.RecordBatch, snapshot_id: int, place: Place) -> ChangeBatch:
         """Changes as they are handed out."""
-        return ChangeBatch(rows, snapshot_id, position, in_frame=False, progress=self.progress)
+        return ChangeBatch(rows, snapshot_id, place, in_frame=False, progress=self.progress)
 
-    def finish(self, position: Position) -> Generator[ChangeBatch, None, int]:
+    def finish(self, position: StorePlace) -> Generator[ChangeBatch, None, int]:
         """What is left of the snapshot in which ``position`` lies; returns the snapshot up to which everything is then done."""
         if position.phase == "changes" and not position.rows:
             return position.snapshot_id - 1
@@ -300,15 +328,14 @@ class FileStoreConsumption:
             yield from self._changes(position, snapshot)
         return position.snapshot_id
 
-    def place(self, position: Position) -> Position:
-        """``position``, or what was handed out of its snapshot last."""
-        last = self.last
-        is_here = last is not None and (last.phase, last.snapshot_id) == (position.phase, position.snapshot_id)
-        return last if is_here and last is not None else position
+    def place(self, position: StorePlace) -> StorePlace:
+        """``position``, or the place behind its snapshot if the rest of that was handed out."""
+        return position.behind() if self.last == position.behind() else position
 
-    def _frame(self, position: Position) -> Iterator[ChangeBatch]:
+    def _frame(self, position: StorePlace) -> Iterator[ChangeBatch]:
         context, request = self._context, self._request
         snapshot = context.snapshots.read(position.snapshot_id)
+        self._identity.note(snapshot)
         rule = context.change_rule
         live = [entry for entry in context.manifests.live(snapshot) if rule.in_frame(entry.file.level)]
         splits = plan_splits(
@@ -323,31 +350,40 @@ class FileStoreConsumption:
         rows = (batch for split in splits for batch in reader.read(split))
         yield from self._handed_out(rows, position, frame=True)
 
-    def _changes(self, position: Position, snapshot: Snapshot) -> Iterator[ChangeBatch]:
+    def _changes(self, position: StorePlace, snapshot: Snapshot) -> Iterator[ChangeBatch]:
         plan = self._feed.plan(snapshot)
         assert not isinstance(plan, Discontinuity), "looked at before"
         yield from self._handed_out(plan.batches(), position, frame=False)
 
-    def _handed_out(self, batches: Iterator[pa.RecordBatch], position: Position, *, frame: bool) -> Iterator[ChangeBatch]:
-        done, seen = position.rows, 0
+    def _handed_out(self, batches: Iterator[pa.RecordBatch], position: StorePlace, *, frame: bool) -> Iterator[ChangeBatch]:
+        before, seen = position.rows, 0
+        # Held back until it is known whether it is the last one: that ends at the place behind the snapshot.
+        held: tuple[pa.RecordBatch, int] | None = None
         for batch in batches:
-            skipped = min(max(done - seen, 0), batch.num_rows)
+            skipped = min(max(before - seen, 0), batch.num_rows)
             seen += batch.num_rows
             batch = batch.slice(skipped)
             if not batch.num_rows:
                 continue
-            kinds = pa.repeat(pa.scalar("+I"), batch.num_rows) if frame else symbols_from_kinds(batch.column(KIND_COLUMN))
-            rows = pa.RecordBatch.from_arrays([kinds, *(batch.column(name) for name in self._request.columns)], schema=self.schema)
-            place = Position(phase=position.phase, snapshot_id=position.snapshot_id, rows=seen, reading=self._request.reading)
-            self.last = place
-            yield ChangeBatch(rows, position.snapshot_id, place, in_frame=frame, progress=self.progress)
+            if held is not None:
+                inside = replace(position, rows=held[1], reading=self._request.reading)
+                yield self._handed(held[0], position.snapshot_id, inside, frame=frame)
+            held = batch, seen
+        if held is not None:
+            yield self._handed(held[0], position.snapshot_id, position.behind(), frame=frame)
 
-    def _pass(self, position: Position) -> Position:
+    def _handed(self, batch: pa.RecordBatch, snapshot_id: int, place: StorePlace, *, frame: bool) -> ChangeBatch:
+        kinds = pa.repeat(pa.scalar("+I"), batch.num_rows) if frame else symbols_from_kinds(batch.column(KIND_COLUMN))
+        rows = pa.RecordBatch.from_arrays([kinds, *(batch.column(name) for name in self._request.columns)], schema=self.schema)
+        self.last = place
+        return ChangeBatch(rows, snapshot_id, place, in_frame=frame, progress=self.progress)
+
+    def _pass(self, position: StorePlace) -> StorePlace:
         """Behind the snapshot of ``position``, all of which was handed out."""
         self.progress.passed(self.place(position), position.behind())
         return position.behind()
 
-    def on_discontinuity(self, found: Discontinuity) -> Position | None:
+    def on_discontinuity(self, found: Discontinuity) -> StorePlace | None:
         """Where to begin anew at a snapshot that does not tell all it changed; None to go on without. Raises NotFoundError."""
         way = self._request.on_discontinuity
         if way == "raise":
@@ -356,7 +392,7 @@ class FileStoreConsumption:
                 'not known; go on with on_discontinuity="restart" (the whole table as of that snapshot comes next) or "skip"',
                 kind="discontinuity",
             )
-        return None if way == "skip" else Position(phase="frame", snapshot_id=found.snapshot_id, reading=self._request.reading)
+        return None if way == "skip" else StorePlace(phase="frame", snapshot_id=found.snapshot_id)
 
     def _find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot, None if it is still to come. Raises NotFoundError if it has expired."""

@@ -18,11 +18,11 @@ from tablestore.log.settings import LogSettings
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changescope import Discontinuity
 from tablestore.store.context import TableContext
-from tablestore.table.consume import AnyPosition, ChangeBatch, Consumption, FileStoreConsumption
+from tablestore.table.consume import ChangeBatch, Consumption, FileStoreConsumption
 from tablestore.table.earlyconsume import EarlyReader
 from tablestore.table.logconsume import LogReader, missing_snapshot, place_at
 from tablestore.table.logrecords import find_changes, find_published, published_gap
-from tablestore.table.position import LogPlace, Position
+from tablestore.table.position import LogPlace, Place, StorePlace
 
 LOG = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class HybridConsumption:
             self._store.progress.begin(start := older)
         return self._batches(start, {} if self._store.resumed else begins)
 
-    def _older(self, start: AnyPosition) -> AnyPosition | None:
+    def _older(self, start: Place) -> Place | None:
         """Where the changes since the time asked for begin in the log, if it goes back further than the table's snapshots."""
         assert self._request.time_millis is not None
         place = self._reader.place_since(self._request.time_millis)
@@ -76,11 +76,11 @@ class HybridConsumption:
         latest = self._context.snapshots.latest()
         return latest.id if latest else 0
 
-    def _batches(self, position: AnyPosition, begins: Mapping[int, int]) -> Iterator[ChangeBatch]:
+    def _batches(self, position: Place, begins: Mapping[int, int]) -> Iterator[ChangeBatch]:
         try:
-            restart: AnyPosition | None = position
+            restart: Place | None = position
             while restart is not None:
-                if isinstance(restart, Position):
+                if isinstance(restart, StorePlace):
                     done = yield from self._store.finish(restart)
                     place = self._place_behind(done, begins)
                     self._store.progress.passed(self._store.place(restart), place)
@@ -95,7 +95,7 @@ class HybridConsumption:
         snapshot = self._context.snapshots.find(done) if done else None
         return place_at(self._context, self._log, self._settings, snapshot, begins).at_base(done)
 
-    def _follow(self, place: LogPlace) -> Generator[ChangeBatch, None, Position | None]:
+    def _follow(self, place: LogPlace) -> Generator[ChangeBatch, None, StorePlace | None]:
         """Changes behind ``place``; returns where to begin anew, None at the end."""
         self._looked_at = place.base
         opened = False
@@ -118,7 +118,7 @@ class HybridConsumption:
                 LOG.warning("%s; the changes behind snapshot %d are read from the file store", error, place.base)
                 begins = self._reader.begins()
                 filled = yield from self._fill(place)
-                if isinstance(filled, Position):
+                if isinstance(filled, StorePlace):
                     return filled
                 place = self._place_behind(filled.base, begins)
                 self._store.progress.passed(filled, place)
@@ -134,7 +134,7 @@ class HybridConsumption:
                 return restart
             if self._is_silent(place):
                 filled = yield from self._fill(place)
-                if isinstance(filled, Position):
+                if isinstance(filled, StorePlace):
                     return filled
                 place = filled
             if not self._request.follow and self._newest() <= place.base:
@@ -143,7 +143,7 @@ class HybridConsumption:
 
     # -- what the log does not say
 
-    def _look_before(self, snapshot_id: int, place: LogPlace) -> Position | None:
+    def _look_before(self, snapshot_id: int, place: LogPlace) -> StorePlace | None:
         """As :meth:`_look_until`; a snapshot of which records were published tells its changes, so it need not be looked at, unless
         it may leave out those of some partitions."""
         if self._settings.eventual or self._context.schema.partition_keys:
@@ -153,7 +153,7 @@ class HybridConsumption:
             self._looked_at = max(self._looked_at, snapshot_id)
         return restart
 
-    def _look_until(self, snapshot_id: int, place: LogPlace) -> Position | None:
+    def _look_until(self, snapshot_id: int, place: LogPlace) -> StorePlace | None:
         """Look at the snapshots up to one for a discontinuity; where to begin anew if that is asked for."""
         while self._looked_at < snapshot_id:
             snapshot = find_changes(self._context, self._looked_at + 1)
@@ -204,7 +204,7 @@ class HybridConsumption:
         self._silent_since = None
         return True
 
-    def _fill(self, place: LogPlace) -> Generator[ChangeBatch, None, LogPlace | Position]:
+    def _fill(self, place: LogPlace) -> Generator[ChangeBatch, None, LogPlace | StorePlace]:
         """Changes behind ``place`` up to the newest snapshot, from the file store.
 
         Returns the place behind them, or where to begin anew.

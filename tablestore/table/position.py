@@ -1,19 +1,30 @@
 """How far has a reader of a table come?
 
-    frame     snapshot 7, 5000 rows     in the midst of the rows that snapshot 7 holds
-    changes   snapshot 8, 20 rows       snapshot 7 is done, and 20 changes of snapshot 8
-    log       base 7, bucket 0 at 120   snapshot 7 is done; what follows is read from the log, each bucket from its own place
+    done      snapshot 7 is done                       the normal form: whoever reads on begins with snapshot 8
+    frame     5000 rows of snapshot 7                  in the midst of the rows that snapshot 7 holds
+    changes   20 changes of snapshot 8                 snapshot 7 is done too
+    log       snapshot 7 is done, bucket 0 at 120      what follows is read from the log, each bucket from its own place
 
-A position is a value: it is stored in a named consumer's file, or by users beside their own results, and reading goes on from it
-with nothing lost and nothing twice. Rows are counted as they were handed out, so a position inside of a snapshot holds for
-the same columns and filter only; ``reading`` is their fingerprint.
+A :class:`Position` is a *place* and the history that it is a place of: the table's uuid and the name of the snapshot that it rests on.
+A place of another table, or of a history that was replaced, is so found before anything is read (:mod:`tablestore.table.identity`).
+It is a value: kept in a named consumer's file, or by users beside their own results, and reading goes on from it with nothing lost
+and nothing twice. A batch that ends a snapshot has the normal form, whatever was read of it.
+
+    {"position":1,"table":"2c…","done":[7,"8f…"]}
+    {"position":1,"table":"2c…","frame":[7,"8f…"],"rows":5000,"reading":"a1…"}
+    {"position":1,"table":"2c…","changes":[8,"e0…"],"rows":20,"reading":"a1…"}
+    {"position":1,"table":"2c…","done":[7,"8f…"],"log":"Xy…","offsets":{"0":120},"marks":{"0":[8,5]}}
+
+Rows are counted as they were handed out, so a place inside of a snapshot holds for the same filter and ``pairs`` only: ``reading`` is
+their fingerprint. It names columns by their ids, and the columns that are handed out do not matter, so that columns may come and be
+renamed. What is written is the same text for the same value; what is read is read strictly.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NoReturn
 
 from tablestore.errors import InvalidInputError
 from tablestore.log.record import Mark
@@ -22,11 +33,17 @@ Phase = Literal["frame", "changes"]
 
 # Stored, never renamed: an extra key of the consumer's file.
 POSITION_KEY = "tablestore.position"
+# Stored, never renumbered.
+VERSION = 1
+_VERSION_KEY = "position"
+_HIGHEST = 2**63 - 1
+_WHOLE = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """``snapshot_id``: the snapshot that reading needs next, ``rows``: how many of its rows or changes were handed out."""
+class StorePlace:
+    """A place in the file store. ``snapshot_id``: the snapshot that reading needs next, ``rows``: how many of its rows or changes were
+    handed out; ``reading`` is empty where there are none."""
 
     phase: Phase
     snapshot_id: int
@@ -38,44 +55,19 @@ class Position:
         """The oldest snapshot that reading on from here needs."""
         return self.snapshot_id
 
-    def behind(self) -> "Position":
+    @property
+    def anchor(self) -> int:
+        """The snapshot that this place rests on: the one that it lies in, else the last one that is done; 0 for none."""
+        return self.snapshot_id - 1 if self.phase == "changes" and not self.rows else self.snapshot_id
+
+    def behind(self) -> "StorePlace":
         """The place behind the snapshot: the first change of the one after it."""
-        return Position(phase="changes", snapshot_id=self.snapshot_id + 1, reading=self.reading)
-
-    def to_json(self) -> dict[str, object]:
-        """As a JSON object."""
-        return {"phase": self.phase, "snapshot": self.snapshot_id, "rows": self.rows, "reading": self.reading}
-
-    def __str__(self) -> str:
-        return json.dumps(self.to_json(), separators=(",", ":"))
+        return done(self.snapshot_id)
 
 
-def parse_position(value: object) -> "Position | LogPlace":
-    """What ``to_json`` or ``str()`` made of a position. Raises InvalidInputError for anything else."""
-    if isinstance(value, (Position, LogPlace)):
-        return value
-    content: object = value
-    if isinstance(value, str):
-        try:
-            content = json.loads(value)
-        except ValueError as error:
-            raise _no_position(value) from error
-    if not isinstance(content, Mapping):
-        raise _no_position(value)
-    if content.get("phase") == "log":
-        return parse_log_place(content)
-    phase, snapshot_id, rows = content.get("phase"), content.get("snapshot"), content.get("rows")
-    reading = content.get("reading", "")
-    if (
-        phase not in ("frame", "changes")
-        or not _is_count(snapshot_id, 1)
-        or not _is_count(rows, 0)
-        or not isinstance(reading, str)
-        or not isinstance(snapshot_id, int)
-        or not isinstance(rows, int)
-    ):
-        raise _no_position(value)
-    return Position(phase="frame" if phase == "frame" else "changes", snapshot_id=snapshot_id, rows=rows, reading=reading)
+def done(snapshot_id: int) -> StorePlace:
+    """The place behind a snapshot."""
+    return StorePlace(phase="changes", snapshot_id=snapshot_id + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +87,14 @@ class LogPlace:
         """The oldest snapshot that reading on from here may need, if the log does not hold it."""
         return self.base + 1
 
+    @property
+    def anchor(self) -> int:
+        """The snapshot that this place rests on."""
+        return self.base
+
     def mark(self, bucket: int) -> Mark:
         """The last change that is done in a bucket."""
-        whole = Mark(self.base, 2**62)
+        whole = Mark(self.base, _WHOLE)
         return max(self.marks.get(bucket, whole), whole)
 
     def moved(self, bucket: int, next_offset: int, mark: Mark | None) -> "LogPlace":
@@ -110,50 +107,205 @@ class LogPlace:
         marks = {bucket: mark for bucket, mark in self.marks.items() if mark.snapshot_id > snapshot_id}
         return replace(self, base=snapshot_id, marks=marks)
 
+
+Place = StorePlace | LogPlace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place of one history: ``table`` is the uuid of the table (None: it has none), ``snapshot_uuid`` the name of the snapshot that
+    the place rests on (None: none is done, or it is not known any more)."""
+
+    table: str | None
+    snapshot_uuid: str | None
+    place: Place
+
+    @property
+    def needed_snapshot(self) -> int:
+        """The oldest snapshot that reading on from here needs."""
+        return self.place.needed_snapshot
+
+    @property
+    def done_snapshot(self) -> int:
+        """Everything up to this snapshot was handed out; 0 for none."""
+        return self.place.snapshot_id - 1 if isinstance(self.place, StorePlace) else self.place.base
+
     def to_json(self) -> dict[str, object]:
         """As a JSON object."""
-        return {
-            "phase": "log",
-            "log": self.incarnation,
-            "base": self.base,
-            "offsets": {str(bucket): offset for bucket, offset in sorted(self.offsets.items())},
-            "marks": {str(bucket): [mark.snapshot_id, mark.ordinal] for bucket, mark in sorted(self.marks.items())},
-        }
+        place, anchor = self.place, [self.place.anchor, self.snapshot_uuid]
+        head: dict[str, object] = {_VERSION_KEY: VERSION, "table": self.table}
+        if isinstance(place, LogPlace):
+            return {
+                **head,
+                "done": anchor,
+                "log": place.incarnation,
+                "offsets": {str(bucket): offset for bucket, offset in sorted(place.offsets.items())},
+                "marks": {str(bucket): [mark.snapshot_id, mark.ordinal] for bucket, mark in sorted(place.marks.items())},
+            }
+        if place.phase == "changes" and not place.rows:
+            return {**head, "done": anchor}
+        return {**head, place.phase: anchor, "rows": place.rows, "reading": place.reading}
 
     def __str__(self) -> str:
         return json.dumps(self.to_json(), separators=(",", ":"))
 
 
-def parse_log_place(content: Mapping[str, object]) -> LogPlace:
-    """What :meth:`LogPlace.to_json` made. Raises InvalidInputError."""
+def parse_position(value: object) -> Position:
+    """What ``to_json`` or ``str()`` made of a position.
+
+    Raises InvalidInputError: of kind ``position-too-new`` for one of a newer version, ``position-unnamed`` for one that does not say which
+    table it is of (as early versions wrote them), else ``position``.
+    """
+    if isinstance(value, Position):
+        return value
+    content = _as_mapping(value)
+    if _VERSION_KEY not in content:
+        if "phase" in content:
+            _refuse_unnamed(content)
+        _refuse(value, f"no key {_VERSION_KEY!r}")
+    version = content[_VERSION_KEY]
+    if not _is_count(version, VERSION) or version != VERSION:
+        if _is_count(version, VERSION + 1):
+            raise InvalidInputError(
+                f"the position {value!r:.200} has version {version}, this tablestore reads version {VERSION}: read on with the "
+                "tablestore that made it, or a newer one",
+                kind="position-too-new",
+            )
+        _refuse(value, f"version {version!r:.40}")
     try:
-        offsets, marks = content["offsets"], content["marks"]
-        base, incarnation = content["base"], content["log"]
-        if not (
-            isinstance(offsets, Mapping) and isinstance(marks, Mapping) and isinstance(base, int) and isinstance(incarnation, str)
-        ):
-            raise TypeError("wrong types")
-        return LogPlace(
-            incarnation=incarnation,
-            base=base,
-            offsets={int(bucket): int(offset) for bucket, offset in offsets.items()},
-            marks={int(bucket): Mark(int(snapshot), int(ordinal)) for bucket, (snapshot, ordinal) in marks.items()},
-        )
+        return _decoded(content)
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"expected a position in the log that a batch of table.consume(...) gave, found {content!r:.200}"
-        ) from error
+        _refuse(value, str(error), error)
 
 
-def fingerprint(columns: tuple[str, ...], filter_text: str | None, pairs: bool) -> str:
-    """What is read, in 16 characters."""
-    text = json.dumps([list(columns), filter_text, pairs])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def parse_stored(value: object) -> Position | Place:
+    """As :func:`parse_position`, of a consumer's file, which lies in its table: there a place that does not name it will do."""
+    content = _as_mapping(value)
+    if _VERSION_KEY in content or "phase" not in content:
+        return parse_position(content)
+    try:
+        if content["phase"] == "log":
+            return _log_place(content, _count(content, "base"))
+        rows = _count(content, "rows")
+        phase: Phase = "frame" if content["phase"] == "frame" else "changes"
+        reading = _text(content, "reading") if rows else ""
+        return StorePlace(phase=phase, snapshot_id=_count(content, "snapshot", 1), rows=rows, reading=reading)
+    except (KeyError, TypeError, ValueError) as error:
+        _refuse(value, str(error), error)
+
+
+def fingerprint(filter_text: str | None, pairs: bool) -> str:
+    """What is read, in 16 characters; the filter names columns by id."""
+    return hashlib.sha256(json.dumps([filter_text, pairs]).encode()).hexdigest()[:16]
+
+
+def unnamed_fingerprint(columns: tuple[str, ...], filter_text: str | None, pairs: bool) -> str:
+    """The same in a place that does not name its table: it named columns, and counted those that were handed out."""
+    return hashlib.sha256(json.dumps([list(columns), filter_text, pairs]).encode()).hexdigest()[:16]
+
+
+_KEYS = {
+    "frame": {"frame", "rows", "reading"},
+    "changes": {"changes", "rows", "reading"},
+    "log": {"done", "log", "offsets", "marks"},
+    "done": {"done"},
+}
+
+
+def _decoded(content: Mapping[str, object]) -> Position:
+    form = next((one for one in _KEYS if one in content), None)
+    if form is None:
+        raise ValueError(f"none of {', '.join(_KEYS)}")
+    if unknown := sorted(set(content) - _KEYS[form] - {_VERSION_KEY, "table"}):
+        raise ValueError(f"unknown key {unknown[0]!r}")
+    table = content["table"]
+    if table is not None and not (isinstance(table, str) and table):
+        raise TypeError("no uuid of a table")
+    anchor = content["done" if form == "log" else form]
+    if not isinstance(anchor, list) or len(anchor) != 2:
+        raise TypeError("no snapshot id and uuid")
+    snapshot_id, uuid = anchor
+    if not _is_count(snapshot_id, 1 if form in ("frame", "changes") else 0):
+        raise TypeError("no snapshot id")
+    if uuid is not None and not (isinstance(uuid, str) and uuid):
+        raise TypeError("no uuid of a snapshot")
+    place: Place
+    if form == "log":
+        place = _log_place(content, snapshot_id)
+    elif form == "done":
+        place = done(snapshot_id)
+    else:
+        rows = _count(content, "rows", 1 if form == "changes" else 0)
+        phase: Phase = "frame" if form == "frame" else "changes"
+        place = StorePlace(phase=phase, snapshot_id=snapshot_id, rows=rows, reading=_text(content, "reading"))
+    return Position(table=table, snapshot_uuid=uuid, place=place)
+
+
+def _log_place(content: Mapping[str, object], base: int) -> LogPlace:
+    offsets, marks = content["offsets"], content["marks"]
+    if not isinstance(offsets, Mapping) or not isinstance(marks, Mapping):
+        raise TypeError("offsets and marks are no objects")
+    found = {}
+    for bucket, mark in marks.items():
+        if not isinstance(mark, list) or len(mark) != 2 or not all(_is_count(one, 0) for one in mark):
+            raise TypeError("a mark is no snapshot id and ordinal")
+        found[_bucket(bucket)] = Mark(*mark)
+    return LogPlace(
+        incarnation=_text(content, "log"),
+        base=base,
+        offsets={_bucket(bucket): _count(offsets, bucket) for bucket in offsets},
+        marks=found,
+    )
+
+
+def _bucket(text: object) -> int:
+    if not isinstance(text, str) or not text.isascii() or not text.isdigit() or str(int(text)) != text:
+        raise TypeError(f"no bucket: {text!r:.40}")
+    return int(text)
+
+
+def _count(content: Mapping[str, object], key: str, least: int = 0) -> int:
+    value = content[key]
+    if not _is_count(value, least) or not isinstance(value, int):
+        raise TypeError(f"{key} is no whole number from {least}")
+    return value
+
+
+def _text(content: Mapping[str, object], key: str) -> str:
+    value = content[key]
+    if not isinstance(value, str):
+        raise TypeError(f"{key} is no text")
+    return value
 
 
 def _is_count(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= _HIGHEST
 
 
-def _no_position(value: object) -> InvalidInputError:
-    return InvalidInputError(f"expected a position that a batch of table.consume(...) gave, found {value!r:.200}", kind="position")
+def _as_mapping(value: object) -> Mapping[str, object]:
+    content: object = value
+    if isinstance(value, str):
+        try:
+            content = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            _refuse(value, "no JSON", error)
+    if not isinstance(content, Mapping):
+        _refuse(value, "no JSON object")
+    return content
+
+
+def _refuse(value: object, why: str, cause: BaseException | None = None) -> NoReturn:
+    raise InvalidInputError(
+        f"expected a position that a batch of table.consume(...) gave, found {value!r:.200} ({why:.100})", kind="position"
+    ) from cause
+
+
+def _refuse_unnamed(content: Mapping[str, object]) -> NoReturn:
+    found = content.get("base") if content["phase"] == "log" else content.get("snapshot")
+    behind = found - (content["phase"] != "log") if _is_count(found, 1) and isinstance(found, int) else 0
+    raise InvalidInputError(
+        f"the position {json.dumps(dict(content))[:200]} was made by an early version and does not say which table it is of: one "
+        f"that was dropped and made again would lose changes without a word. If it is of this one, go on with "
+        f"position=table.position_after({behind}), which may repeat what follows snapshot {behind}; else begin anew",
+        kind="position-unnamed",
+    )

@@ -20,6 +20,7 @@ from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
 from tablestore.table.compact import CompactReport, compact_table
 from tablestore.table.consume import ChangeBatch, ScanMode
 from tablestore.table.delete import delete_where
+from tablestore.table.identity import Identity
 from tablestore.table.keeping import Keeping
 from tablestore.table.listing import files_table, partitions_table, schema_history_table
 from tablestore.table.logalter import alter_table
@@ -268,7 +269,7 @@ class Table(Keeping):
         scan: ScanMode | None = None,
         *,
         consumer_id: str | None = None,
-        position: Position | str | None = None,
+        position: Position | Mapping[str, object] | str | None = None,
         timestamp: datetime | int | None = None,
         columns: Sequence[str] | None = None,
         filter: Filter = None,
@@ -281,7 +282,8 @@ class Table(Keeping):
 
         ``scan`` says where to begin (default: the table's ``log.scan``): ``"full"`` with all rows, ``"latest"`` behind the newest
         snapshot, ``"from-timestamp"`` with the changes of the first snapshot at or after ``timestamp``. A ``consumer_id`` that is
-        known goes on where its last ``batch.commit()`` was; a ``position`` where that batch ended. ``pairs`` adds ``-U`` rows.
+        known goes on where its last ``batch.commit()`` was; a ``position`` (or its text) where that batch ended, in this table
+        and this history. ``pairs`` adds ``-U`` rows.
         ``follow=False`` ends at the newest snapshot, ``stop`` is asked between snapshots. Raises NotFoundError of kind
         ``discontinuity`` (unless told to ``"skip"`` or ``"restart"``) and ``snapshot-expired``.
         """
@@ -299,6 +301,10 @@ class Table(Keeping):
             stop=stop,
         )
         return logs.consumption(self._context, request).batches()
+
+    def position_after(self, snapshot_id: int) -> Position:
+        """The position behind a snapshot: ``consume(position=...)`` goes on with the changes of the next one; 0 for all of them."""
+        return Identity(self._context).after(_whole_number(snapshot_id, "snapshot_id"))
 
     # -- looking around
 

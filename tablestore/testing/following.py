@@ -40,10 +40,10 @@ def keys(ids: Iterable[int], *, day: str = "mon") -> pa.Table:
     return pa.table({"day": [day] * len(given), "id": given})
 
 
-def told(batches: Iterable[ChangeBatch]) -> list[Change]:
+def told(batches: Iterable[ChangeBatch], text: str = "v") -> list[Change]:
     """What was handed out: (snapshot, kind, id, v). A row that is put in a table's place may be called +I or +U: here +I."""
     return [
-        (batch.snapshot_id, row["_row_kind"].replace("+U", "+I"), row["id"], row["v"])
+        (batch.snapshot_id, row["_row_kind"].replace("+U", "+I"), row["id"], row[text])
         for batch in batches
         for row in batch.rows.to_pylist()
     ]
@@ -380,21 +380,35 @@ class Following:
         choose = random.Random(seed)
         table = new_table(bucket="2")
         table.upsert(rows(range(5), "first"))
-        state: dict[int, str | None] = {}
-        seen: list[Change] = []
-        for step in range(12):
-            match choose.choice(["upsert", "upsert", "upsert", "delete", "compact", "read"]):
+        text, position = "v", str(table.position_after(0))
+        named: list[Change] = []
+        placed: list[Change] = []
+
+        def read(count: int | None) -> None:
+            nonlocal position
+            for batch in islice(table.consume(consumer_id="c", follow=False), count):
+                batch.commit()
+                named.extend(told([batch], text))
+            # Who keeps positions beside the results gets the same as who has a name.
+            for batch in islice(table.consume(position=position, follow=False), count):
+                position = str(batch.position)
+                placed.extend(told([batch], text))
+
+        for step in range(14):
+            match choose.choice(["upsert", "upsert", "upsert", "delete", "compact", "read", "read", "add", "rename"]):
                 case "upsert":
-                    table.upsert(rows(choose.sample(range(12), 4), f"s{step}-"))
+                    table.upsert(rows(choose.sample(range(12), 4), f"s{step}-").rename_columns(["day", "id", text]))
                 case "delete":
                     table.delete(keys(choose.sample(range(12), 3)))
                 case "compact":
                     table.compact(full=choose.random() < 0.5)
                 case "read":
-                    for batch in islice(table.consume(consumer_id="c", follow=False), choose.choice([1, 2, 20])):
-                        batch.commit()
-                        seen += told([batch])
-        for batch in table.consume(consumer_id="c", follow=False):
-            batch.commit()
-            seen += told([batch])
-        assert once(seen) and folded(seen, state) == content(table)
+                    read(choose.choice([1, 2, 20]))
+                case "add":
+                    table = table.alter([AddColumn(f"n{step}", pa.int64())])
+                case "rename":
+                    table, text = table.alter([RenameColumn(text, to=f"v{step}")]), f"v{step}"
+        read(None)
+        held = {row["id"]: row[text] for row in table.scan().to_arrow().to_pylist()}
+        for seen in (named, placed):
+            assert once(seen) and folded(seen) == held

@@ -14,8 +14,8 @@ This module says what a tree means row by row; ``pruning`` says what it means fo
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -169,6 +169,21 @@ def keep_only(predicate: Predicate | None, names: Iterable[str]) -> Predicate | 
         return None
     kept = _keep_only(push_negation(predicate), frozenset(names))
     return None if kept == TRUE else kept
+
+
+def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    """The same predicate with its columns under other names; every one of them is in ``names``."""
+    match predicate:
+        case And(children):
+            return And(tuple(renamed(child, names) for child in children))
+        case Or(children):
+            return Or(tuple(renamed(child, names) for child in children))
+        case Not(child):
+            return Not(renamed(child, names))
+        case Constant():
+            return predicate
+        case _:
+            return replace(predicate, field=names[predicate.field])
 
 
 def _keep_only(predicate: Predicate, names: frozenset[str]) -> Predicate | None:

@@ -13,7 +13,8 @@ import pytest
 
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table.position import Position
+from tablestore.table.identity import Identity
+from tablestore.table.position import StorePlace
 from tablestore.table.table import Table
 from tablestore.testing.lab import Lab
 from tablestore.testing.naivemerge import NaiveEngine, Record, Row
@@ -204,7 +205,8 @@ def check_changes(run: Run, *, pairs: bool) -> None:
 
 def check_consumer(run: Run, begin: int, *, pairs: bool) -> None:
     state = Rows()
-    for batch in run.table.consume(position=Position(phase="frame", snapshot_id=begin, reading=""), pairs=pairs, follow=False):
+    position = Identity(run.table.context).position(StorePlace(phase="frame", snapshot_id=begin))
+    for batch in run.table.consume(position=position, pairs=pairs, follow=False):
         rows = batch.rows.to_pylist()
         fold(state, iter(rows), pairs=pairs, exact=not batch.in_frame and is_exact(run, pairs=pairs))
     assert state == run.rows[len(run.table.snapshots())], f"from snapshot {begin}"

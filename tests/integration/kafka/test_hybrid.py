@@ -139,8 +139,9 @@ def test_a_time_that_snapshots_no_longer_reach_is_found_in_the_log(catalog: ts.C
     # Retention has taken the first records of one bucket, in the midst of a snapshot perhaps: the next one is whole.
     topic, behind = table.options()["log.kafka.topic"], {}
     for batch in table.consume("from-timestamp", timestamp=0, follow=False):
-        assert isinstance(batch.position, LogPlace)
-        behind |= {b: batch.position.offsets[b] for b, mark in batch.position.marks.items() if mark.snapshot_id == 4}
+        place = batch.position.place
+        assert isinstance(place, LogPlace)
+        behind |= {b: place.offsets[b] for b, mark in place.marks.items() if mark.snapshot_id == 4}
     bucket, before = next(iter(behind.items()))
     cut(broker, topic, bucket, before)
     first = min(change[0] for change in since(1))
