@@ -297,8 +297,8 @@ class FileStoreConsumption:
             return place
         if place.reading != (self._request.reading if reading is None else reading):
             raise InvalidInputError(
-                f"the position {self.progress.named(place)} lies inside of a snapshot and was made with another filter or pairs: go on "
-                "as before, or begin anew under another consumer_id",
+                f"the position {self.progress.named(place)} lies inside of a snapshot and was made with another filter or "
+                "pairs: go on as before, or begin anew under another consumer_id",
                 kind="position",
             )
         return replace(place, reading=self._request.reading)
@@ -306,8 +306,8 @@ class FileStoreConsumption:
     def _out_of_log(self, place: LogPlace) -> StorePlace:
         if place.marks:
             raise InvalidInputError(
-                f"the position {self.progress.named(place)} lies inside of snapshot {place.base + 1} in a log that this table no longer "
-                "has, or that cannot tell -U rows: go on as before, or begin anew under another consumer_id",
+                f"the position {self.progress.named(place)} lies inside of snapshot {place.base + 1} in a log that this table "
+                "no longer has, or that cannot tell -U rows: go on as before, or begin anew under another consumer_id",
                 kind="position",
             )
         return done(place.base)

@@ -115,8 +115,9 @@ class Identity:
 
     def _refuse_history(self, position: Position, why: str) -> NoReturn:
         raise InvalidInputError(
-            f"the position {position} is of a history that table {self._context.files.root_uri} does not have ({why}): the table was "
-            f"restored from a copy, or its snapshots were replaced; {_WAYS_OUT} (a named consumer under another consumer_id); or say up to "
-            "which of its snapshots you are done: position=table.position_after(...), `tablestore consumer reset` for a named one",
+            f"the position {position} is of a history that table {self._context.files.root_uri} does not have ({why}): the "
+            "table was restored from a copy, or its snapshots were replaced; "
+            f"{_WAYS_OUT} (a named consumer under another consumer_id); or say up to which of its snapshots you are done: "
+            "position=table.position_after(...), for a named one `tablestore consumer reset`",
             kind="position-history",
         )

@@ -5,19 +5,19 @@
     changes   20 changes of snapshot 8                 snapshot 7 is done too
     log       snapshot 7 is done, bucket 0 at 120      what follows is read from the log, each bucket from its own place
 
-A :class:`Position` is a *place* and the history that it is a place of: the table's uuid and the name of the snapshot that it rests on.
-A place of another table, or of a history that was replaced, is so found before anything is read (:mod:`tablestore.table.identity`).
-It is a value: kept in a named consumer's file, or by users beside their own results, and reading goes on from it with nothing lost
-and nothing twice. A batch that ends a snapshot has the normal form, whatever was read of it.
+A :class:`Position` is a *place* and the history that it is a place of: the table's uuid and the name of the snapshot that it rests
+on. A place of another table, or of a history that was replaced, is so found before anything is read
+(:mod:`tablestore.table.identity`). It is a value: kept in a named consumer's file, or by users beside their results, and reading
+goes on from it with nothing lost and nothing twice. A batch that ends a snapshot has the normal form, whatever was read of it.
 
     {"position":1,"table":"2c…","done":[7,"8f…"]}
     {"position":1,"table":"2c…","frame":[7,"8f…"],"rows":5000,"reading":"a1…"}
     {"position":1,"table":"2c…","changes":[8,"e0…"],"rows":20,"reading":"a1…"}
     {"position":1,"table":"2c…","done":[7,"8f…"],"log":"Xy…","offsets":{"0":120},"marks":{"0":[8,5]}}
 
-Rows are counted as they were handed out, so a place inside of a snapshot holds for the same filter and ``pairs`` only: ``reading`` is
-their fingerprint. It names columns by their ids, and the columns that are handed out do not matter, so that columns may come and be
-renamed. What is written is the same text for the same value; what is read is read strictly.
+Rows are counted as they were handed out, so a place inside of a snapshot holds for the same filter and ``pairs`` only: ``reading``
+is their fingerprint. It names columns by their ids, and the columns that are handed out do not matter, so that columns may come and
+be renamed. What is written is the same text for the same value; what is read is read strictly.
 """
 
 import hashlib
@@ -42,8 +42,11 @@ _WHOLE = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """A place in the file store. ``snapshot_id``: the snapshot that reading needs next, ``rows``: how many of its rows or changes were
-    handed out; ``reading`` is empty where there are none."""
+    """A place in the file store.
+
+    ``snapshot_id``: the snapshot that reading needs next, ``rows``: how many of its rows or changes were handed out; ``reading`` is
+    empty where there are none.
+    """
 
     phase: Phase
     snapshot_id: int
@@ -113,8 +116,11 @@ Place = StorePlace | LogPlace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A place of one history: ``table`` is the uuid of the table (None: it has none), ``snapshot_uuid`` the name of the snapshot that
-    the place rests on (None: none is done, or it is not known any more)."""
+    """A place of one history.
+
+    ``table`` is the table's uuid (None: it has none), ``snapshot_uuid`` the name of the snapshot that the place rests on (None: no
+    snapshot is done, or its name is not known any more).
+    """
 
     table: str | None
     snapshot_uuid: str | None
@@ -153,8 +159,8 @@ class Position:
 def parse_position(value: object) -> Position:
     """What ``to_json`` or ``str()`` made of a position.
 
-    Raises InvalidInputError: of kind ``position-too-new`` for one of a newer version, ``position-unnamed`` for one that does not say which
-    table it is of (as early versions wrote them), else ``position``.
+    Raises InvalidInputError: of kind ``position-too-new`` for a newer version, ``position-unnamed`` for one that does not say
+    which table it is of, as early versions made them, else ``position``.
     """
     if isinstance(value, Position):
         return value
