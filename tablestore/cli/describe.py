@@ -17,6 +17,7 @@ from tablestore.cli.safetext import safe
 from tablestore.cli.session import Session, TableName, command
 from tablestore.cli.units import human_bytes, iso_time
 from tablestore.table.describe import BucketPicture, describe_buckets
+from tablestore.table.undone import Upkeep, upkeep
 from tablestore.types.typestring import type_to_sql
 
 _COLUMNS = (Column("name", "column"), Column("type", "type"), Column("role", "role"), Column("comment", "comment"))
@@ -42,13 +43,13 @@ def describe(
     context = table.context
     latest = context.snapshots.latest()
     pictures = describe_buckets(context, latest)
-    drawn = _chosen(pictures, every)
+    drawn, left = _chosen(pictures, every), upkeep(context)
     if svg is not None:
         _write_svg(svg, f"{table.name}, snapshot {latest.id if latest else 'none'}", drawn, keyed=bool(table.primary_key))
     if session.out.as_json:
-        session.out.document(_document(table, latest, pictures))
+        session.out.document(_document(table, latest, pictures, left))
         return
-    _facts(session, table, latest, pictures)
+    _facts(session, table, latest, pictures, left)
     session.out.show(Text(""))
     _columns(session, table)
     if drawn:
@@ -65,7 +66,9 @@ def _chosen(pictures: Sequence[BucketPicture], every: bool) -> Sequence[BucketPi
     return [picture for picture in pictures if picture in worst]
 
 
-def _document(table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture]) -> dict[str, Any]:
+def _document(
+    table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture], left: Upkeep
+) -> dict[str, Any]:
     return {
         "name": table.name,
         "location": table.location,
@@ -87,6 +90,22 @@ def _document(table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[Bu
             "records": latest.total_record_count,
         },
         "totals": _totals(pictures),
+        "upkeep": {
+            "undone": [
+                {
+                    "chore": one.chore,
+                    "snapshot": one.snapshot_id,
+                    "time": iso_time(one.time_millis),
+                    "kind": one.error_kind,
+                    "error": one.error,
+                    "way_out": one.way_out,
+                }
+                for one in left.undone
+            ],
+            "unpublished_snapshots": left.unpublished,
+            "due_snapshots": left.due_snapshots,
+            "held_by": left.held_by,
+        },
         "buckets": [
             {
                 "partition": picture.partition,
@@ -122,7 +141,9 @@ def _totals(pictures: Sequence[BucketPicture]) -> dict[str, int]:
     }
 
 
-def _facts(session: Session, table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture]) -> None:
+def _facts(
+    session: Session, table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture], left: Upkeep
+) -> None:
     totals = _totals(pictures)
     debt, due, buckets = totals["debt_bytes"], human_bytes(totals["due_bytes"]), totals["due_buckets"]
     facts = {
@@ -137,10 +158,22 @@ def _facts(session: Session, table: ts.Table, latest: ts.Snapshot | None, pictur
         "merging": None if not table.primary_key or latest is None else f"a read merges up to {totals['read_merges']} run(s)",
         "debt": f"{human_bytes(debt)} to rewrite until nothing is merged: tablestore compact --full {table.name}" if debt else None,
         "due": f"{due} of that in {buckets} bucket(s) now: tablestore compact {table.name}" if buckets else None,
+        "undone": "\n".join(
+            f"{one.chore} after snapshot {one.snapshot_id}, {session.out.age(one.time_millis)}: {one.error}; {one.way_out}"
+            for one in left.undone
+        )
+        or None,
+        "log": f"lacks {left.unpublished} snapshot(s): tablestore log publish {table.name}" if left.unpublished else None,
+        "expiry": _expiry(left, table.name),
         "options": ", ".join(f"{key}={value}" for key, value in sorted(table.options().items())) or None,
     }
     columns = [Column(key, key.replace("_", " ")) for key in facts]
     session.out.facts(facts, columns)
+
+
+def _expiry(left: Upkeep, name: str) -> str | None:
+    due = f"{left.due_snapshots} snapshot(s) are due: tablestore expire snapshots {name}" if left.due_snapshots else None
+    return "; ".join(text for text in (due, f"held back by {left.held_by}" if left.held_by else None) if text) or None
 
 
 def _columns(session: Session, table: ts.Table) -> None:

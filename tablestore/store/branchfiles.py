@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from tablestore.format.paths import CHANGELOG_DIR, CONSUMER_DIR, SCHEMA_DIR, SNAPSHOT_DIR, TAG_DIR, branch_directory
 from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, FileStore
 from tablestore.store.condemned import EXPIRY_DIR
+from tablestore.store.followup import UNDONE_DIR
 from tablestore.store.replay import MARKS_DIR
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 MAIN_BRANCH = "main"
 # What belongs to one history and not to the table.
-OWN_DIRECTORIES = frozenset({SCHEMA_DIR, SNAPSHOT_DIR, TAG_DIR, CHANGELOG_DIR, CONSUMER_DIR, MARKS_DIR, EXPIRY_DIR})
+OWN_DIRECTORIES = frozenset(
+    {SCHEMA_DIR, SNAPSHOT_DIR, TAG_DIR, CHANGELOG_DIR, CONSUMER_DIR, MARKS_DIR, EXPIRY_DIR, UNDONE_DIR}
+)
 
 
 @dataclass(frozen=True, slots=True)

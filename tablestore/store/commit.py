@@ -42,6 +42,7 @@ from tablestore.store.conflict import (
     check_vectors,
     table_uuid_of,
 )
+from tablestore.store.followup import Chore, attempt
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage
@@ -373,17 +374,12 @@ class Committer:
         return properties
 
     def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
-        try:
-            if request.identifier is not None:
-                replays.raise_mark(request.user, request.identifier)
-        except StorageError as error:
-            raise StorageError(
-                f"snapshot {snapshot.id} of table {self.files.root_uri} has landed, but its mark against replays could not be "
-                f"written: {error}; repeat the commit with identifier {request.identifier}, it will not be applied twice",
-                kind="mark-not-written",
-            ) from error
+        where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier
+        if identifier is not None:
+            # Until it is written the snapshots themselves tell replays; expiry writes it before they go.
+            attempt(Chore.MARK, lambda: replays.raise_mark(request.user, identifier), where=where)
         # Only a hint: whoever finds it missing or stale lists the directory.
-        with suppress(StorageError):
+        with suppress(Exception):
             self.snapshots.write_latest_hint(snapshot.id)
 
     def _check_age(self, message: CommitMessage) -> None:

@@ -22,7 +22,7 @@ from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.indexmanifest import IndexEntry
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path, snapshot_path
-from tablestore.format.snapshot import Snapshot
+from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.options import CHANGELOG_PRODUCER
 from tablestore.store.changeplan import change_rule, looks_back
 from tablestore.store.condemned import Condemned, digest_of, read_notes, remove_note, write_note
@@ -37,6 +37,7 @@ from tablestore.store.references import (
     own_line,
     tags_twice,
 )
+from tablestore.store.replay import MARKS_PROPERTY, Replays
 from tablestore.store.retention import Retention, consumer_lifetime, pick_end
 from tablestore.store.settings import table_settings
 from tablestore.store.snapshots import follows, unbroken_tail
@@ -111,6 +112,12 @@ def expire_snapshots(
     return report.plus(expiry.run(retention))
 
 
+def due_snapshots(context: TableContext, retention: Retention) -> tuple[int, str | None]:
+    """How many snapshots may go by now, and who holds back others that would be due."""
+    first, end, kept_by = _Expiry(context, decoupled=False).pick(replace(retention, limit=2**62))
+    return end - first, kept_by
+
+
 class _Expiry:
     """One run on one branch."""
 
@@ -121,7 +128,7 @@ class _Expiry:
         self._known: dict[int, Snapshot] = {}
 
     def run(self, retention: Retention) -> ExpireReport:
-        first, end, kept_by = self._pick(retention)
+        first, end, kept_by = self.pick(retention)
         if first >= end:
             return ExpireReport(kept_by=kept_by)
         digests = {}
@@ -136,7 +143,7 @@ class _Expiry:
         return replace(report, kept_by=report.kept_by or kept_by)
 
     def preview(self, retention: Retention) -> ExpireReport:
-        first, end, kept_by = self._pick(retention)
+        first, end, kept_by = self.pick(retention)
         if first >= end:
             return ExpireReport(dry_run=True, kept_by=kept_by)
         removal = self._removal(first, end)
@@ -175,6 +182,7 @@ class _Expiry:
         going = range(first, end)
         if self._decoupled:
             self._keep_changes(going)
+        self._keep_marks(going)
         for path in (*removal.data, *removal.metadata):
             self._files.delete(path)
         for snapshot_id in going:
@@ -186,7 +194,7 @@ class _Expiry:
 
     # ---- which
 
-    def _pick(self, retention: Retention) -> tuple[int, int, str | None]:
+    def pick(self, retention: Retention) -> tuple[int, int, str | None]:
         """(first, end, who holds the rest back) of what may go."""
         ids = self._snapshots.live_ids()
         if len(ids) <= retention.num_min:
@@ -318,6 +326,17 @@ class _Expiry:
 
     def produces(self, snapshot: Snapshot) -> bool:
         return produces_changelog(self._context, snapshot)
+
+    def _keep_marks(self, going: range) -> None:
+        """Replays of our numbered commits must be told when their snapshots are gone, even where a writer died before its mark."""
+        highest: dict[str, int] = {}
+        for snapshot_id in going:
+            snapshot = self._snapshots.find(snapshot_id)
+            if snapshot is not None and MARKS_PROPERTY in snapshot.properties and snapshot.commit_identifier != BATCH_IDENTIFIER:
+                highest[snapshot.commit_user] = max(snapshot.commit_identifier, highest.get(snapshot.commit_user, 0))
+        replays = Replays(self._files, self._snapshots)
+        for user, identifier in highest.items():
+            replays.keep_mark(user, identifier)
 
     def _keep_changes(self, going: range) -> None:
         changelogs = self._line.changelogs

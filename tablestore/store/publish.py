@@ -31,6 +31,8 @@ from tablestore.store.snapshots import Snapshots, follows
 
 FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 2.0
+# So many errors that are none of a store's are taken for passing ones.
+MOST_UNEXPECTED = 3
 
 
 class Outcome(Enum):
@@ -62,6 +64,7 @@ class Publisher:
         wait_s = FIRST_WAIT_S
         # linked: K is there and ours, what is left is to look around. doubtful: an earlier try may have been applied.
         linked = doubtful = False
+        unexpected = 0
         while True:
             asked = False
             try:
@@ -78,11 +81,12 @@ class Publisher:
                 return self._settle(snapshot, base, entries, doubtful=doubtful)
             except CommitOutcomeUnknown:
                 raise
-            except TablestoreError as error:
-                undecided = asked or linked or doubtful or error.kind == "unknown-outcome"
-                if not undecided:
+            except Exception as error:  # Also what is not ours: from the first try on nobody may believe that nothing landed.
+                told = isinstance(error, TablestoreError) and error.kind != "unknown-outcome"
+                if told and not (asked or linked or doubtful):
                     raise
-                if not isinstance(error, (StorageError, NotFoundError)) or self.clock.steady_s() >= deadline_s:
+                unexpected += not isinstance(error, (StorageError, NotFoundError))
+                if unexpected > MOST_UNEXPECTED or self.clock.steady_s() >= deadline_s:
                     raise self._unknown(snapshot, f"the store gave no answer: {error}") from error
                 doubtful = doubtful or not linked
             self.clock.sleep(wait_s * (0.5 + self.ids.fraction()))

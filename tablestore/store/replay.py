@@ -6,7 +6,8 @@ and must not be applied again, however long ago the first one was. The highest n
 1. the retained snapshots, newest first: the user's own newest one, or the marks that our snapshots carry in ``properties``;
 2. a small file per user, because a foreign commit drops ``properties`` and expiry drops snapshots. Marks only rise: each is a
    file of its own (``tablestore-marks/<user>/<number>``), published if absent; the greatest counts. It is written after the
-   snapshot has landed and before the caller hears of it.
+   snapshot has landed and before the caller hears of it; one that could not be written then is written by expiry, before the
+   snapshot goes that still tells it.
 """
 
 import hashlib
@@ -75,6 +76,12 @@ class Replays:
         for info in self._files.list(directory):
             if info.name.isdigit() and int(info.name) < identifier:
                 self._files.delete(f"{directory}/{info.name}")
+
+    def keep_mark(self, user: str, identifier: int) -> None:
+        """As :meth:`raise_mark`, unless the mark is as high already."""
+        recorded = self._from_files(user)
+        if recorded is None or recorded < identifier:
+            self.raise_mark(user, identifier)
 
     def check_identifier(self, user: str, identifier: int | None, highest: int | None, latest: Snapshot | None) -> None:
         """One user either numbers all of its commits or none. Raises InvalidInputError."""

@@ -74,15 +74,21 @@ class Catalog:
         check_writable(made, table_settings(made), str(identifier))
         existed = ignore_if_exists and identifier.table in self._meta.list_tables(identifier.database)
         self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
-        table = self.table(name)
         try:
+            table = self.table(name)
             create_log(table.context, ignore_if_exists=ignore_if_exists)
-        except TablestoreError:
-            # All or nothing: a table that was there before is left as it is.
+        except BaseException as error:
+            # All or nothing, whatever the error; a table that was there before is left as it is.
             if not existed:
-                self._meta.drop_table(identifier)
+                self._take_back(identifier, error)
             raise
         return table
+
+    def _take_back(self, identifier: Identifier, error: BaseException) -> None:
+        try:
+            self._meta.drop_table(identifier, ignore_if_not_exists=True)
+        except TablestoreError as left:
+            error.add_note(f"table {identifier} was made and could not be removed again ({left}): drop it")
 
     def table(self, name: str) -> Table:
         """Open the table ``database.name``, or what ``name$…`` names (a system table, a branch). Raises NotFoundError."""
@@ -111,7 +117,7 @@ class Catalog:
         """Remove a table, its log and all of its files.
 
         Where the log cannot be removed the table stays; one whose brokers are gone for good is altered to ``log.system`` =
-        ``filestore`` first.
+        ``filestore`` first. With settings that no client of the log takes the table goes, and its log is left behind: that is said.
         """
         identifier = parse_identifier(name)
         context = self._log_owner(identifier)

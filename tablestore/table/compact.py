@@ -3,10 +3,9 @@
     plan on the newest snapshot -> run tasks, bucket by bucket -> commit as COMPACT -> plan anew
 
 A compaction changes no row that a query returns. It is committed only while every file that it read is live: who loses that race
-drops the work and plans again. It never fails the commit that it follows.
+drops the work and plans again.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,8 +24,6 @@ from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
 from tablestore.table.partitionspec import partition_matcher
 from tablestore.table.progress import Progress, unseen
-
-LOG = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
 # What a writer pays after its own commit: so many times the bytes that it wrote, at least this, at most that.
@@ -102,39 +99,27 @@ def compact_table(
 def compact_after_write(
     context: TableContext, written: Sequence[ManifestEntry], *, most_bytes: int = MOST_BUDGET_BYTES
 ) -> CompactReport:
-    """The share of compaction that a commit pays for which has just written these files. Never raises for what goes wrong.
+    """The share of compaction that a commit pays for which has just written these files.
 
-    Does nothing if the table is ``write-only``.
+    Does nothing if the table is ``write-only``. Raises what reading and committing raise: a follow-up of the commit.
     """
     if not written:
         return CompactReport()
-    try:
-        picker = TaskPicker(context)
-        settings = picker.settings
-        if settings.write_only:
-            return CompactReport()
-        touched = {(entry.partition, entry.bucket) for entry in written}
-        if settings.forced:
-            return _Run(context).everywhere(touched.__contains__)
-        if full_is_due(context, commits=settings.full_every, interval_ms=settings.full_interval_ms):
-            return _Run(context, full=True).everywhere(lambda place: True)
-        paid = PAY_FACTOR * written_cost(written, settings.policy.file_cost_bytes)
-        budget = min(max(paid, LEAST_BUDGET_BYTES), most_bytes)
-        report = _Run(context).one_round(touched.__contains__, budget)
-        if report.dropped and context.settings.skips_level_zero:
-            # What lies in level 0 of such a table is not read. The compaction that was faster may not have seen this commit.
-            report += _Run(context).everywhere(touched.__contains__)
-        return report
-    except TablestoreError as error:
-        # The write has landed; what is left undone is seen as debt and done later.
-        unseen_rows = "; until the next one lands (table.compact()) readers do not see what was written"
-        LOG.warning(
-            "table %s: the compaction after a commit was given up: %s%s",
-            context.files.root_uri,
-            error,
-            unseen_rows if context.settings.skips_level_zero else "",
-        )
+    settings = TaskPicker(context).settings
+    if settings.write_only:
         return CompactReport()
+    touched = {(entry.partition, entry.bucket) for entry in written}
+    if settings.forced:
+        return _Run(context).everywhere(touched.__contains__)
+    if full_is_due(context, commits=settings.full_every, interval_ms=settings.full_interval_ms):
+        return _Run(context, full=True).everywhere(lambda place: True)
+    paid = PAY_FACTOR * written_cost(written, settings.policy.file_cost_bytes)
+    budget = min(max(paid, LEAST_BUDGET_BYTES), most_bytes)
+    report = _Run(context).one_round(touched.__contains__, budget)
+    if report.dropped and context.settings.skips_level_zero:
+        # What lies in level 0 of such a table is not read. The compaction that was faster may not have seen this commit.
+        report += _Run(context).everywhere(touched.__contains__)
+    return report
 
 
 def settle_level_zero(context: TableContext) -> CompactReport:

@@ -9,12 +9,11 @@ when it has landed, as every write is. Whatever fails here never fails the write
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
-from filelock import Timeout
 
-from tablestore.errors import TablestoreError
 from tablestore.format.bucket import bucket_of
 from tablestore.log.debezium import encode_changes
 from tablestore.log.logstore import SlotFenced
@@ -23,6 +22,7 @@ from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
 from tablestore.table.earlypublish import EarlyPublisher, session_lock
 from tablestore.table.logs import PUBLISHERS, leave_alone, log_rests, publish_log, settings_of
+from tablestore.table.publish import try_lock
 
 LOG = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class EarlyRows:
 
     def __init__(self, context: TableContext, settings: LogSettings) -> None:
         self._context, self._settings = context, settings
-        self._lock = session_lock(settings.topic)
+        self._lock = session_lock(context.table_uuid, settings.topic)
         self._begun = self._silent = False
 
     def send(self, rows: pa.Table, kinds: pa.Array | None) -> None:
@@ -62,9 +62,10 @@ class EarlyRows:
         except SlotFenced as error:
             self._silent = True
             LOG.info("rows written to %s are seen when they have landed: %s", self._context.files.root_uri, error)
-        except TablestoreError as error:
+        except Exception as error:  # Rows that are not sent early are sent in time, whatever failed.
             self._silent = True
-            leave_alone(self._context, error)
+            with suppress(Exception):
+                leave_alone(self._context, error)
             LOG.warning("rows written to %s are seen when they have landed, not before (%s)", self._context.files.root_uri, error)
 
     def ended(self, *, landed: bool) -> None:
@@ -88,7 +89,7 @@ class EarlyRows:
         self.ended(landed=False)
         try:
             publish_log(self._context)
-        except TablestoreError as error:
+        except Exception as error:  # The write has failed: that is what its caller has to hear.
             LOG.warning(
                 "a write to %s has failed, and readers of its log have seen rows of it: %s; the next publisher takes them back: "
                 "the next write, or `tablestore log publish`",
@@ -97,9 +98,7 @@ class EarlyRows:
             )
 
     def _begin(self) -> bool:
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
+        if not try_lock(self._lock):
             # Another write of this host runs ahead.
             self._silent = True
             return False

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from tablestore.errors import NotFoundError, StorageError
 from tablestore.format.snapshot import Snapshot
@@ -27,7 +27,7 @@ from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import SlotProgress
 from tablestore.table.earlyrepair import repairs
-from tablestore.table.publish import MAX_BYTES, MAX_RECORDS, LogPublisher, PublishReport, slot_lock
+from tablestore.table.publish import MAX_BYTES, MAX_RECORDS, LogPublisher, PublishReport, slot_lock, try_lock
 
 # Of so many positions the keys are looked at together: this bounds the memory of a repair.
 STRETCH = 200_000
@@ -37,9 +37,9 @@ _READ_RECORDS = 10_000
 _TRIES = 5
 
 
-def session_lock(name: str) -> FileLock:
+def session_lock(table_uuid: str | None, name: str) -> FileLock:
     """Held by the writer of this host whose early rows may still land; ``name`` is the log's."""
-    return slot_lock(f"{name}\0early", 0)
+    return slot_lock(table_uuid, f"{name}\0early", 0)
 
 
 class EarlyPublisher(LogPublisher):
@@ -62,10 +62,8 @@ class EarlyPublisher(LogPublisher):
         Raises SlotFenced if another process publishes: then this write sends nothing more, as the other one has begun to take
         back what it sent. Raises StorageError.
         """
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise SlotFenced(f"another process is publishing to {self._log.name}") from None
+        if not try_lock(self._lock):
+            raise SlotFenced(f"another process is publishing to {self._log.name}")
         if first:
             # What a write before this one has left is not settled by this one.
             self._ours = False
@@ -93,10 +91,8 @@ class EarlyPublisher(LogPublisher):
             return report
         if self._slot is None and not self._finds_early_rows():
             return report
-        session = session_lock(self._log.name)
-        try:
-            session.acquire(timeout=0)
-        except Timeout:
+        session = session_lock(self._context.table_uuid, self._log.name)
+        if not try_lock(session):
             # That write goes on; whatever becomes of it, its writer publishes afterwards.
             return report
         try:

@@ -11,7 +11,6 @@
 Deciding (:func:`pick_step`) is pure. A round of the alteration that finds another log than the one decided on gives up.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -24,14 +23,13 @@ from tablestore.options import TableOptions
 from tablestore.store.alter import alter_schema
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
+from tablestore.store.followup import Chore, attempt
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, fence_slots, named_log, open_log, refuse_others, settings_of
 from tablestore.table.publish import PUBLISHER_CONSUMER
 from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
 from tablestore.types.optionchanges import set_option
 from tablestore.types.schema import TableSchema
-
-LOG = logging.getLogger(__name__)
 
 WAY_OUT = (
     "set log.system = filestore, which ends the log and deletes its topic, then the new value, and log.system = kafka again, which "
@@ -130,29 +128,22 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
         return land()
     except CommitOutcomeUnknown:
         raise
-    except TablestoreError:
+    except BaseException:
         # The topic is ours: it was made above. It is of no use to a table that has no such log.
         with suppress(TablestoreError):
             if _choice(context, context.schemas.refreshed_latest()).settings.system == "filestore":
                 consumers.delete(PUBLISHER_CONSUMER)
-            log.drop(ignore_if_not_exists=True)
+                log.drop(ignore_if_not_exists=True)
         raise
 
 
 def _end(context: TableContext, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
     made = land()
-    PUBLISHERS.close(context.files.root_uri)
-    LogProgress(context.files).forget()
-    Consumers(context.files).delete(PUBLISHER_CONSUMER)
-    try:
-        open_log(settings).drop(ignore_if_not_exists=True)
-    except TablestoreError as error:
-        LOG.warning(
-            "the log of table %s is the file store now; its topic %s is left behind, delete it by hand: %s",
-            context.files.root_uri,
-            settings.topic,
-            error,
-        )
+    where = f"schema {made.id} of table {context.files.root_uri}, whose log was topic {settings.topic},"
+    attempt(Chore.END_LOG, lambda: PUBLISHERS.close(context.files.root_uri), where=where)
+    attempt(Chore.END_LOG, LogProgress(context.files).forget, where=where)
+    attempt(Chore.END_LOG, lambda: Consumers(context.files).delete(PUBLISHER_CONSUMER), where=where)
+    attempt(Chore.DROP_LOG, lambda: open_log(settings).drop(ignore_if_not_exists=True), where=where)
     return made
 
 

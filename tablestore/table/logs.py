@@ -5,7 +5,7 @@
     DROP     the topic goes with the table
 
 A log system is found by the entry point group ``tablestore.log_stores``, so the engine knows no client library. A publish that
-fails never fails the write that it follows: the snapshot has landed, and the next publisher catches up.
+fails never fails the write that it follows (:mod:`~tablestore.table.aftercommit`): the next publisher catches up.
 """
 
 import logging
@@ -17,13 +17,14 @@ from importlib.metadata import entry_points
 from threading import Lock
 
 from tablestore import options as opt
-from tablestore.errors import ConflictError, StorageError, TablestoreError, UnsupportedError
+from tablestore.errors import ConflictError, InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.log.logstore import LogStore
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.options import TableOptions
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_of
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
+from tablestore.store.followup import LeftAlone
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
 from tablestore.store.settings import table_settings
 from tablestore.table.consume import Consumption, FileStoreConsumption
@@ -128,7 +129,7 @@ def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
         refuse_others(context, log, settings)
         # From the first snapshot on: expiry keeps what is still to be published.
         consumers.write(PUBLISHER_CONSUMER, 1)
-    except TablestoreError:
+    except BaseException:
         if made:
             with suppress(TablestoreError):
                 log.drop(ignore_if_not_exists=True)
@@ -160,9 +161,16 @@ def drop_log(context: TableContext) -> None:
         settings = settings_of(context)
     except TablestoreError:
         return  # Another engine's options, which name no log of ours.
-    if settings.system != "filestore":
-        PUBLISHERS.close(context.files.root_uri)
+    if settings.system == "filestore":
+        return
+    PUBLISHERS.close(context.files.root_uri)
+    try:
         open_log(settings).drop(ignore_if_not_exists=True)
+    except InvalidInputError as error:
+        # Nobody with these settings can reach the log: no reason to keep the table.
+        LOG.warning(
+            "the log %s of table %s is left behind, delete it by hand: %s", settings.topic, context.files.root_uri, error
+        )
 
 
 def consumption(context: TableContext, request: Consumption) -> FileStoreConsumption | HybridConsumption:
@@ -239,22 +247,15 @@ def publish_log(context: TableContext, *, slots: tuple[int, ...] | None = None, 
     return tuple(reports)
 
 
-def publish_after_commit(context: TableContext, snapshot_id: int, publish: Callable[[TableContext], object] = publish_log) -> None:
-    """Publish after a write of this process has landed. Whatever fails is said, not raised: the write is done."""
+def publish_after_commit(context: TableContext, publish: Callable[[TableContext], object] = publish_log) -> None:
+    """Publish after a write of this process has landed: a follow-up of it. Raises LeftAlone while the log rests."""
+    if log_rests(context):
+        raise LeftAlone(f"the log of {_address(context)} was silent and is left alone")
     try:
-        if log_rests(context):
-            LOG.info("snapshot %d of %s has landed; its log was silent and is left alone", snapshot_id, _address(context))
-            return
         publish(context)
     except TablestoreError as error:
         leave_alone(context, error)
-        LOG.warning(
-            "snapshot %d of %s has landed; its changes are not in the log yet (%s). The next publisher sends them: the next write, "
-            "or `tablestore log publish`",
-            snapshot_id,
-            context.files.root_uri,
-            error,
-        )
+        raise
 
 
 def log_rests(context: TableContext) -> bool:
@@ -265,7 +266,7 @@ def log_rests(context: TableContext) -> bool:
     return _RESTING.rests(_address(context), context.clock, lambda timeout_s: open_log(settings).answers(timeout_s))
 
 
-def leave_alone(context: TableContext, error: TablestoreError) -> None:
+def leave_alone(context: TableContext, error: Exception) -> None:
     """A write has met this error of its log: if that is silent, the next ones do not wait for it too."""
     if isinstance(error, StorageError) and not open_log(settings_of(context)).answers(LOOK_S):
         _RESTING.begin(_address(context), context.clock)

@@ -87,13 +87,15 @@ def expire_partitions(context: TableContext, *, age_millis: int | None = None, d
             return _update_times(live)
         return {partition: time_of(partition) for partition in {entry.partition for entry in live}}
 
-    def expired(live: Sequence[ManifestEntry]) -> set[bytes]:
-        return {partition for partition, time in times(live).items() if time is not None and time < limit}
+    undated: list[str] = []
 
-    report = _drop(context, expired, dry_run=dry_run)
-    now = times(context.manifests.live(context.snapshots.latest()))
-    undated = sorted(_text(context, partition) for partition, time in now.items() if time is None)
-    return replace(report, undated=tuple(undated))
+    def expired(live: Sequence[ManifestEntry]) -> set[bytes]:
+        found = times(live)
+        # Told by the round that lands: once it has, nothing is read that could fail.
+        undated[:] = sorted(_text(context, partition) for partition, time in found.items() if time is None)
+        return {partition for partition, time in found.items() if time is not None and time < limit}
+
+    return replace(_drop(context, expired, dry_run=dry_run), undated=tuple(undated))
 
 
 def _drop(context: TableContext, choose: Choose, *, dry_run: bool) -> PartitionReport:

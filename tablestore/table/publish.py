@@ -13,8 +13,10 @@ While a slot stays open and is not fenced nobody else has written to its buckets
 per slot keeps the publishers of one host from fencing each other; across hosts a fenced one steps back and looks again.
 """
 
+import getpass
 import hashlib
 import logging
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,7 +77,7 @@ class LogPublisher:
         self._context, self._log, self._settings, self._number = context, log, settings, slot
         self._buckets = [b for b in range(settings.partitions) if b % settings.slots == slot]
         self._progress = LogProgress(context.files)
-        self._lock = slot_lock(log.name, slot)
+        self._lock = slot_lock(context.table_uuid, log.name, slot)
         self._slot: LogSlot | None = None
         self._incarnation = ""
         self._marks: dict[int, Mark | None] = {}
@@ -134,18 +136,16 @@ class LogPublisher:
         seen: int | None = None
         deadline_s = clock.steady_s() + HOLDER_PATIENCE_S
         while True:
-            try:
-                self._lock.acquire(timeout=0)
+            if try_lock(self._lock):
                 return True
-            except Timeout:
-                now = self._recorded_snapshot()
-                seen = now if seen is None else seen
-                if now != seen or not self._is_behind():
-                    return False
-                if clock.steady_s() >= deadline_s:
-                    LOG.warning("the publisher of slot %d of %s gets nowhere; going on without it", self._number, self._log.name)
-                    return True
-                clock.sleep(_POLL_S)
+            now = self._recorded_snapshot()
+            seen = now if seen is None else seen
+            if now != seen or not self._is_behind():
+                return False
+            if clock.steady_s() >= deadline_s:
+                LOG.warning("the publisher of slot %d of %s gets nowhere; going on without it", self._number, self._log.name)
+                return True
+            clock.sleep(_POLL_S)
 
     def _recorded_snapshot(self) -> int:
         recorded = self._progress.read(self._number, self._settings.slots)
@@ -377,12 +377,27 @@ def _log_of(schema: TableSchema) -> tuple[object, ...]:
     return settings.system, settings.topic, settings.mode, settings.partitions, settings.slots
 
 
-def slot_lock(name: str, slot: int) -> FileLock:
-    """The lock of a slot among the processes of this host."""
-    digest = hashlib.sha256(f"{name}\0{slot}".encode()).hexdigest()[:32]
-    directory = Path(tempfile.gettempdir()) / "tablestore-locks"
-    directory.mkdir(parents=True, exist_ok=True)
-    return FileLock(str(directory / f"log-{digest}"))
+def slot_lock(table_uuid: str | None, name: str, slot: int) -> FileLock:
+    """The lock of a slot among the processes of this host and this user; ``name`` is the log's.
+
+    Of a folder of one's own: what another user made in the temporary directory cannot be locked by us. Two users, or two hosts,
+    are kept apart by the fence of the slot alone.
+    """
+    digest = hashlib.sha256(f"{table_uuid}\0{name}\0{slot}".encode()).hexdigest()[:32]
+    owner = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
+    return FileLock(str(Path(tempfile.gettempdir()) / f"tablestore-locks-{owner}" / f"log-{digest}"))
+
+
+def try_lock(lock: FileLock) -> bool:
+    """Whether nobody else of this host holds it: we do now, or it cannot be had at all and the fence has to do."""
+    try:
+        Path(lock.lock_file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    except OSError as error:
+        LOG.warning("no lock for publishing in %s (%s): publishers of this host may fence each other", lock.lock_file, error)
+    return True
 
 
 def current_offsets(context: TableContext, settings: LogSettings) -> tuple[str, dict[int, int]] | None:

@@ -1,59 +1,34 @@
 """What goes by itself, and what goes when it is asked for: the arguments of the table's methods in the engine's terms.
 
-After every commit (unless ``write-only``) a writer tags the period that has ended, where that is asked for, and expires what the
-options let go, at most ``snapshot.expire.limit`` snapshots. That comes after the commit has landed: a failure there is not the
-commit's, and what it leaves the next run finishes.
+After every commit (unless ``write-only``) a writer expires what the options let go, at most ``snapshot.expire.limit`` snapshots
+(:mod:`~tablestore.table.aftercommit`); what one run leaves the next finishes.
 """
 
-import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
-from tablestore import options as opt
-from tablestore.errors import InvalidInputError, TablestoreError
-from tablestore.format.snapshot import Snapshot
-from tablestore.options import TableOptions
-from tablestore.store.autotags import expire_tags, tag_automatically
+from tablestore.errors import InvalidInputError
+from tablestore.store.autotags import expire_tags
 from tablestore.store.context import TableContext
 from tablestore.store.expire import ExpireReport, expire_snapshots
 from tablestore.store.expirechangelogs import expire_changelogs
 from tablestore.store.orphans import CleanReport, remove_orphan_files
 from tablestore.store.retention import Retention, changelog_retention, snapshot_retention
 
-LOG = logging.getLogger(__name__)
-
 Age: TypeAlias = "timedelta | datetime | int | None"
 
 
-def after_commit(context: TableContext, committed: Snapshot) -> None:
-    """Tag and expire what is due, unless the table is ``write-only``. Never raises for what the store or a file does."""
-    if not context.once(_is_write_only):
-        _keep_house(context, committed)
-
-
-def after_compaction(context: TableContext, committed: Sequence[int]) -> None:
-    """As :meth:`after_commit`, for a compaction that was asked for: in a ``write-only`` table nobody else does it."""
-    snapshot = context.snapshots.find(committed[-1]) if committed else None
-    if snapshot is not None:
-        _keep_house(context, snapshot)
-
-
-def _keep_house(context: TableContext, committed: Snapshot) -> None:
-    try:
-        tagged = tag_automatically(context, committed)
-        retention, changes = context.once(_retention)
-        if len(context.snapshots.listed_ids()) <= retention.num_min:
-            return
-        report = expire_snapshots(context, retention, decoupled=changes is not None)
-        if report.snapshots and changes is not None:
-            expire_changelogs(context, changes)
-        if report.snapshots or tagged:
-            expire_tags(context)
-    except TablestoreError as error:
-        # The commit has landed; what is left undone the next run does.
-        LOG.warning("table %s: the expiry after a commit was given up: %s", context.files.root_uri, error)
+def expire_after_commit(context: TableContext, *, tagged: bool) -> None:
+    """Expire what is due after a commit; ``tagged``: it made a tag, so that older ones may go."""
+    retention, changes = context.once(_retention)
+    if len(context.snapshots.listed_ids()) <= retention.num_min:
+        return
+    report = expire_snapshots(context, retention, decoupled=changes is not None)
+    if report.snapshots and changes is not None:
+        expire_changelogs(context, changes)
+    if report.snapshots or tagged:
+        expire_tags(context)
 
 
 def expire(
@@ -97,7 +72,8 @@ def millis_of(duration: timedelta | int | None, what: str) -> int | None:
     return duration
 
 
-def _is_write_only(context: TableContext) -> bool:
+def is_write_only(context: TableContext) -> bool:
+    """Whether its writers leave compaction, tags and expiry to others; ask ``context.once`` for it."""
     return TableOptions(context.schema.options).flag(opt.WRITE_ONLY)
 
 

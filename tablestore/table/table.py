@@ -16,6 +16,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext, open_context
 from tablestore.table import consume, logs
+from tablestore.table.aftercommit import after_compaction
 from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
 from tablestore.table.compact import CompactReport, compact_table
 from tablestore.table.consume import ChangeBatch, ScanMode
@@ -29,7 +30,6 @@ from tablestore.table.position import Position
 from tablestore.table.postponed import compact_postponed
 from tablestore.table.progress import Progress
 from tablestore.table.rescale import rescale
-from tablestore.table.retention import after_compaction
 from tablestore.table.scan import Scan, check_columns
 from tablestore.table.system import SystemTable
 from tablestore.table.writer import TableWriter
@@ -219,9 +219,6 @@ class Table(Keeping):
         context = self.refresh().context
         chosen = None if partitions is None else tuple(partitions)
         report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen, progress=progress)
-        if report.snapshot_ids:
-            # With some changelog producers it is the compaction that tells the changes.
-            logs.publish_after_commit(context, report.snapshot_ids[-1])
         after_compaction(context, report.snapshot_ids)
         return report
 

@@ -21,10 +21,10 @@ from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write import DataWriter
-from tablestore.table.compact import MOST_BUDGET_BYTES, compact_after_write
+from tablestore.table.aftercommit import after_write
+from tablestore.table.compact import MOST_BUDGET_BYTES
 from tablestore.table.early import EarlyRows, early_rows
-from tablestore.table.logs import log_properties, publish_after_commit, publish_log
-from tablestore.table.retention import after_commit
+from tablestore.table.logs import log_properties, publish_log
 from tablestore.table.rows import schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
@@ -246,7 +246,7 @@ def commit_message(
     """Commit prepared files, then compact a share of the buckets that they lie in, of ``most_compaction_bytes`` at most, and
     expire snapshots that are due. ``publish`` sends to the log what it lacks then.
 
-    If the commit certainly did not land, the files are removed before the error is raised.
+    If the commit certainly did not land, the files are removed before the error is raised. Nothing is raised once it has landed.
     """
     # A commit that plans its index files itself brings files that have their buckets.
     hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
@@ -265,15 +265,18 @@ def commit_message(
         allow_empty=effect.allow_empty,
     )
     snapshot = context.committer().commit(request)
-    if early is not None:
-        # A replay returns what landed the first time: these rows are not in it.
-        early.ended(landed=snapshot is not None and (identifier is None or _holds(context, snapshot, message)))
     if snapshot is not None:
-        # First what others wait for; then what is compacted may bring changes of its own.
-        publish_after_commit(context, snapshot.id, publish)
-        compact_after_write(context, message.entries, most_bytes=most_compaction_bytes)
-        after_commit(context, snapshot)
-        publish_after_commit(context, snapshot.id, publish)
+        after_write(
+            context,
+            snapshot,
+            message.entries,
+            most_compaction_bytes=most_compaction_bytes,
+            publish=publish,
+            early=early,
+            is_replay=lambda: identifier is not None and not _holds(context, snapshot, message),
+        )
+    elif early is not None:
+        early.ended(landed=False)
     return snapshot
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 import tablestore as ts
 from tablestore.cli.picture import draw_buckets
+from tablestore.errors import StorageError
 from tablestore.table.describe import picture_buckets
 from tablestore.testing.commandline import Ran
 
@@ -124,3 +125,34 @@ def test_what_the_next_compaction_does_is_due_and_then_done(run: Run, orders: ts
     run("compact", "shop.orders")
     after = run("table", "describe", "shop.orders", "--json").json["totals"]
     assert (after["due_buckets"], after["due_bytes"]) == (0, 0)
+
+
+def test_what_failed_behind_a_commit_is_described_until_it_is_done(
+    run: Run, catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = catalog.create_table("shop.t", schema=pa.schema([("k", pa.int64())]), primary_key=["k"])
+    with monkeypatch.context() as broken:
+
+        def fail(*_: object, **__: object) -> None:
+            raise StorageError("the disk is full")
+
+        broken.setattr("tablestore.table.aftercommit.compact_after_write", fail)
+        table.upsert(pa.table({"k": [1]}))
+    upkeep = run("table", "describe", "shop.t", "--json").json["upkeep"]
+    (undone,) = upkeep["undone"]
+    assert (undone["chore"], undone["snapshot"], undone["error"]) == ("compaction", 1, "the disk is full")
+    assert upkeep["due_snapshots"] == 0 and upkeep["unpublished_snapshots"] is None
+    assert "the disk is full; the next write does it, or `tablestore compact`" in run("table", "describe", "shop.t").out
+    table.upsert(pa.table({"k": [2]}))
+    assert run("table", "describe", "shop.t", "--json").json["upkeep"]["undone"] == []
+
+
+def test_snapshots_that_are_held_back_are_described_with_who_holds_them(run: Run, catalog: ts.Catalog) -> None:
+    options = {"snapshot.num-retained.min": "1", "snapshot.num-retained.max": "2", "write-only": "true"}
+    table = catalog.create_table("shop.t", schema=pa.schema([("k", pa.int64())]), primary_key=["k"], options=options)
+    for key in range(5):
+        table.upsert(pa.table({"k": [key]}))
+    assert "3 snapshot(s) are due" in run("table", "describe", "shop.t").out
+    table.reset_consumer("slow", 2)
+    upkeep = run("table", "describe", "shop.t", "--json").json["upkeep"]
+    assert (upkeep["due_snapshots"], upkeep["held_by"]) == (1, "consumer 'slow'")

@@ -18,7 +18,7 @@ from tablestore.store.references import Needs
 from tablestore.testing.keepers import Keepers
 
 Plant = Callable[[pytest.MonkeyPatch], None]
-MOST_SEEDS = 60
+MOST_SEEDS = 160
 BUGS: dict[str, Plant] = {}
 FIRST: dict[str, int] = {}
 
@@ -91,7 +91,7 @@ def a_deleted_tag_takes_what_others_need(m: pytest.MonkeyPatch) -> None:
 
 
 @bug
-@first_tried_at(10)
+@first_tried_at(76)
 def a_branch_is_not_looked_for_when_its_tag_goes(m: pytest.MonkeyPatch) -> None:
     m.setattr(branches_module, "branch_that_needs", lambda *_: None)
     m.setattr(release_module, "other_lines", nothing)

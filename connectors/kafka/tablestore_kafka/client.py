@@ -5,8 +5,9 @@ after a broker restart, a short ``retry.backoff.ms`` saves 20 ms on every second
 """
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -74,6 +75,11 @@ CONSUMER: Mapping[str, Any] = {
 }
 ADMIN: Mapping[str, Any] = _COMMON
 
+CONNECTING = "making a client of Kafka"
+# `… property "a.b"`, or `Failed to create producer: a.b …`.
+_PROPERTY = re.compile(r'property:? "([\w.]+)"|: ([a-z]+(?:\.[a-z]+)+) ')
+_Client = TypeVar("_Client")
+
 
 def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
     """Client properties of the process, secrets among them: ``TABLESTORE_KAFKA_SASL_PASSWORD`` is ``sasl.password``."""
@@ -109,6 +115,8 @@ def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
             f"{doing}: another process has taken over this publisher slot; nothing of it is visible. Leave it the work"
         )
     said = cause.str() if isinstance(cause, KafkaError) else str(error)
+    if code == KafkaError._INVALID_ARG and doing == CONNECTING:
+        return misconfigured(said)
     name = cause.name() if isinstance(cause, KafkaError) else type(error).__name__
     if code in _REFUSED:
         return InvalidInputError(
@@ -120,6 +128,27 @@ def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
         f"{doing}: Kafka at {servers} does not do it: {said} ({name}); check that the brokers are up and reachable, then repeat "
         "it. Snapshots stay readable meanwhile",
         kind="kafka",
+    )
+
+
+def made(client: Callable[[], _Client], servers: str) -> _Client:
+    """A client of Kafka, made. Raises InvalidInputError (kind ``kafka-settings``) for settings that it does not take."""
+    try:
+        return client()
+    except KafkaException as error:
+        raise translated(error, CONNECTING, servers) from None if code_of(error) == KafkaError._INVALID_ARG else error
+
+
+def misconfigured(said: str) -> InvalidInputError:
+    """The client refuses a setting. Its words may hold the value, which may be a secret: they are not repeated."""
+    named = _PROPERTY.search(said)
+    name = (named[1] or named[2]) if named else None
+    which = f"the property {name!r}, or its value," if name else "its settings"
+    variable = f"TABLESTORE_KAFKA_{name.upper().replace('.', '_')}" if name else "TABLESTORE_KAFKA_…"
+    return InvalidInputError(
+        f"the Kafka client does not take {which} as the environment ({variable}) or the table (log.kafka.{name or '…'}) sets it; "
+        "expected a property of librdkafka with a value that it allows; correct or remove it, then repeat. No broker was asked",
+        kind="kafka-settings",
     )
 
 

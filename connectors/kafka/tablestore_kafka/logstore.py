@@ -11,7 +11,7 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.log.logstore import LogCursor, LogSlot
 from tablestore.log.record import Offsets, Since, Tail
-from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, translated
+from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, made, misconfigured, translated
 from tablestore_kafka.cursor import KafkaCursor, describe
 from tablestore_kafka.slot import KafkaSlot
 from tablestore_kafka.tail import read_since, read_tails
@@ -122,22 +122,27 @@ class KafkaLogStore:
         return KafkaCursor(consumer, self._topic, offsets, self._servers, dense=dense, keys=keys)
 
     @property
+    def _transaction_timeout_s(self) -> float:
+        given = str(self._settings.get("transaction.timeout.ms", PRODUCER["transaction.timeout.ms"]))
+        if not given.isascii() or not given.isdigit():
+            raise misconfigured('property "transaction.timeout.ms"')
+        return int(given) / 1000
+
+    @property
     def _topics(self) -> Topics:
         return Topics(self._admin, self._servers, self._clock)
 
     @property
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
-            self._admin_client = AdminClient({**ADMIN, **_without_transfer(self._settings)}, logger=LOG)
+            settings = {**ADMIN, **_without_transfer(self._settings)}
+            self._admin_client = made(lambda: AdminClient(settings, logger=LOG), self._servers)
         return self._admin_client
 
     def _consumer(self, more: Mapping[str, Any], *, uncommitted: bool = False) -> Consumer:
         isolation = "read_uncommitted" if uncommitted else "read_committed"
         settings = {**CONSUMER, **_without_producer(self._settings), **more, "isolation.level": isolation}
-        try:
-            return Consumer(settings, logger=LOG)
-        except KafkaException as error:
-            raise translated(error, f"connecting to topic {self._topic}", self._servers) from error
+        return made(lambda: Consumer(settings, logger=LOG), self._servers)
 
     def _bounds(self, consumer: Consumer, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
         found: dict[int, tuple[int, int]] = {}
@@ -158,7 +163,7 @@ class KafkaLogStore:
 
     def _wait_for_open_transactions(self, buckets: Sequence[int]) -> None:
         """A record behind an open transaction is not visible yet: wait until what is visible is all there is."""
-        deadline_s = self._clock.steady_s() + float(self._settings.get("transaction.timeout.ms", 60_000)) / 1000 + CALL_TIMEOUT_S
+        deadline_s = self._clock.steady_s() + self._transaction_timeout_s + CALL_TIMEOUT_S
         while self._with_open_transactions(buckets):
             if self._clock.steady_s() >= deadline_s:
                 raise StorageError(

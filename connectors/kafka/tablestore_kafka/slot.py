@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from tablestore.clock import Clock
 from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords, Offsets
 from tablestore.types.rowkind import RowKind
-from tablestore_kafka.client import BOOTSTRAP, LOG, code_of, translated
+from tablestore_kafka.client import BOOTSTRAP, LOG, code_of, made, translated
 
 _COMMIT_TRY_S = 5.0
 _LOOK_S = 2.0
@@ -41,8 +41,8 @@ class KafkaSlot:
         self._topic, self._id, self._clock, self._timeout_s = topic, transactional_id, clock, timeout_s
         self._servers = str(settings[BOOTSTRAP])
         self._behind: dict[int, int] = {}
+        self._producer = made(lambda: Producer(dict(settings), logger=LOG), self._servers)
         try:
-            self._producer = Producer(dict(settings), logger=LOG)
             self._producer.init_transactions(timeout_s)
         except KafkaException as error:
             raise translated(error, f"taking over publisher slot {transactional_id}", self._servers) from error

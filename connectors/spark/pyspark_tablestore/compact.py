@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_tablestore.options import parse_options, placed
 from pyspark_tablestore.publish import publisher
+from tablestore.table.aftercommit import after_compaction
 from tablestore.table.compact import CompactReport
 from tablestore.table.compacttasks import commit_tasks, plan_compaction, run_task
 from tablestore.table.distributed import TableSpec
-from tablestore.table.logs import publish_after_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,9 +46,7 @@ def compact(
         report += done
         if not done.tasks:
             break
-    if report.snapshot_ids:
-        # With some changelog producers it is the compaction that tells the changes.
-        publish_after_commit(handle.context, report.snapshot_ids[-1], publisher(spark, spec))
+    after_compaction(handle.context, report.snapshot_ids, publish=publisher(spark, spec))
     return report
 
 

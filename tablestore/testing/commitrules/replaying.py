@@ -65,14 +65,17 @@ def the_marks_in_snapshots_hold_where_the_side_file_is_lost(files: FileStore) ->
 
 
 @rule
-def the_mark_is_on_record_before_the_commit_is_acknowledged(files: FileStore) -> None:
+def a_mark_that_could_not_be_written_fails_no_commit_and_is_written_before_its_snapshot_goes(files: FileStore) -> None:
     lab = Lab(files, keyed=False)
     table, faults = lab.faulty()
     once(faults, "after", "publish_if_absent", lambda: faults.fail_nth(1, op="publish_if_absent"))
-    error = refused(StorageError, lambda: numbered(table, lab, 1, (1, "a")))
-    assert error.kind == "mark-not-written"
-    numbered(lab.open(), lab, 1, (1, "a"))
-    lab.check([(1, "a")])
+    assert numbered(table, lab, 1, (1, "a")) is not None
+    assert faults.injected_total == 1 and not files.list("tablestore-marks")
+    for number in range(3):
+        lab.make_foreign(lab.write(lab.open(), (10 + number, "others")).id)
+    lab.open().expire_snapshots(retain_max=1, retain_min=1)
+    assert numbered(lab.open(), lab, 1, (1, "a")) is None
+    lab.check([(1, "a"), *[(10 + number, "others") for number in range(3)]])
 
 
 @rule

@@ -59,7 +59,7 @@ def make(catalog: Catalog, broker: KafkaBroker, request: pytest.FixtureRequest) 
 @pytest.fixture
 def unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers of this process leave publishing to others."""
-    monkeypatch.setattr("tablestore.table.writer.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.table.aftercommit.publish_after_commit", lambda *_: None)
 
 
 def rows(start: int, end: int, text: str) -> pa.Table:
@@ -230,7 +230,7 @@ def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
 
             # Hosts share the table and the broker, but no lock.
             with (
-                patch("tablestore.table.publish.slot_lock", lambda name, slot: FileLock(own / "lock")),
+                patch("tablestore.table.publish.slot_lock", lambda uuid, name, slot: FileLock(own / "lock")),
                 patch("tablestore.table.publish.MAX_RECORDS", 50),
                 patch.object(LogPublisher, "_record", recorded),
             ):

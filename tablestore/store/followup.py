@@ -1,0 +1,164 @@
+"""What follows a commit that has landed: nothing of it may raise.
+
+    landed ── mark, hint ── publish ── compact ── tag ── expire            each is a chore
+                 └ one fails: a warning, a note in the table, and on with the next
+
+A caller who hears an error repeats its write, so an error behind a commit that has landed would double rows. Therefore every error
+of a chore, of whatever class, becomes a warning. Only what ends the process (KeyboardInterrupt, SystemExit, GeneratorExit) passes.
+
+    tablestore-undone/<chore>      {"snapshot": 7, "time": …, "kind": "storage", "error": …}
+
+The note is how other processes hear of it (``tablestore table describe``). There is one of each chore, the newest; the next commit
+whose chore succeeds removes it. Success costs one listing of a directory that is mostly missing.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+
+from tablestore.clock import Clock
+from tablestore.errors import FormatError, NotFoundError, TablestoreError
+from tablestore.format.limits import parse_json_bounded
+from tablestore.io.filestore import FileStore
+
+LOG = logging.getLogger(__name__)
+
+# Stored, never renamed.
+UNDONE_DIR = "tablestore-undone"
+_LONGEST_ERROR = 2_000
+
+
+class Chore(Enum):
+    """What may follow a commit: the name of its note (stored), what it means that it failed, and who does it then."""
+
+    MARK = ("replay-mark", "its mark against replays was not written", "expiry writes it before the snapshot goes")
+    EARLY = ("early-rows", "the rows that were sent ahead of it are not settled", "the next publisher does that")
+    PUBLISH = (
+        "publish",
+        "its changes are not in the log yet",
+        "the next publisher sends them: the next write, or `tablestore log publish`",
+    )
+    COMPACT = ("compaction", "the compaction after it was given up", "the next write does it, or `tablestore compact`")
+    SHOW = (
+        "compaction",
+        "the compaction after it was given up, and until the next one lands readers do not see what was written",
+        "the next write does it, or `tablestore compact`",
+    )
+    TAG = ("tag", "the tag of the period before it was not made", "the next commit of the period makes it")
+    EXPIRE = ("expiry", "the expiry after it was given up", "the next write goes on with it, or `tablestore expire snapshots`")
+    END_LOG = ("end-of-log", "what it recorded of its log was not removed", "a log that begins anew removes it")
+    DROP_LOG = ("end-of-log", "its topic is left behind", "delete it by hand")
+
+    def __init__(self, label: str, failure: str, way_out: str) -> None:
+        self.label, self.failure, self.way_out = label, failure, way_out
+
+
+class LeftAlone(Exception):
+    """A chore says that it is somebody else's, or another time's: no failure, and nothing is done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """A chore that failed after ``snapshot_id`` and has not succeeded since. ``error`` is safe to be shown."""
+
+    chore: str
+    snapshot_id: int
+    time_millis: int
+    error_kind: str
+    error: str
+    way_out: str
+
+
+def attempt(chore: Chore, step: Callable[[], object], *, where: str) -> Exception | None:
+    """Do one chore of what has landed, ``where`` names both; whatever it raises is said, not raised, and returned."""
+    try:
+        step()
+    except LeftAlone as left:
+        if str(left):
+            LOG.info("%s has landed; %s", where, left)
+        return left
+    except Exception as error:  # Everything that is an error, of whatever library: what has landed is acknowledged.
+        ours = isinstance(error, TablestoreError)
+        LOG.warning("%s has landed; %s (%s). What to do: %s", where, chore.failure, _text(error), chore.way_out, exc_info=not ours)
+        return error
+    return None
+
+
+class FollowUp:
+    """The chores behind one snapshot of the table in ``files``."""
+
+    def __init__(self, files: FileStore, clock: Clock, snapshot_id: int) -> None:
+        self._files, self._clock, self._snapshot_id = files, clock, snapshot_id
+        self._done: set[str] = set()
+        self._failed: set[str] = set()
+
+    def do(self, chore: Chore, step: Callable[[], object]) -> bool:
+        """Whether it is done. Raises nothing."""
+        error = attempt(chore, step, where=f"snapshot {self._snapshot_id} of table {self._files.root_uri}")
+        if error is None:
+            self._done.add(chore.label)
+        elif not isinstance(error, LeftAlone):
+            self._failed.add(chore.label)
+            # A store that fails has been warned of above.
+            with suppress(Exception):
+                _write_note(self._files, self._clock, chore, self._snapshot_id, error)
+        return error is None
+
+    def settle(self) -> None:
+        """Remove the notes of what was done now and had failed before."""
+        with suppress(Exception):
+            for info in self._files.list(UNDONE_DIR):
+                if info.name in self._done - self._failed:
+                    self._remove_older(info.name)
+
+    def _remove_older(self, label: str) -> None:
+        # A later commit may have failed meanwhile: that is not settled by this one.
+        found = _read(self._files, label)
+        if found is None or found.snapshot_id <= self._snapshot_id:
+            self._files.delete(f"{UNDONE_DIR}/{label}")
+
+
+def read_undone(files: FileStore) -> tuple[Undone, ...]:
+    """The chores that have failed and were not done since, by name."""
+    found = [_read(files, info.name) for info in files.list(UNDONE_DIR)]
+    return tuple(one for one in found if one is not None)
+
+
+def _write_note(files: FileStore, clock: Clock, chore: Chore, snapshot_id: int, error: Exception) -> None:
+    content = {
+        "snapshot": snapshot_id,
+        "time": clock.now_ms(),
+        "kind": error.kind if isinstance(error, TablestoreError) else type(error).__name__,
+        # What others' errors say may hold a secret, and this is written into the table.
+        "error": _text(error)[:_LONGEST_ERROR] if isinstance(error, TablestoreError) else _unknown(error),
+        "way_out": chore.way_out,
+    }
+    files.overwrite(f"{UNDONE_DIR}/{chore.label}", json.dumps(content, separators=(",", ":")).encode())
+
+
+def _read(files: FileStore, label: str) -> Undone | None:
+    """None for what is no note, or is gone."""
+    try:
+        content = parse_json_bounded(files.read(f"{UNDONE_DIR}/{label}"), label)
+        assert isinstance(content, dict)
+        return Undone(
+            chore=label,
+            snapshot_id=int(content["snapshot"]),
+            time_millis=int(content["time"]),
+            error_kind=str(content["kind"]),
+            error=str(content["error"]),
+            way_out=str(content["way_out"]),
+        )
+    except (NotFoundError, FormatError, AssertionError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _text(error: Exception) -> str:
+    return str(error) if isinstance(error, TablestoreError) else f"{type(error).__name__}: {error}"
+
+
+def _unknown(error: Exception) -> str:
+    return f"an unexpected {type(error).__name__}; the warning of the process that wrote has its text"

@@ -1,0 +1,85 @@
+"""What a table does by itself once a commit has landed: one order, one place, and no error of it reaches the writer.
+
+    write        settle early rows ── publish ── compact a share ── tag ── expire ── publish what the compaction told
+    compaction                                                     tag ── expire ── publish
+
+Who follows up, and what a failure leaves behind, is in :mod:`tablestore.store.followup`.
+"""
+
+from collections.abc import Callable, Sequence
+
+from tablestore.format.manifest import ManifestEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.store.autotags import tag_automatically
+from tablestore.store.context import TableContext
+from tablestore.store.followup import Chore, FollowUp, LeftAlone
+from tablestore.table.compact import compact_after_write
+from tablestore.table.early import EarlyRows
+from tablestore.table.logs import publish_after_commit, publish_log
+from tablestore.table.retention import expire_after_commit, is_write_only
+
+Publish = Callable[[TableContext], object]
+
+
+def after_write(
+    context: TableContext,
+    snapshot: Snapshot,
+    written: Sequence[ManifestEntry],
+    *,
+    most_compaction_bytes: int,
+    publish: Publish = publish_log,
+    early: EarlyRows | None = None,
+    is_replay: Callable[[], bool] = lambda: False,
+) -> None:
+    """Follow up a write that brought the files ``written``. ``is_replay``: the snapshot is one that landed before."""
+    chores = FollowUp(context.files, context.clock, snapshot.id)
+    if early is not None:
+        # A replay returns what landed the first time: these rows are not in it.
+        chores.do(Chore.EARLY, lambda: early.ended(landed=not is_replay()))
+    # First what others wait for; then what is compacted may bring changes of its own.
+    published = chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
+    unseen = context.settings.skips_level_zero
+    chores.do(
+        Chore.SHOW if unseen else Chore.COMPACT,
+        lambda: compact_after_write(context, written, most_bytes=most_compaction_bytes),
+    )
+    _keep_house(chores, context, snapshot)
+    if published:
+        chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
+    chores.settle()
+
+
+def after_compaction(context: TableContext, committed: Sequence[int], *, publish: Publish = publish_log) -> None:
+    """Follow up a compaction that was asked for. Of a ``write-only`` table nobody else expires snapshots."""
+    if not committed:
+        return
+    chores = FollowUp(context.files, context.clock, committed[-1])
+    # With some changelog producers it is the compaction that tells the changes.
+    chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
+    _keep_house(chores, context, None)
+    # What was compacted on demand leaves nothing undone that a writer's share left.
+    chores.do(Chore.COMPACT, lambda: None)
+    chores.settle()
+
+
+def _keep_house(chores: FollowUp, context: TableContext, written: Snapshot | None) -> None:
+    """Tag and expire behind the snapshot of a writer, or (None) behind a compaction that was asked for."""
+    tagged: list[str] = []
+
+    def tag() -> None:
+        snapshot = _whose_turn(context, written) or context.snapshots.latest()
+        if snapshot is not None and (name := tag_automatically(context, snapshot)) is not None:
+            tagged.append(name)
+
+    def expire() -> None:
+        _whose_turn(context, written)
+        expire_after_commit(context, tagged=bool(tagged))
+
+    chores.do(Chore.TAG, tag)
+    chores.do(Chore.EXPIRE, expire)
+
+
+def _whose_turn(context: TableContext, written: Snapshot | None) -> Snapshot | None:
+    if written is not None and context.once(is_write_only):
+        raise LeftAlone
+    return written

@@ -1,0 +1,114 @@
+"""A Kafka client that cannot be made, and a lock that cannot be had: typed errors before a commit, warnings behind one.
+
+No broker is asked: the client refuses its settings, or the address answers nothing.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidInputError
+from tablestore.store.followup import read_undone
+from tablestore.table.publish import slot_lock, try_lock
+from tablestore.types.changes import SetOption
+
+pytest.importorskip("confluent_kafka")
+
+SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
+KAFKA = {"bucket": "1", "log.kafka.bootstrap.servers": "localhost:1"}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> ts.Catalog:
+    catalog = ts.open_catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("shop")
+    return catalog
+
+
+@pytest.fixture
+def table(catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
+    """A table whose topic was made at another time."""
+    with monkeypatch.context() as m:
+        m.setattr("tablestore.table.catalog.create_log", lambda *_, **__: None)
+        return catalog.create_table("shop.t", SCHEMA, primary_key=["id"], options=KAFKA)
+
+
+@pytest.fixture(params=[("SASL_MECHANSIM", "PLAIN"), ("SECURITY_PROTOCOL", "hunter2")])
+def mistyped(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    name, value = request.param
+    monkeypatch.setenv(f"TABLESTORE_KAFKA_{name}", value)
+    return f"TABLESTORE_KAFKA_{name}"
+
+
+def rows(number: int) -> pa.Table:
+    return pa.table({"id": [number], "v": ["x"]}, schema=SCHEMA)
+
+
+def test_a_table_is_not_made_with_a_mistyped_property_of_the_client(catalog: ts.Catalog, mistyped: str) -> None:
+    with pytest.raises(InvalidInputError, match=mistyped) as refused:
+        catalog.create_table("shop.t", SCHEMA, primary_key=["id"], options=KAFKA)
+    assert refused.value.kind == "kafka-settings" and "hunter2" not in str(refused.value)
+    assert catalog.list_tables("shop") == ()
+    catalog.drop_table("shop.t", ignore_if_not_exists=True)
+
+
+def test_a_table_is_not_made_whose_log_fails_with_an_unexpected_error(catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug of some library")
+
+    monkeypatch.setattr("tablestore.table.catalog.create_log", fail)
+    with pytest.raises(RuntimeError):
+        catalog.create_table("shop.t", SCHEMA, primary_key=["id"], options=KAFKA)
+    assert catalog.list_tables("shop") == ()
+
+
+def test_writes_land_with_a_mistyped_property_of_the_client(
+    table: ts.Table, mistyped: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert table.upsert(rows(1)) is not None and table.scan().count() == 1
+    assert mistyped in caplog.text and "hunter2" not in caplog.text
+    (undone,) = read_undone(table.context.files)
+    assert (undone.chore, undone.error_kind) == ("publish", "kafka-settings") and mistyped in undone.error
+
+
+@pytest.mark.parametrize("mistyped", [("SASL_MECHANSIM", "PLAIN")], indirect=True)
+def test_a_table_is_dropped_with_a_mistyped_property_of_the_client(
+    catalog: ts.Catalog, table: ts.Table, mistyped: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalog.drop_table("shop.t")
+    assert catalog.list_tables("shop") == () and "left behind" in caplog.text and mistyped in caplog.text
+
+
+@pytest.mark.parametrize("mistyped", [("SASL_MECHANSIM", "PLAIN")], indirect=True)
+def test_a_table_is_altered_with_a_mistyped_property_of_the_client(
+    catalog: ts.Catalog, table: ts.Table, mistyped: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = table.alter(SetOption("log.system", "filestore"))
+    assert ended.options()["log.system"] == "filestore" and "left behind" in caplog.text
+    with pytest.raises(InvalidInputError, match=mistyped):
+        ended.alter(SetOption("log.system", "kafka"))
+    assert ended.refresh().options()["log.system"] == "filestore"
+
+
+def test_the_lock_of_a_publisher_is_one_of_its_os_user_and_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    mine, others = slot_lock("one", "topic", 0), slot_lock("another", "topic", 0)
+    assert try_lock(mine) and try_lock(others) and not try_lock(slot_lock("one", "topic", 0))
+    mine.release()
+    others.release()
+    assert [path.name for path in tmp_path.iterdir()] == [f"tablestore-locks-{os.getuid()}"]
+    monkeypatch.setattr(os, "getuid", lambda: 4711)
+    assert Path(slot_lock("one", "topic", 0).lock_file).parent.name == "tablestore-locks-4711"
+
+
+def test_a_lock_that_cannot_be_had_leaves_it_to_the_fence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # Somebody else has made something of the name of our folder.
+    (tmp_path / "locks").write_text("")
+    lock = slot_lock("one", "topic", 0)
+    lock = type(lock)(str(tmp_path / "locks" / "log-1"))
+    assert try_lock(lock) and not lock.is_locked and "fence each other" in caplog.text
+    lock.release()
