@@ -38,11 +38,14 @@ def after_write(
         chores.do(Chore.EARLY, lambda: early.ended(landed=not is_replay()))
     # First what others wait for; then what is compacted may bring changes of its own.
     published = chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
-    unseen = context.settings.skips_level_zero
-    chores.do(
-        Chore.SHOW if unseen else Chore.COMPACT,
-        lambda: compact_after_write(context, written, most_bytes=most_compaction_bytes),
-    )
+
+    def compact() -> None:
+        if not written:
+            raise LeftAlone
+        _whose_turn(context, snapshot)
+        compact_after_write(context, written, most_bytes=most_compaction_bytes)
+
+    chores.do(Chore.SHOW if context.settings.skips_level_zero else Chore.COMPACT, compact)
     _keep_house(chores, context, snapshot)
     if published:
         chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))

@@ -8,7 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
+from tablestore import options as opt
 from tablestore.errors import InvalidInputError
+from tablestore.options import TableOptions
 from tablestore.store.autotags import expire_tags
 from tablestore.store.context import TableContext
 from tablestore.store.expire import ExpireReport, expire_snapshots
