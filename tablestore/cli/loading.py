@@ -13,6 +13,7 @@ from tablestore.cli.render import Bar
 from tablestore.cli.rowsource import FileFormat, ReadSettings, RowSource, open_rows, schema_of_file
 from tablestore.cli.session import Refused, Session, TableName, Yes, command, names, parse_pairs
 from tablestore.cli.table import Options, PartitionBy, PrimaryKey
+from tablestore.lsm.missing import MissingColumns
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files or URLs; - is standard input.")]
 
@@ -46,6 +47,10 @@ def import_files(
     upsert: Annotated[bool, typer.Option("--upsert", help="Replace rows of equal key (what keyed tables do).")] = False,
     append: Annotated[bool, typer.Option("--append", help="Add rows (what tables without a key do).")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the partitions that the rows fall into.")] = False,
+    missing_columns: Annotated[
+        MissingColumns | None,
+        typer.Option("--missing-columns", help="What becomes of stored values in columns that the rows lack."),
+    ] = None,
     commit_every: Annotated[
         int | None, typer.Option("--commit-every", metavar="ROWS", min=1, help="Commit after so many rows; else once, at the end.")
     ] = None,
@@ -67,6 +72,8 @@ def import_files(
         raise typer.BadParameter("choose one of --upsert, --append and --overwrite", param_hint="'--upsert'")
     if overwrite and commit_every is not None:
         raise typer.BadParameter("an overwrite is one commit: leave out --commit-every", param_hint="'--commit-every'")
+    if overwrite and missing_columns is not None:
+        raise typer.BadParameter("an overwrite keeps nothing: leave it out", param_hint="'--missing-columns'")
     if not create and (primary_key or partition_by or option):
         raise typer.BadParameter("keys, partitions and options are for a table to --create", param_hint="'--create'")
     if delimiter is not None and len(delimiter) != 1:
@@ -86,7 +93,7 @@ def import_files(
             _confirm_overwrite(session, table, files, yes)
             _overwrite(session, table, files, settings, loaded)
         else:
-            _write(session, table, files, settings, commit_every, loaded)
+            _write(session, table, files, settings, commit_every, loaded, missing_columns or MissingColumns.REFUSE)
     except BaseException:
         if loaded.snapshot_ids:
             session.out.note(
@@ -142,12 +149,18 @@ def _confirm_overwrite(session: Session, table: ts.Table, files: Sequence[str], 
 
 
 def _write(
-    session: Session, table: ts.Table, files: Sequence[str], settings: ReadSettings, commit_every: int | None, loaded: Loaded
+    session: Session,
+    table: ts.Table,
+    files: Sequence[str],
+    settings: ReadSettings,
+    commit_every: int | None,
+    loaded: Loaded,
+    missing_columns: MissingColumns,
 ) -> None:
     with table.new_writer() as writer:
         for batch in _batches(session, files, settings, table.schema, loaded):
             for piece in _pieces(batch, commit_every, loaded.rows - loaded.committed_rows):
-                writer.write(piece)
+                writer.write(piece, missing_columns=missing_columns)
                 loaded.rows += piece.num_rows
                 if commit_every is not None and loaded.rows - loaded.committed_rows >= commit_every:
                     loaded.committed(writer.commit())

@@ -24,6 +24,7 @@ from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import EntryKind, ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import open_store
+from tablestore.lsm.missing import MissingColumns
 from tablestore.lsm.run import Section
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.context import TableContext, open_context
@@ -36,9 +37,8 @@ from tablestore.table.overwrite import commit_overwrite
 from tablestore.table.scan import check_columns, read_optimised_level
 from tablestore.table.system import READ_OPTIMIZED, SEPARATOR
 from tablestore.table.table import Table
-from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, commit_message
+from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, check_given, commit_message
 from tablestore.types.arrow import to_arrow_schema
-from tablestore.types.conform import conform
 from tablestore.types.datatypes import Field
 from tablestore.types.filters import parse_filter
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
@@ -196,18 +196,23 @@ class WriteJob:
     schema_id: int
     base_snapshot_id: int
     first_sequence: int
+    missing_columns: MissingColumns = MissingColumns.REFUSE
 
 
-def prepare_write(table: Table, spec: TableSpec, *, rows: pa.Schema | None = None) -> WriteJob:
+def prepare_write(
+    table: Table, spec: TableSpec, *, rows: pa.Schema | None = None, missing_columns: str = "refuse", overwrite: bool = False
+) -> WriteJob:
     """Fix the schema and the sequence numbers of a distributed write.
 
     With ``rows``, the schema of the rows to come, whatever can be said against them is said now, before anything is written.
+    ``missing_columns`` as in :meth:`~tablestore.table.writer.TableWriter.write`; the rows of an ``overwrite`` may lack columns.
     Raises InvalidInputError, UnsupportedError.
     """
     context = table.context
     context.check_writable()
+    choice = MissingColumns.NULL if overwrite else MissingColumns.of(missing_columns)
     if rows is not None:
-        _check_rows(rows, context)
+        _check_rows(rows, context, choice)
     latest = context.snapshots.latest()
     return WriteJob(
         spec=spec,
@@ -215,6 +220,7 @@ def prepare_write(table: Table, spec: TableSpec, *, rows: pa.Schema | None = Non
         schema_id=context.schema.id,
         base_snapshot_id=latest.id if latest else 0,
         first_sequence=context.sequence.next_after(latest),
+        missing_columns=choice,
     )
 
 
@@ -225,7 +231,8 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
     with TableWriter(context, first_sequence=job.first_sequence + task_index * TASK_STRIDE) as writer:
         if (first := next(batches, None)) is not None:
             # As one stream: the writer gathers small batches before it looks at them.
-            writer.write(pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches)))
+            stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))
+            writer.write(stream, missing_columns=job.missing_columns)
         # Of the table that the job was made for, even if another one stands in its place by now: the commit will tell.
         return replace(writer.prepare(), base_snapshot_id=job.base_snapshot_id, table_uuid=job.table_uuid).to_bytes()
 
@@ -283,16 +290,14 @@ def abort_messages(table: Table, messages: Iterable[bytes]) -> None:
 # -- rows
 
 
-def _check_rows(rows: pa.Schema, context: TableContext) -> None:
+def _check_rows(rows: pa.Schema, context: TableContext, choice: MissingColumns) -> None:
     where = f"table {context.files.root_uri}"
     kinds = rows.names.count(ROW_KIND_COLUMN)
     if kinds > 1:
         raise InvalidInputError(f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column")
-    nothing = pa.Table.from_arrays([pa.chunked_array([pa.array([], field.type)]) for field in rows], schema=rows)
     if kinds:
-        kinds_from_symbols(nothing.column(ROW_KIND_COLUMN))
-        nothing = nothing.drop_columns([ROW_KIND_COLUMN])
-    conform(nothing, context.schema.fields, where=where)
+        kinds_from_symbols(pa.chunked_array([], rows.field(ROW_KIND_COLUMN).type))
+    check_given(context, rows, choice)
 
 
 def _put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -23,7 +23,8 @@ def schema_and_tables(rows: Any) -> tuple[pa.Schema, Iterator[pa.Table]]:
     if isinstance(rows, pa.RecordBatchReader):
         return rows.schema, _tables(rows)
     if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
-        table = _guarded(lambda: pa.Table.from_pylist(rows), rows)
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        table = _guarded(lambda: pa.table({name: [row.get(name) for row in rows] for name in names}), rows)
         return table.schema, iter((table,))
     if hasattr(rows, "__arrow_c_stream__"):
         reader = _guarded(lambda: pa.RecordBatchReader.from_stream(rows), rows)
@@ -37,6 +38,14 @@ def schema_and_tables(rows: Any) -> tuple[pa.Schema, Iterator[pa.Table]]:
         f"{type(rows).__module__}.{type(rows).__qualname__}; build one with pyarrow.table({{...}})",
         kind="not-rows",
     )
+
+
+def ragged_columns(rows: Any) -> frozenset[str]:
+    """Columns that some rows of a list of dicts have and others lack: in Arrow the latter hold nulls."""
+    if not isinstance(rows, list):
+        return frozenset()
+    names = [frozenset(row) for row in rows]
+    return frozenset().union(*names) - frozenset.intersection(*names) if names else frozenset()
 
 
 def _tables(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:

@@ -169,20 +169,24 @@ class Table(Keeping):
             )
         return self._write(rows)
 
-    def upsert(self, rows: Any) -> Snapshot | None:
-        """Insert rows, replacing those of the same primary key. Returns the new snapshot, None if there were no rows."""
+    def upsert(self, rows: Any, *, missing_columns: str = "refuse") -> Snapshot | None:
+        """Insert rows, replacing those of the same primary key. Returns the new snapshot, None if there were no rows.
+
+        Rows that lack columns are refused where stored values would be lost (see :meth:`TableWriter.write`).
+        """
         if not self._context.schema.is_keyed:
             raise InvalidInputError(
                 f"table {self._name} has no primary key to upsert by: use table.append(rows)", kind="append-table"
             )
-        return self._write(rows)
+        return self._write(rows, missing_columns=missing_columns)
 
-    def write_changes(self, rows: Any) -> Snapshot | None:
+    def write_changes(self, rows: Any, *, missing_columns: str = "refuse") -> Snapshot | None:
         """Apply changes: rows with a ``_row_kind`` column of ``+I``, ``-U``, ``+U``, ``-D``; append tables take ``+I`` only.
 
-        Within one call the later row of a key wins.
+        Within one call the later row of a key wins. ``missing_columns`` as in :meth:`upsert`; retractions may lack columns that do
+        not order rows.
         """
-        return self._write(rows, changes=True)
+        return self._write(rows, changes=True, missing_columns=missing_columns)
 
     def delete(self, keys_or_predicate: Any) -> Snapshot | None:
         """Delete rows by key (rows with the primary key columns) or by condition (SQL text, pyarrow expression).
@@ -226,9 +230,9 @@ class Table(Keeping):
         """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
         return TableWriter(self._context, commit_user=commit_user, early=True)
 
-    def _write(self, rows: Any, *, changes: bool = False) -> Snapshot | None:
+    def _write(self, rows: Any, *, changes: bool = False, missing_columns: str = "refuse") -> Snapshot | None:
         with self.new_writer() as writer:
-            writer.write(rows, changes=changes)
+            writer.write(rows, changes=changes, missing_columns=missing_columns)
             return writer.commit()
 
     def changes(

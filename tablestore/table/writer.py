@@ -7,16 +7,18 @@
 A writer that is left without a commit removes what it wrote. After a commit it can go on with the next one.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.lsm.missing import Lost, MissingColumns, lost_to_nulls
 from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
@@ -25,7 +27,7 @@ from tablestore.table.aftercommit import after_write
 from tablestore.table.compact import MOST_BUDGET_BYTES
 from tablestore.table.early import EarlyRows, early_rows
 from tablestore.table.logs import log_properties, publish_log
-from tablestore.table.rows import schema_and_tables
+from tablestore.table.rows import ragged_columns, schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
 
@@ -76,13 +78,17 @@ class TableWriter:
         self._failed = False
         self._early = early_rows(context) if early else None
 
-    def write(self, rows: Any, *, changes: bool | None = None) -> None:
+    def write(
+        self, rows: Any, *, changes: bool | None = None, missing_columns: "str | MissingColumns" = MissingColumns.REFUSE
+    ) -> None:
         """Add rows: anything Arrow can see. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
 
         ``changes`` True demands that column, False refuses it; with the option ``rowkind.field`` a column of the table takes its
-        place. In a keyed table the later row of a key wins. Raises
+        place. In a keyed table the later row of a key wins. Rows that lack columns are refused where stored values would be
+        lost; ``missing_columns="null"`` writes NULL, or the column's default, in their place. Raises
         InvalidInputError for rows that do not fit; what was written before is kept.
         """
+        choice = MissingColumns.of(missing_columns)
         context = self._context
         schema, tables = schema_and_tables(rows)
         where = f"table {context.files.root_uri}"
@@ -108,17 +114,31 @@ class TableWriter:
                 f"{where}: expected rows with the columns {', '.join(f.name for f in fields)}, found none", kind="missing-column"
             )
         # Even without a row the columns must fit: a wrong schema is an error now, not with the first row.
-        conform(schema.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else []), fields, where=where)
+        lost = check_given(context, schema, MissingColumns.NULL if self._replaces else choice, ragged=ragged_columns(rows))
+        fills = _fills(context)
         writer = self._data_writer()
         for table in tables:
-            kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if has_kinds else None
             values = table.drop_columns([ROW_KIND_COLUMN]) if has_kinds else table
-            conformed = conform(values, fields, where=where)
-            if kind_field is not None:
-                kinds = kinds_from_symbols(conformed.column(kind_field), kind_field)
+            kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if has_kinds else self._kinds_in_rows(values, where)
+            adds = None if kinds is None else pc.equal(pc.bit_wise_and(kinds, pa.scalar(1, pa.int8())), 0)
+            if adds is not None and values.num_rows:
+                (lost if pc.any(adds).as_py() else replace(lost, paths=lost.ordering)).check(where)
+            conformed = conform(values, fields, where=where, fill=fills and (True if adds is None else adds))
             writer.write(conformed, kinds)
             if self._early is not None:
                 self._early.send(conformed, kinds)
+
+    def _kinds_in_rows(self, rows: pa.Table, where: str) -> pa.ChunkedArray | None:
+        """The kinds that a column of the table holds (``rowkind.field``), None if none does."""
+        name = self._context.settings.rowkind_field
+        if name is None:
+            return None
+        if name not in rows.schema.names:
+            raise InvalidInputError(
+                f"the rows for {where} lack {name}, which holds their kinds (rowkind.field)", kind="missing-column"
+            )
+        field = self._context.schema.field(name)
+        return kinds_from_symbols(conform(rows.select([name]), (field,), where=where).column(name), name)
 
     def keep(self, rows: pa.RecordBatch) -> None:
         """Write rows that the table held before, as they were read: a null stays one, whatever the column's default is now."""
@@ -230,6 +250,31 @@ class TableWriter:
             first = first if self._first_sequence is None else self._first_sequence
             self._writer = self._context.data_writer(first, replaces=self._replaces)
         return self._writer
+
+
+def check_given(
+    context: TableContext, given: pa.Schema, choice: MissingColumns, *, ragged: Collection[str] = frozenset()
+) -> Lost:
+    """Check the columns of rows to come, and what they lack; what must not lack in rows of kinds yet to come is returned.
+
+    ``ragged`` columns are given by some rows only. Raises InvalidInputError.
+    """
+    where, schema = f"table {context.files.root_uri}", context.schema
+    has_kinds = ROW_KIND_COLUMN in given.names
+    nothing = given.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else [])
+    conform(nothing, schema.fields, where=where, fill=_fills(context))
+    if choice is not MissingColumns.REFUSE:
+        return Lost()
+    full = pa.schema([field for field in nothing.schema if field.name not in ragged])
+    lost = lost_to_nulls(context.settings.merge, schema.fields, full)
+    if not has_kinds and context.settings.rowkind_field is None:
+        lost.check(where)
+    return lost
+
+
+def _fills(context: TableContext) -> bool:
+    """Whether defaults stand in for nulls: not where a null says that the stored value stays."""
+    return context.settings.merge is None or not context.settings.merge.computes
 
 
 def commit_message(

@@ -38,16 +38,21 @@ _UNIT_DIGITS = {"ms": 3, "us": 6, "ns": 9}
 _COUNT = AtomicType(root=TypeRoot.INT, nullable=False)
 
 
-def conform(rows: pa.RecordBatch | pa.Table, fields: Sequence[Field], *, where: str, fill: bool = True) -> pa.Table:
+def conform(
+    rows: pa.RecordBatch | pa.Table, fields: Sequence[Field], *, where: str, fill: bool | pa.ChunkedArray = True
+) -> pa.Table:
     """The rows as a table of the canonical schema of ``fields``, in that column order.
 
-    ``where`` names the table in messages. ``fill`` False: default values of columns do not count. Raises
-    InvalidInputError if a row does not fit; nothing is changed then.
+    ``where`` names the table in messages. ``fill`` False: default values of columns do not count; a boolean for each row: they
+    count in these rows, and in the others only where the column cannot hold a null. Raises InvalidInputError if a row does not
+    fit; nothing is changed then.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-    defaults = {field.name: default for field in fields if fill and (default := default_scalar(field)) is not None}
+    some = fill if isinstance(fill, pa.ChunkedArray) else None
+    counts = some is not None or bool(fill)
+    defaults = {field.name: default for field in fields if counts and (default := default_scalar(field)) is not None}
     _check_columns(table.schema.names, fields, where, filled=defaults)
-    columns = [_conform_column(table, field, where, defaults.get(field.name)) for field in fields]
+    columns = [_conform_column(table, field, where, defaults.get(field.name), some) for field in fields]
     return pa.Table.from_arrays(columns, schema=to_arrow_schema(fields))
 
 
@@ -89,15 +94,18 @@ def _check_columns(names: Sequence[str], fields: Sequence[Field], where: str, fi
         raise InvalidInputError(f"the rows for {where} lack the NOT NULL columns {', '.join(missing)}", kind="missing-column")
 
 
-def _conform_column(table: pa.Table, field: Field, where: str, default: pa.Scalar | None) -> pa.ChunkedArray:
+def _conform_column(
+    table: pa.Table, field: Field, where: str, default: pa.Scalar | None, filled: pa.ChunkedArray | None
+) -> pa.ChunkedArray:
     index = table.schema.get_field_index(field.name)
     if index < 0:
         rows, target = table.num_rows, to_arrow_type(field.type)
-        return pa.chunked_array([pa.nulls(rows, target) if default is None else pa.repeat(default, rows)])
+        nulls = pa.chunked_array([pa.nulls(rows, target)])
+        return nulls if default is None else _filled(nulls, field, default, filled)
     column, place = table.column(index), _Place(field.name, field.type, where)
     if default is not None and column.null_count:
-        chunks = [pc.fill_null(_convert(chunk, field.type, place), default) for chunk in column.chunks]
-        return pa.chunked_array(chunks, to_arrow_type(field.type))
+        chunks = [_convert(chunk, field.type, place) for chunk in column.chunks]
+        return _filled(pa.chunked_array(chunks, to_arrow_type(field.type)), field, default, filled)
     if not field.type.nullable and (nulls := column.null_count):
         raise InvalidInputError(
             f"column {field.name!r} of {where} is NOT NULL, found nulls in {nulls} of {len(column)} rows; fill or drop them",
@@ -108,6 +116,13 @@ def _conform_column(table: pa.Table, field: Field, where: str, default: pa.Scala
         return column
     chunks = [_convert(chunk, field.type, place) for chunk in column.chunks]
     return pa.chunked_array(chunks, target)
+
+
+def _filled(column: pa.ChunkedArray, field: Field, default: pa.Scalar, rows: pa.ChunkedArray | None) -> pa.ChunkedArray:
+    """The column with its default where it is null, of a nullable column only in ``rows`` (None: in all)."""
+    if rows is None or not field.type.nullable:
+        return pc.fill_null(column, default)
+    return pc.if_else(pc.and_(rows, pc.is_null(column)), default, column)
 
 
 def _is_restricted(data_type: DataType) -> bool:

@@ -1,7 +1,8 @@
 """What does a column's default value stand for?
 
-A default is text in the schema, and belongs to writers: where a row to be written has null, or lacks the column, they put the
-value that the text casts to. Rows that are stored already keep their nulls, and readers know nothing of it.
+A default is text in the schema, and belongs to writers: where a whole row to be written has null, or lacks the column, they put
+the value that the text casts to. A retraction is no such row, and neither is any row of a partial-update or aggregation table,
+where null says "as it is". Rows that are stored already keep their nulls, and readers know nothing of it.
 """
 
 from datetime import time

@@ -161,7 +161,7 @@ class EvolutionMachine(RuleBasedStateMachine):
         table = pa.Table.from_pylist(texts, schema=self.table.schema)
         if lacking is not None:
             table = table.drop_columns([lacking.name])
-        self.table.upsert(table) if self.keyed else self.table.append(table)
+        self.table.upsert(table, missing_columns="null") if self.keyed else self.table.append(table)
         for row in given:
             for column in self.columns:
                 if row[column.number] is None:

@@ -262,7 +262,9 @@ SCENES: dict[str, Scene] = {
     "set an option": Scene(build=runs, act=lambda _, table: table.alter(ts.SetOption("file.compression", "none")), before=RUNS),
     "add a column and write": Scene(
         build=runs,
-        act=lambda lab, table: table.alter(ts.AddColumn("w", "INT")).upsert(lab.rows((1, "new"), (5, "new"))),
+        act=lambda lab, table: table.alter(ts.AddColumn("w", "INT")).upsert(
+            lab.rows((1, "new"), (5, "new")), missing_columns="null"
+        ),
         before=RUNS,
         after=MORE,
     ),

@@ -296,7 +296,7 @@ def sweep(lab: Lab, *, empty: bool) -> int:
             again = fresh.open()
             if not empty:
                 assert [tuple(row.values()) for row in again.scan().to_arrow().to_pylist()] == [(1, "a")]
-                again.upsert(pa.table({"id": [2], again.schema.names[1]: ["b"]}))
+                again.upsert(pa.table({"id": [2], again.schema.names[1]: ["b"]}), missing_columns="null")
             else:
                 again.upsert(pa.table({"id": [2], "v": ["b"]}))
             assert again.refresh().scan().count() == (1 if empty else 2)
@@ -328,7 +328,7 @@ def test_a_process_that_dies_at_any_call_leaves_a_table_that_is_altered_or_not(w
         assert ids(fresh) in ((0,), (0, 1))
         altered += len(ids(fresh)) - 1
         again = fresh.open()
-        again.upsert(pa.table({"id": [2], again.schema.names[1]: ["b"]}))
+        again.upsert(pa.table({"id": [2], again.schema.names[1]: ["b"]}), missing_columns="null")
         again.alter(AddColumn("later", "INT"))
         assert [row["id"] for row in fresh.open().scan().to_arrow().to_pylist()] == [1, 2]
         assert fresh.auditor.orphans() == set()
@@ -394,7 +394,8 @@ def test_alterations_and_writes_at_once_lose_neither_columns_nor_rows(tmp_path: 
         for n in range(12):
             while True:
                 try:
-                    shared.open(clock=ManualClock()).upsert(pa.table({"id": [actor * 100 + n], "v": ["x"]}))
+                    rows = pa.table({"id": [actor * 100 + n], "v": ["x"]})
+                    shared.open(clock=ManualClock()).upsert(rows, missing_columns="null")
                     break
                 except ConflictError as error:
                     if error.kind != "schema-changed":

@@ -31,7 +31,7 @@ def table(request: pytest.FixtureRequest, catalog: ts.Catalog) -> ts.Table:
 def write(table: ts.Table, *rows: dict[str, Any]) -> None:
     data = pa.Table.from_pylist(list(rows), schema=pa.schema([table.schema.field(name) for name in rows[0]]))
     if table.primary_key:
-        table.upsert(data)
+        table.upsert(data, missing_columns="null")
     else:
         table.append(data)
 

@@ -11,6 +11,7 @@
                 split-size               most bytes of data files in one task, such as 64 mb (default 128 mb)
     writing     commit-user and          name the commit: a job that repeats one with the same (or a lower) identifier changes
                 commit-identifier        nothing
+                missing-columns          what rows do that lack columns whose stored values would be lost: refuse or null
 
 Spark hands every option to reads and writes alike, so a view may carry options of both; what cannot be meant is refused.
 """
@@ -23,6 +24,7 @@ from typing import Any, TypeVar
 
 from tablestore import open_catalog, open_table
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.lsm.missing import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bytes
 from tablestore.store.branchfiles import branch_of
@@ -35,7 +37,7 @@ STORAGE_PREFIX = "storage."
 # the plain files to Spark's own Parquet scan.
 PINNED = "pinned"
 _READING = ("columns", "filter", "snapshot-id", "timestamp-millis")
-_KNOWN = ("path", "warehouse", "table", *_READING, "split-size", "commit-user", "commit-identifier", PINNED)
+_KNOWN = ("path", "warehouse", "table", *_READING, "split-size", "commit-user", "commit-identifier", "missing-columns", PINNED)
 _FORMS = (
     'spark.read.format("tablestore").load(path), '
     '.option("warehouse", "/data/warehouse").option("table", "db.t").load() (and the same with df.write … .save()), or '
@@ -59,6 +61,7 @@ class SourceOptions:
     task_bytes: int
     commit_user: str | None
     commit_identifier: int | None
+    missing_columns: str
     pinned: Mapping[str, Any] | None
 
     def open(self) -> tuple[Table, TableSpec]:
@@ -146,6 +149,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         task_bytes=_parsed(plain, "split-size", _parse_size, "a size such as 64 mb") or TASK_BYTES,
         commit_user=user,
         commit_identifier=identifier,
+        missing_columns=MissingColumns.of(plain.get("missing-columns") or MissingColumns.REFUSE),
         pinned=_parsed(plain, PINNED, json.loads, "JSON"),
     )
 

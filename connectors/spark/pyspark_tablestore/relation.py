@@ -99,19 +99,21 @@ def write(
     commit_user: str | None = None,
     commit_identifier: int | None = None,
     cluster: bool = False,
+    missing_columns: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Snapshot | None:
     """Write ``df`` and commit here; returns the new snapshot, None if there was nothing to publish.
 
     ``mode`` is ``append`` (upsert in a keyed table, changes with ``_row_kind``) or ``overwrite``. ``cluster`` shuffles the rows of
     a table with a fixed number of buckets, so that one task writes all of a bucket: dearer to write, and read without a merge.
+    ``missing_columns`` as in ``Table.upsert``.
     Raises tablestore's errors for what the engine refuses, Spark's for tasks that failed.
     """
     if mode not in ("append", "overwrite"):
         raise InvalidInputError(f"expected the mode append or overwrite, found {mode!r}")
-    commit = {"commit-user": commit_user, "commit-identifier": commit_identifier}
+    given = {"commit-user": commit_user, "commit-identifier": commit_identifier, "missing-columns": missing_columns}
     options = parse_options(
-        {**placed(table, warehouse, storage_options), **{key: str(value) for key, value in commit.items() if value is not None}}
+        {**placed(table, warehouse, storage_options), **{key: str(value) for key, value in given.items() if value is not None}}
     )
     overwrite = mode == "overwrite"
     job = prepare(options, df.schema, overwrite=overwrite)

@@ -75,7 +75,9 @@ def prepare(options: SourceOptions, schema: StructType, *, overwrite: bool) -> W
             f"the rows have a {ROW_KIND_COLUMN} column: changes are applied with mode append; drop the column to overwrite"
         )
     table, spec = options.open()
-    return prepare_write(table, spec, rows=arrow_schema(schema))
+    return prepare_write(
+        table, spec, rows=arrow_schema(schema), missing_columns=options.missing_columns, overwrite=overwrite
+    )
 
 
 def write_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes:

@@ -1,0 +1,125 @@
+"""Which parts of a row do given rows lack, where what is stored would be lost if NULL stood in their place?
+
+    deduplicate      every column: the new row takes the place of the stored one
+    first-row        none: a stored row stays as it is
+    partial-update   none but the members of a sequence group whose order is given, they are taken as they come
+    aggregation      none but those of last_value, for which NULL is a value
+    sequence.field   always: NULL is the smallest, so the row would lose against the stored one
+
+A field that a given ROW lacks is such a part under every engine but first-row: a ROW is replaced as a whole. In an append table
+nothing is stored that could be lost. Pure; what is done about it is the writer's business.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError
+from tablestore.lsm.mergefn import MergeFunction
+from tablestore.names import did_you_mean
+from tablestore.types.arrowtypes import is_list_like
+from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
+
+Path = tuple[str, ...]
+"""A column and the fields inside it, from the outside; ``[]``, ``[key]`` and ``[value]`` stand for what a list or map holds."""
+
+
+class MissingColumns(StrEnum):
+    """What a write does about columns that its rows lack and whose stored values would be lost."""
+
+    REFUSE = "refuse"
+    NULL = "null"
+
+    @classmethod
+    def of(cls, text: "str | MissingColumns") -> "MissingColumns":
+        """The choice of that name. Raises InvalidInputError that names all of them."""
+        known = [choice.value for choice in cls]
+        if text not in known:
+            raise InvalidInputError(
+                f"expected missing_columns to be one of {', '.join(known)}, found {text!r:.100}{did_you_mean(str(text), known)}",
+                kind="missing-columns",
+            )
+        return cls(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """``paths``: what would be lost to rows that add. ``ordering``: those of them that order rows, which retractions need too."""
+
+    paths: tuple[Path, ...] = ()
+    ordering: tuple[Path, ...] = ()
+
+    def check(self, where: str) -> None:
+        """Raise InvalidInputError that names what is missing and the ways out, if anything is."""
+        if not self.paths:
+            return
+        names = ", ".join(path_text(path) for path in self.paths)
+        raise InvalidInputError(
+            f"the rows for {where} lack {names}: NULL would take the place of what is stored there. Give all columns, or choose: "
+            'missing_columns="null" writes NULL, or the default of the column (--missing-columns; in Spark the option '
+            "missing-columns). In a table with merge-engine = partial-update rows set only what they hold",
+            kind="missing-columns",
+        )
+
+
+def path_text(path: Path) -> str:
+    """``address.city``, ``items[].price``."""
+    return "".join(part if part.startswith("[") or not place else f".{part}" for place, part in enumerate(path))
+
+
+def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given: pa.Schema) -> Lost:
+    """What rows with the columns ``given`` would lose in a table of ``fields``; ``function`` None is an append table."""
+    if function is None or function.engine == "first-row":
+        return Lost()
+    names = frozenset(given.names)
+    ordering = {field.name for field in function.sequence_fields}
+    replaced = _replaced_columns(function, fields, names) | ordering
+    paths: list[Path] = []
+    for field in fields:
+        if field.name in names:
+            paths += [(field.name, *path) for path in _missing_fields(field.type, given.field(field.name).type)]
+        elif field.name in replaced:
+            paths.append((field.name,))
+    return Lost(paths=tuple(paths), ordering=tuple(path for path in paths if path[0] in ordering))
+
+
+def _replaced_columns(function: MergeFunction, fields: Sequence[Field], given: Collection[str]) -> set[str]:
+    """Columns of which a null in the new row would be taken."""
+    if function.engine == "deduplicate":
+        return {field.name for field in fields} - function.key_columns
+    taken = {name for name, made in function.functions if made.name == "last_value" and not function.group_of(name)}
+    for group in function.groups:
+        if not set(given).isdisjoint(group.fields):
+            combined = {name for name, made in function.functions if made.name != "last_value"}
+            taken |= {*group.fields, *group.columns} - combined
+    return taken
+
+
+def _missing_fields(data_type: DataType, given: pa.DataType) -> Iterator[Path]:
+    given = _plain(given)
+    match data_type:
+        case RowType() if pa.types.is_struct(given):
+            inside = {given.field(place).name: given.field(place).type for place in range(given.num_fields)}
+            for field in data_type.fields:
+                if field.name not in inside:
+                    yield (field.name,)
+                else:
+                    yield from ((field.name, *path) for path in _missing_fields(field.type, inside[field.name]))
+        case ArrayType() if is_list_like(given):
+            yield from (("[]", *path) for path in _missing_fields(data_type.element, given.value_type))
+        case MapType() if pa.types.is_map(given):
+            yield from (("[key]", *path) for path in _missing_fields(data_type.key, given.key_type))
+            yield from (("[value]", *path) for path in _missing_fields(data_type.value, given.item_type))
+        case MultisetType() if pa.types.is_map(given):
+            yield from (("[]", *path) for path in _missing_fields(data_type.element, given.key_type))
+
+
+def _plain(given: pa.DataType) -> pa.DataType:
+    """The type of the values, without extension, dictionary or run-end encoding."""
+    if isinstance(given, pa.BaseExtensionType):
+        return _plain(given.storage_type)
+    if pa.types.is_dictionary(given) or pa.types.is_run_end_encoded(given):
+        return _plain(given.value_type)
+    return given
