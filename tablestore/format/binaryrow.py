@@ -16,9 +16,11 @@ or compared as bytes) reserves the area and keeps its offset in the slot; Java's
 leave the slot zero. Decoding copes with both. The vectorised form is in :mod:`tablestore.format.rowwords`.
 """
 
+import math
 import struct
 from collections.abc import Sequence
 from decimal import Context, Decimal, InvalidOperation
+from typing import Any
 
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
 from tablestore.format.timevalues import (
@@ -166,9 +168,9 @@ def _encode_value(value: object, data_type: AtomicType, offset: int) -> tuple[by
             raise TypeError("not a boolean")
         return bytes([value, 0, 0, 0, 0, 0, 0, 0]), b""
     if root is TypeRoot.FLOAT:
-        return _FLOAT.pack(value), b""
+        return _FLOAT.pack(_one_nan(value)), b""
     if root is TypeRoot.DOUBLE:
-        return _DOUBLE.pack(value), b""
+        return _DOUBLE.pack(_one_nan(value)), b""
     if root is TypeRoot.DATE:
         return _INT.pack(date_to_days(value)), b""
     if root is TypeRoot.TIME:
@@ -179,6 +181,11 @@ def _encode_value(value: object, data_type: AtomicType, offset: int) -> tuple[by
     if is_wide_timestamp(data_type):
         return _PAIR.pack(nanos, offset), _LONG.pack(millis)
     return _LONG.pack(millis), b""
+
+
+def _one_nan(value: Any) -> Any:
+    """All NaNs are one key, so one form stands for them: Java's floatToIntBits."""
+    return math.nan if value != value else value
 
 
 def _encode_bytes(data: bytes, offset: int) -> tuple[bytes, bytes]:

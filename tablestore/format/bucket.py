@@ -9,6 +9,7 @@ rows that fit the processor's cache.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from tablestore.format.rowwords import (
     Word,
     array_values,
     encode_rows,
+    float_bits,
     storage_array,
     text_values,
 )
@@ -233,9 +235,9 @@ def _hive_hash(array: pa.Array, data_type: DataType) -> U32:
     elif root is TypeRoot.BIGINT:
         hashes = _fold(array_values(array, np.uint64))
     elif root is TypeRoot.FLOAT:
-        hashes = _bits(array_values(array, np.float32), np.uint32, 0x7FC00000)
+        hashes = _one_zero(float_bits(array))
     elif root is TypeRoot.DOUBLE:
-        hashes = _fold(_bits(array_values(array, np.float64), np.uint64, 0x7FF8000000000000))
+        hashes = _fold(_one_zero(float_bits(array)))
     elif root is TypeRoot.DECIMAL and (data_type.precision or 0) <= 18:
         hashes = _hive_decimal(array_values(array, np.int64, width=2)[:, 0], data_type.scale or 0)
     else:
@@ -251,10 +253,9 @@ def _fold(values: npt.NDArray[np.uint64]) -> U32:
     return (values ^ (values >> np.uint64(32))).astype(np.uint32)
 
 
-def _bits(values: npt.NDArray[np.floating], dtype: npt.DTypeLike, nan: int) -> npt.NDArray[np.unsignedinteger]:
-    """Java's floatToIntBits: one NaN; and one zero, as Hive has it."""
-    bits = np.where(values == 0, 0, values.view(dtype))
-    return np.where(np.isnan(values), np.array(nan, dtype), bits).astype(dtype)
+def _one_zero(bits: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The bits of floats, -0.0 as 0.0: Hive knows one zero."""
+    return np.where(bits << bits.dtype.type(1) == 0, bits.dtype.type(0), bits)
 
 
 def _hive_text(array: pa.Array) -> U32:

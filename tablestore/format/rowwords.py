@@ -28,6 +28,7 @@ from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 Word = U32 | int
+_NAN_32, _NAN_64 = 0x7FC00000, 0x7FF8000000000000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +154,9 @@ def _encode_column(array: pa.Array, data_type: AtomicType, nulls: npt.NDArray[np
         if not is_wide_timestamp(data_type):
             return low, high, None, 0
         return _zero_nulls(nanos.astype(np.uint32), nulls), _word(offset), (low, high), 8
+    if root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+        numbers = _zero_nulls(float_bits(array), nulls)
+        return (*_halves(numbers), None, 0) if root is TypeRoot.DOUBLE else (numbers, 0, None, 0)
     if root is TypeRoot.BOOLEAN:
         bits = pc.cast(array, pa.uint8())
         return _zero_nulls(array_values(bits, np.uint8).astype(np.uint32), nulls), 0, None, 0
@@ -206,6 +210,15 @@ def array_values(array: pa.Array, dtype: npt.DTypeLike, width: int = 1) -> npt.N
         itemsize = np.dtype(dtype).itemsize
         values = np.frombuffer(data, dtype, count * width, array.offset * width * itemsize)
     return values.reshape(count, width) if width > 1 else values
+
+
+def float_bits(array: pa.Array) -> npt.NDArray[Any]:
+    """The bits of float32 or float64 values, every NaN as the one of Java's floatToIntBits: all NaNs are one key."""
+    single = array.type.bit_width == 32
+    values = array_values(array, np.float32 if single else np.float64)
+    bits = values.view(np.uint32 if single else np.uint64)
+    is_nan = np.isnan(values)
+    return np.where(is_nan, bits.dtype.type(_NAN_32 if single else _NAN_64), bits) if is_nan.any() else bits
 
 
 def text_values(array: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -178,7 +178,7 @@ class WriteBuffer:
         if not names:
             return [()], None
         codes: npt.NDArray[np.int64] | None = None
-        columns = [_single(rows.column(name)) for name in names]
+        columns = [_with_one_nan(_single(rows.column(name))) for name in names]
         for column in columns:
             encoded = pc.dictionary_encode(column, null_encoding="encode").indices.to_numpy().astype(np.int64)
             # Renumbered after each column: the product of the distinct counts cannot overflow.
@@ -324,6 +324,13 @@ def _by_group(groups: U64 | None, rows: int) -> Rows | None:
 
 def _single(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _with_one_nan(column: pa.Array) -> pa.Array:
+    """The values of a partition column; NaNs of any bits are one partition."""
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
 
 
 def _dense(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

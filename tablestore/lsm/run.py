@@ -4,8 +4,7 @@
     run       files of a section with disjoint key ranges, in key order; a section of one run needs no merge
     Levels    a bucket's files by level: level 0 newest first (each file a run of its own), then 1 to the top
 
-Pure: values in, values out. A row key is compared through ``comparable_key``, since Python's order of text and None is
-not Paimon's.
+Pure: values in, values out. Keys are compared through ``key_of``: a ``KeyOrder``.
 """
 
 import heapq
@@ -13,11 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tablestore.format.datafile import DataFileMeta
 
 KeyOf = Callable[[bytes], Any]
+"""A serialised key as a value that sorts as the key does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +72,7 @@ def levels(files: Sequence[DataFileMeta], key_of: KeyOf) -> Levels:
 def partition_intervals(files: Sequence[DataFileMeta], key_of: KeyOf) -> tuple[Section, ...]:
     """Cut files into sections in key order and pack each section into runs (Paimon's interval partition).
 
-    ``key_of`` turns ``min_key`` and ``max_key`` bytes into values that compare in key order (``comparable_key`` of the
-    decoded row). A run of the result that is given first holds the file with the smallest key; runs say nothing about age.
+    A run of the result that is given first holds the file with the smallest key; runs say nothing about age.
     """
     bounded = [(key_of(file.min_key), key_of(file.max_key), file) for file in files]
     bounded.sort(key=lambda item: (item[0], item[1]))
@@ -91,20 +88,6 @@ def partition_intervals(files: Sequence[DataFileMeta], key_of: KeyOf) -> tuple[S
     if pending:
         sections.append(_pack_runs(pending))
     return tuple(sections)
-
-
-def comparable_key(values: Sequence[object]) -> tuple[tuple[int, Any], ...]:
-    """A decoded key row as a tuple that orders as Paimon does: nulls first, text by UTF-8 bytes, -0.0 < 0.0 < NaN."""
-    return tuple((0, 0) if value is None else (1, _comparable(value)) for value in values)
-
-
-def _comparable(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass")
-    if isinstance(value, float):
-        bits = int(np.float64(np.nan if value != value else value).view(np.int64))
-        return bits ^ ((bits >> 63) & (2**63 - 1))
-    return value
 
 
 def _pack_runs(section: Sequence[tuple[Any, Any, DataFileMeta]]) -> Section:

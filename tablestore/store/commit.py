@@ -14,7 +14,6 @@ What each step decides lives in its own module: `replay`, `conflict`, `sequence`
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from tablestore.clock import Clock
 from tablestore.errors import (
@@ -31,6 +30,7 @@ from tablestore.format.paths import POSTPONE_BUCKET, index_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
+from tablestore.lsm.keyorder import KeyOrder
 from tablestore.options import BUCKET
 from tablestore.store.conflict import (
     changed_index,
@@ -52,7 +52,6 @@ from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks
 from tablestore.store.schemas import Schemas
 from tablestore.store.sequence import (
     NEXT_SEQUENCE_PROPERTY,
-    Overlap,
     Rewrite,
     SequenceNumbers,
     pick_outdated,
@@ -160,8 +159,7 @@ class Committer:
     settings: CommitSettings
     is_keyed: bool
     in_frame: Callable[[int], bool]
-    key_of: Callable[[bytes], Any]
-    overlap: Overlap
+    keys: KeyOrder
     rewrite: Rewrite
     remove_file: Callable[[ManifestEntry], None]
 
@@ -251,7 +249,7 @@ class Committer:
         check_buckets(own, landed, table=self.files.root_uri)
         if request.replaces_everything_it_meets:
             return own
-        outdated = pick_outdated(own, landed, self.overlap)
+        outdated = pick_outdated(own, landed, self.keys.overlap)
         if not outdated:
             return own
         renewed = renumber(own, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite)
@@ -307,7 +305,7 @@ class Committer:
             check_deletes(deletes, live, latest=latest, table=table)
             if self.is_keyed:
                 added = (*message.entries, *message.compact_after)
-                check_levels(added, deletes, live, key_of=self.key_of, table=table)
+                check_levels(added, deletes, live, key_of=self.keys, table=table)
         return delta
 
     def _build(

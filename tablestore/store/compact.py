@@ -25,6 +25,7 @@ from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compactiontask import CompactionTask, has_retractions, pieces_of
+from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import key_at, plain_columns, rows_up_to
 from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
 from tablestore.lsm.run import Section
@@ -33,9 +34,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.mergeonwrite import Upper, UpperFiles, upper_rule
 from tablestore.store.message import CommitMessage
 from tablestore.store.runwriter import RunTarget, RunWriter
-from tablestore.types.arrow import to_arrow_type
 from tablestore.types.datatypes import Field
-from tablestore.types.predicate import to_scalar
 
 # A file may become so much larger than planned before another one is begun: sizes are estimates.
 _SLACK = 1.25
@@ -248,7 +247,7 @@ class _Cutter:
     def __init__(self, cuts: Sequence[bytes], key_fields: Sequence[Field]) -> None:
         self._names = [field.name for field in key_fields]
         self._nullable = [field.type.nullable for field in key_fields]
-        self._bounds = [self._bound(decode_row(cut, [f.type for f in key_fields]), key_fields) for cut in cuts]
+        self._bounds = [row_bound(cut, key_fields) for cut in cuts]
         self._next = 0
 
     def ends(self, rows: pa.RecordBatch) -> Iterator[int]:
@@ -262,12 +261,6 @@ class _Cutter:
             start = rows_up_to(plain, self._bounds[self._next], start, rows.num_rows)
             self._next += 1
             yield start
-
-    def _bound(self, values: Sequence[object], key_fields: Sequence[Field]) -> tuple[int | bytes, ...]:
-        # One key of metadata, not a data path.
-        types = [to_arrow_type(field.type) for field in key_fields]
-        columns = [pa.repeat(to_scalar(value, kind), 1) for value, kind in zip(values, types, strict=True)]
-        return key_at(plain_columns(columns, self._nullable), 0)
 
 
 def _with_rewrites(task: CompactionTask, rule: Upper) -> CompactionTask:

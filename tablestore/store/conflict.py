@@ -5,15 +5,15 @@ table is not the one that the files were written for: dropped and created anew, 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from tablestore.errors import ConflictError
 from tablestore.format.indexmanifest import DELETION_VECTORS, HASH, IndexEntry
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.run import KeyOf
 from tablestore.store.message import CommitMessage
 from tablestore.types.schema import TableSchema
 
@@ -102,12 +102,12 @@ def check_levels(
     deletes: Iterable[ManifestEntry],
     live: Iterable[ManifestEntry],
     *,
-    key_of: Callable[[bytes], Any],
+    key_of: KeyOf,
     table: str,
 ) -> None:
     """After the delta, the files of one level above 0 have disjoint keys. Raises :class:`StalePlan` that names two that meet.
 
-    ``key_of`` decodes a serialised key to a value that sorts as the key does.
+    ``key_of``: the table's ``KeyOrder``.
     """
     touched = {(e.partition, e.bucket, e.file.level) for e in added if e.file.level > 0}
     if not touched:

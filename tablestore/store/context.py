@@ -21,6 +21,7 @@ from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.bucketmap import BucketMap
 from tablestore.lsm.buffer import AssignBuckets
+from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.changeplan import ChangeRule, change_rule
 from tablestore.store.commit import CommitSettings, Committer
 from tablestore.store.conflict import TABLE_UUID_OPTION
@@ -31,7 +32,7 @@ from tablestore.store.manifests import Manifests
 from tablestore.store.producer import INPUT, ChangelogSettings, changelog_settings
 from tablestore.store.read import SplitReader
 from tablestore.store.schemas import FieldsById, Schemas
-from tablestore.store.sequence import HEADROOM, KeyOrder, SequenceNumbers
+from tablestore.store.sequence import HEADROOM, SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import Snapshots
 from tablestore.store.write import DataPaths, DataWriter, entry_path, rewrite_with_sequence
@@ -171,8 +172,7 @@ class TableContext:
             ),
             is_keyed=self.schema.is_keyed,
             in_frame=self.change_rule.in_frame,
-            key_of=_key_order(self.schema).decode,
-            overlap=_key_order(self.schema).overlap,
+            keys=KeyOrder.of(self.schema.key_fields),
             rewrite=self._rewrite,
             remove_file=self.remove_file,
         )
@@ -235,7 +235,7 @@ def open_context(
         schemas=schemas,
         snapshots=snapshots,
         manifests=manifests,
-        sequence=SequenceNumbers(snapshots, manifests, _key_order(schema)),
+        sequence=SequenceNumbers(snapshots, manifests, KeyOrder.of(schema.key_fields)),
         clock=clock or SystemClock(),
         ids=ids,
     )
@@ -259,7 +259,3 @@ def _change_rule(context: TableContext) -> ChangeRule:
 
 def _no_buckets(_partition: bytes) -> BucketMap:
     return BucketMap()
-
-
-def _key_order(schema: TableSchema) -> KeyOrder:
-    return KeyOrder(tuple(f.type for f in schema.key_fields))

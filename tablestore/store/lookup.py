@@ -18,19 +18,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.parquet import DataFileReader, Projection, RowGroup
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lazy import lazy
 from tablestore.lsm.gather import take_rows
+from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
 from tablestore.lsm.survivors import WindowKeys
 from tablestore.store.lookupcache import KeptGroups, LookupCache, name_of, place_of
 from tablestore.store.read import SplitReader
 from tablestore.types.arrow import to_arrow_type
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.predicate import to_scalar
 
 # A row group of more bytes is not decoded as a whole to be kept, and not kept if its rows take so many.
 _KEPT_GROUP_BYTES = 64 * 1024 * 1024
@@ -284,18 +283,7 @@ class _Lookup:
 
 def _keys_in_range(reader: SplitReader, file: DataFileMeta, keys: SortedKeys) -> tuple[int, int]:
     fields = reader.schema.key_fields
-    return _range_of(keys.plain, _bound(file.min_key, fields), _bound(file.max_key, fields)) if len(keys) else (0, 0)
-
-
-def _bound(row: bytes, fields: Sequence[Field]) -> Key:
-    """The key of a BinaryRow in the form in which keys compare."""
-    values = decode_row(row, [field.type for field in fields])
-    # One key of metadata. Arrow takes some values (nanoseconds with a zone) only as scalars.
-    columns = [
-        pa.nulls(1, to_arrow_type(field.type)) if value is None else pa.repeat(to_scalar(value, to_arrow_type(field.type)), 1)
-        for value, field in zip(values, fields, strict=True)
-    ]
-    return key_at(plain_columns(columns, [field.type.nullable for field in fields]), 0)
+    return _range_of(keys.plain, row_bound(file.min_key, fields), row_bound(file.max_key, fields)) if len(keys) else (0, 0)
 
 
 def _range_of(plain: Sequence[PlainColumn], least: Key, greatest: Key) -> tuple[int, int]:

@@ -26,7 +26,8 @@ from tablestore.format.manifestlist import ManifestFile
 from tablestore.format.paths import POSTPONE_BUCKET, file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import ColumnStats, decode_stats
-from tablestore.lsm.run import Section, comparable_key, partition_intervals
+from tablestore.lsm.keyorder import KeyOrder
+from tablestore.lsm.run import Section, partition_intervals
 from tablestore.store.manifests import Manifests
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrow import to_arrow_type
@@ -197,8 +198,7 @@ def plan_splits(
 
 def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: TableSettings) -> tuple[Section, ...]:
     if schema.is_keyed and not settings.deletion_vectors:
-        types = [field.type for field in schema.key_fields]
-        return partition_intervals(files, lambda key: comparable_key(decode_row(key, types)))
+        return partition_intervals(files, KeyOrder.of(schema.key_fields))
     # Rows of append tables, and of merge-on-write tables, are unique as they are: every file stands alone.
     ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))
     return tuple(Section(((file,),)) for file in ordered)

@@ -14,16 +14,15 @@ The headroom lets small commits that land meanwhile stay below, so the next lost
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tablestore.errors import FormatError, NotFoundError
-from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.manifests import Manifests, max_sequence_number
 from tablestore.store.snapshots import Snapshots
-from tablestore.types.datatypes import DataType
 
 LOG = logging.getLogger(__name__)
 NEXT_SEQUENCE_PROPERTY = "tablestore.next-sequence"
@@ -37,7 +36,7 @@ Rewrite = Callable[[ManifestEntry, int], DataFileMeta]
 class SequenceNumbers:
     """The sequence bound of one table."""
 
-    def __init__(self, snapshots: Snapshots, manifests: Manifests, keys: "KeyOrder") -> None:
+    def __init__(self, snapshots: Snapshots, manifests: Manifests, keys: KeyOrder) -> None:
         self._snapshots, self._manifests, self._keys = snapshots, manifests, keys
         self._looked_at: set[int] = set()
 
@@ -123,29 +122,6 @@ class SequenceNumbers:
                     len(lost),
                     len(added),
                 )
-
-
-@dataclass(frozen=True, slots=True)
-class KeyOrder:
-    """Compares the serialised keys of a table in the order of its data files."""
-
-    types: tuple[DataType, ...]
-
-    def decode(self, key: bytes) -> tuple[object, ...]:
-        """A tuple that sorts as the key does: strings as UTF-8 bytes, nulls first."""
-        return tuple(_sortable(value) for value in decode_row(key, self.types))
-
-    def overlap(self, one: DataFileMeta, other: DataFileMeta) -> bool:
-        """Whether the key ranges of two files meet. Without a key any two do: then the number orders whole files."""
-        if not self.types:
-            return True
-        return not (self.decode(one.max_key) < self.decode(other.min_key) or self.decode(other.max_key) < self.decode(one.min_key))
-
-
-def _sortable(value: object) -> tuple[int, object]:
-    if value is None:
-        return (0, 0)
-    return (1, value.encode() if isinstance(value, str) else value)
 
 
 def pick_outdated(own: Sequence[ManifestEntry], landed: Iterable[ManifestEntry], overlap: Overlap) -> frozenset[int]:

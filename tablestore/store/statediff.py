@@ -30,6 +30,7 @@ from tablestore.store.lookup import Found, Positions, SortedKeys, find_rows, mat
 from tablestore.store.lookupcache import LookupCache
 from tablestore.store.read import SplitReader
 from tablestore.types.schema import KEY_PREFIX
+from tablestore.types.sortedsets import contained
 
 # What the rows of one window may take, at a guess of how much larger they are in memory than in their file.
 _WINDOW_BYTES = 256 * 1024 * 1024
@@ -208,14 +209,8 @@ def _alive(hit: Found, vectors: DeletionVectors | None) -> pa.RecordBatch | None
     if vectors is None or hit.file.file_name not in vectors:
         return hit.rows
     deleted = np.asarray(vectors.positions(hit.file.file_name, hit.file.row_count), dtype=np.int64)
-    kept = ~_contained(hit.positions, deleted)
+    kept = ~contained(hit.positions, deleted)
     return hit.rows.filter(pa.array(kept)) if hit.rows is not None and kept.any() else None
-
-
-def _contained(values: Positions, among: Positions) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    places = np.searchsorted(among, values)
-    places[places == len(among)] = 0
-    return among[places] == values if len(among) else np.zeros(len(values), dtype=np.bool_)
 
 
 def _source(file: DataFileMeta, batches: list[pa.RecordBatch]) -> SortedSource:

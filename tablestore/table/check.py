@@ -18,15 +18,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from tablestore.errors import FormatError, NotFoundError, TablestoreError
-from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.paths import INDEX_DIR, LATEST_HINT, SNAPSHOT_DIR, file_format_of, index_path, manifest_path, parse_hint
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.run import comparable_key
+from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.read import SplitReader
@@ -250,11 +249,7 @@ class _Check:
         schema = self._context.schema
         if not schema.is_keyed:
             return
-        types = [one.type for one in schema.key_fields]
-
-        def key_of(key: bytes) -> tuple[tuple[int, Any], ...]:
-            return comparable_key(decode_row(key, types))
-
+        key_of = KeyOrder.of(schema.key_fields)
         levels: dict[tuple[bytes, int, int], list[ManifestEntry]] = {}
         for entry in live:
             if entry.file.level > 0:

@@ -7,10 +7,8 @@ Pure but for reading manifests.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
 
 from tablestore.errors import NotFoundError
-from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET
@@ -18,7 +16,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.appendcompaction import pick_append
 from tablestore.lsm.compaction import pick_compaction, pick_full, sorted_runs
 from tablestore.lsm.compactiontask import CompactionTask
-from tablestore.lsm.run import comparable_key, levels
+from tablestore.lsm.keyorder import KeyOrder
+from tablestore.lsm.run import levels
 from tablestore.lsm.worn import pick_worn, rewriting
 from tablestore.store.compact import BucketFiles
 from tablestore.store.compactionsettings import CompactionSettings, compaction_settings
@@ -69,7 +68,7 @@ class TaskPicker:
     def __init__(self, context: TableContext) -> None:
         self._context = context
         self.settings: CompactionSettings = context.once(_compaction_settings)
-        self._key_types = [field.type for field in context.schema.key_fields]
+        self._key_of = KeyOrder.of(context.schema.key_fields)
 
     def pick(
         self, bucket: BucketFiles, *, full: bool = False, budget_bytes: int | None = None, whole: bool = True
@@ -98,16 +97,16 @@ class TaskPicker:
                 file_cost_bytes=policy.file_cost_bytes,
                 budget_bytes=budget_bytes,
             )
-        found = levels(bucket.files, self.key_of)
+        found = levels(bucket.files, self._key_of)
         if full:
-            return pick_full(found, policy, key_of=self.key_of)
-        return pick_compaction(found, policy, key_of=self.key_of, budget_bytes=budget_bytes, whole=whole)
+            return pick_full(found, policy, key_of=self._key_of)
+        return pick_compaction(found, policy, key_of=self._key_of, budget_bytes=budget_bytes, whole=whole)
 
     def run_count(self, bucket: BucketFiles) -> int:
         """The sorted runs of a bucket; the files of an append bucket."""
         if not self._context.schema.is_keyed:
             return len(bucket.entries)
-        return len(sorted_runs(levels(bucket.files, self.key_of), self.key_of))
+        return len(sorted_runs(levels(bucket.files, self._key_of), self._key_of))
 
     def neediest_first(self, buckets: Iterable[BucketFiles]) -> Iterator[BucketFiles]:
         """Those with the most runs first, then those with the most bytes above their oldest run."""
@@ -118,10 +117,6 @@ class TaskPicker:
             return self.run_count(bucket), newer
 
         yield from sorted(buckets, key=need, reverse=True)
-
-    def key_of(self, key: bytes) -> Any:
-        """A serialised key as a value that sorts as the key does."""
-        return comparable_key(decode_row(key, self._key_types))
 
 
 def written_cost(entries: Iterable[ManifestEntry], file_cost_bytes: int) -> int:

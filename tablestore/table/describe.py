@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
 
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
@@ -22,7 +21,8 @@ from tablestore.format.manifest import ManifestEntry
 from tablestore.format.paths import partition_dir
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compactiontask import CompactionTask
-from tablestore.lsm.run import Section, comparable_key, levels, partition_intervals
+from tablestore.lsm.keyorder import KeyOrder, comparable_key
+from tablestore.lsm.run import Section, levels, partition_intervals
 from tablestore.store.context import TableContext
 from tablestore.store.settings import TableSettings
 from tablestore.table.compactplan import BucketId, TaskPicker, live_buckets
@@ -151,10 +151,7 @@ def _keyed(
     partition: str, bucket: int, files: Sequence[DataFileMeta], schema: TableSchema, settings: TableSettings
 ) -> BucketPicture:
     types = [field.type for field in schema.key_fields]
-
-    def key_of(key: bytes) -> Any:
-        return comparable_key(decode_row(key, types))
-
+    key_of = KeyOrder.of(schema.key_fields)
     position = _positions([decode_row(key, types) for file in files for key in (file.min_key, file.max_key)])
     # With deletion vectors no row lies in two files that are read; what is new waits in level 0.
     sections = () if settings.deletion_vectors else partition_intervals(files, key_of)

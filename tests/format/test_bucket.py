@@ -154,8 +154,8 @@ VALUES = {
     SMALLINT: st.integers(-(2**15), 2**15 - 1),
     INT: st.integers(-(2**31), 2**31 - 1),
     BIGINT: st.integers(-(2**63), 2**63 - 1),
-    FLOAT: st.floats(width=32, allow_nan=False),
-    DOUBLE: st.floats(allow_nan=False),
+    FLOAT: st.floats(width=32),
+    DOUBLE: st.floats(),
     STRING: st.text(st.characters(exclude_categories=["Cs"]), max_size=40),
     BYTES: st.binary(max_size=40),
     DATE: st.dates(),
@@ -187,6 +187,24 @@ def test_vectorised_hash_equals_the_scalar_hash_of_the_encoded_row(case, skipped
         for index, data_type in enumerate(types)
     ]
     assert hash_columns(columns, types).tolist() == [murmur(encode_row(row, types)[4:]) for row in rows]
+
+
+@pytest.mark.parametrize("function", ["default", "hive"])
+@pytest.mark.parametrize(
+    ("data_type", "dtype", "nans", "canonical"),
+    [
+        (FLOAT, np.float32, [0x7FC00000, 0xFFC00000, 0x7F800001, 0xFFFFFFFF], "0000c07f00000000"),
+        (DOUBLE, np.float64, [0x7FF8 << 48, 0xFFF8 << 48, (0x7FF0 << 48) + 1, 2**64 - 1], "000000000000f87f"),
+    ],
+    ids=["float", "double"],
+)
+def test_a_nan_of_any_bits_hashes_as_java_s_one_nan(function, data_type, dtype, nans, canonical):
+    values = pa.array(np.array(nans, np.uint32 if dtype is np.float32 else np.uint64).view(dtype))
+    assert encode_row([float(values[1].as_py())], [data_type])[4:] == bytes.fromhex(Z + canonical)
+    assert set(hash_columns([values], [data_type]).tolist()) == {murmur(bytes.fromhex(Z + canonical))}
+    assert len(set(bucket_of([values], [data_type], 1000, function).tolist())) == 1
+    zeros = pa.array(np.array([0.0, -0.0], dtype))
+    assert len(set(hash_columns([zeros], [data_type]).tolist())) == 2
 
 
 def test_many_long_strings_of_all_lengths_hash_as_their_rows():

@@ -4,12 +4,18 @@ import math
 from decimal import Decimal
 from itertools import pairwise
 
-from hypothesis import given
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tablestore.format.binaryrow import encode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.stats import EMPTY_STATS
-from tablestore.lsm.run import comparable_key, levels, partition_intervals
+from tablestore.lsm.keyorder import KeyOrder, comparable_key, row_bound
+from tablestore.lsm.keys import key_at, plain_columns
+from tablestore.lsm.run import levels, partition_intervals
+from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 
 
 def _file(name: str, low: int, high: int, *, level: int = 0, sequence: int = 0) -> DataFileMeta:
@@ -72,6 +78,30 @@ def test_levels_put_the_newest_level_0_file_first_and_upper_levels_in_key_order(
     assert [[file.file_name for file in run] for run in found.runs] == [["new"], ["old"], ["left", "right"]]
     assert found.top == 2
     assert levels([], _key).top == 0
+
+
+@pytest.mark.parametrize("case", KEY_CASES, ids=str)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_serialised_keys_compare_as_the_rows_do(case: KeyCase, data):
+    keys = data.draw(st.lists(case.keys, min_size=2, max_size=12))
+    rows = list(zip(*(_stored(column) for column in case.columns(keys)), strict=True))
+    types = [field.type for field in case.fields]
+    serialised = [encode_row(row, types) for row in rows]
+    plain = plain_columns(case.columns(keys), [field.type.nullable for field in case.fields])
+    order = KeyOrder.of(case.fields)
+    for one in range(len(keys)):
+        assert row_bound(serialised[one], case.fields) == key_at(plain, one)
+        for other in range(len(keys)):
+            expected = order_of(keys[one]) < order_of(keys[other])
+            assert (order(serialised[one]) < order(serialised[other])) == expected
+            assert (key_at(plain, one) < key_at(plain, other)) == expected
+
+
+def _stored(column: pa.Array) -> list:
+    """Values as the engine serialises them."""
+    nanoseconds = pa.types.is_timestamp(column.type) and column.type.unit == "ns"
+    return list(column.to_numpy(zero_copy_only=False)) if nanoseconds else column.to_pylist()
 
 
 def test_row_keys_compare_nulls_first_text_by_bytes_and_floats_as_java_does():

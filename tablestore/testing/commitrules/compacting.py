@@ -1,7 +1,10 @@
 """Rules of compactions: what they may drop, and when they have to be dropped themselves."""
 
+import math
 from dataclasses import replace
 from functools import partial
+
+import pyarrow as pa
 
 from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
@@ -64,6 +67,21 @@ def a_level_that_was_filled_meanwhile_takes_no_file_that_meets_it(files: FileSto
     upgrade(lab, entries[:1], base)
     refused(StalePlan, lambda: upgrade(lab, entries[1:], base))
     lab.check([(1, "old"), (3, "new"), (5, "new")])
+
+
+@rule
+def a_level_with_nan_and_both_zeros_is_in_order(files: FileStore) -> None:
+    schema = pa.schema(
+        [pa.field("x", pa.float64(), nullable=False), pa.field("id", pa.int64(), nullable=False), ("v", pa.string())]
+    )
+    lab = Lab(files, schema=schema, primary_key=("x", "id"))
+    rows = [(-0.0, 9, "a"), (0.0, 1, "b"), (math.nan, 2, "c"), (-math.nan, 3, "d")]
+    for row in rows:
+        lab.write_new(row)
+    entries, base = live(lab)
+    assert upgrade(lab, entries, base) is not None
+    found = lab.open().scan().to_arrow().sort_by("id")
+    assert found["v"].to_pylist() == ["b", "c", "d", "a"]
 
 
 @rule

@@ -1,0 +1,66 @@
+"""How do the serialised keys of metadata compare?
+
+Exactly as rows do when they are sorted (see ``keys``): nulls first, text by its UTF-8 bytes, -0.0 < 0.0 < NaN, and one NaN
+whatever its bits. Whoever compares keys of files (overlap, levels, sections, runs, pruning by key range) does it here. Python's
+own order will not do: it knows no place for null and NaN, and takes -0.0 for 0.0.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.datafile import DataFileMeta
+from tablestore.lsm.keys import key_at, plain_columns
+from tablestore.types.arrow import to_arrow_type
+from tablestore.types.datatypes import DataType, Field
+from tablestore.types.predicate import to_scalar
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """The order of serialised keys of these types. Called with a key, it gives a value that sorts as the key does."""
+
+    types: tuple[DataType, ...]
+
+    @classmethod
+    def of(cls, fields: Iterable[Field]) -> "KeyOrder":
+        """The order of a table's key columns."""
+        return cls(tuple(field.type for field in fields))
+
+    def __call__(self, key: bytes) -> tuple[tuple[int, Any], ...]:
+        return comparable_key(decode_row(key, self.types))
+
+    def overlap(self, one: DataFileMeta, other: DataFileMeta) -> bool:
+        """Whether the key ranges of two files meet. Without a key any two do: then the number orders whole files."""
+        if not self.types:
+            return True
+        return self(other.min_key) <= self(one.max_key) and self(one.min_key) <= self(other.max_key)
+
+
+def comparable_key(values: Sequence[object]) -> tuple[tuple[int, Any], ...]:
+    """A decoded key as a tuple that sorts as the key does."""
+    return tuple((0, 0) if value is None else (1, _comparable(value)) for value in values)
+
+
+def row_bound(key: bytes, fields: Sequence[Field]) -> tuple[int | bytes, ...]:
+    """A serialised key in the form in which the plain columns of rows compare."""
+    values = decode_row(key, [field.type for field in fields])
+    # One key of metadata. Arrow takes some values (nanoseconds with a zone) only as scalars.
+    columns = [
+        pa.nulls(1, to_arrow_type(field.type)) if value is None else pa.repeat(to_scalar(value, to_arrow_type(field.type)), 1)
+        for value, field in zip(values, fields, strict=True)
+    ]
+    return key_at(plain_columns(columns, [field.type.nullable for field in fields]), 0)
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if isinstance(value, float):
+        bits = int(np.float64(np.nan if value != value else value).view(np.int64))
+        return bits ^ ((bits >> 63) & (2**63 - 1))
+    return value
