@@ -4,6 +4,9 @@ A sum or product that leaves the column's type is an error, not another number: 
 64-bit ones in two halves, decimals in four.
 """
 
+from collections.abc import Iterator
+from decimal import Context, Decimal
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -14,6 +17,8 @@ from tablestore.lsm.events import Events, Mask, Places, spread
 from tablestore.lsm.mergefn import ColumnFunction
 
 _LOW = np.int64(0xFFFFFFFF)
+_LEAST = np.iinfo(np.int64).min
+_EXACT = Context(prec=76)
 
 
 def sum_up(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
@@ -35,7 +40,7 @@ def sum_up(function: ColumnFunction, column: pa.Array, events: Events, name: str
 
 
 def multiply(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
-    """The product; retractions divide, integers towards zero; one that comes before any value is left out."""
+    """The product; retractions divide, integers towards zero, decimals rounded; one that comes before any value is left out."""
     kind = column.type
     events = events.where(events.valid(column))
     first = events.first(events.adds)
@@ -46,15 +51,9 @@ def multiply(function: ColumnFunction, column: pa.Array, events: Events, name: s
     values = column.take(pa.array(events.rows))
     if pa.types.is_decimal(kind):
         return spread(_decimal_products(values, events, name), events)
-    numbers = values.to_numpy(zero_copy_only=False)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if pa.types.is_floating(kind):
-            factors = numbers if events.adds.all() else np.where(events.adds, numbers, 1 / numbers)
-            return spread(pa.array(np.multiply.reduceat(factors, starts), kind), events)
-        sizes = np.multiply.reduceat(numbers.astype(np.float64), starts)
-    if events.adds.all() and bool((np.abs(sizes) < 2.0**62).all()):
-        return spread(_fitting(np.multiply.reduceat(numbers.astype(np.int64), starts), kind, name, "product"), events)
-    return spread(_stepwise_products(numbers.astype(np.int64), events, kind, name), events)
+    if pa.types.is_floating(kind):
+        return spread(_float_products(values, events), events)
+    return spread(_integer_products(values, events, name), events)
 
 
 def truth(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
@@ -101,56 +100,129 @@ def _decimal_sums(values: pa.Array, adds: Mask, starts: Places, name: str) -> pa
     return _narrowed(raw, kind, name, "sum")
 
 
-def _stepwise_products(numbers: npt.NDArray[np.int64], events: Events, kind: pa.DataType, name: str) -> pa.Array:
-    """The products of integers where order matters (division) or an overflow is near: the n-th event of all keys at once."""
-    starts, counts = _segments(events)
-    product = numbers[starts]
-    for step in range(1, int(counts.max())):
-        longer = np.flatnonzero(counts > step)
-        place = starts[longer] + step
-        one, other = product[longer], numbers[place]
-        adds = events.adds[place]
-        if bool((other[~adds] == 0).any()):
-            raise InvalidInputError(
-                f"the product of column {name!r} cannot be divided by 0, which a retraction asks for; set "
-                f"fields.{name}.ignore-retract to skip retractions",
-                kind="retraction",
-            )
-        size = one.astype(np.float64) * other.astype(np.float64)
-        if bool((np.abs(size[adds]) >= 2.0**62).any()):
+def _float_products(values: pa.Array, events: Events) -> pa.Array:
+    numbers = values.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if events.adds.all():
+            return pa.array(np.multiply.reduceat(numbers, events.starts()), values.type)
+        product = numbers[events.starts()]
+        for chosen, place in _later_events(events):
+            # Divided, not multiplied by the reciprocal: 49 x (1 / 49) is not 1.
+            product[chosen] = np.where(events.adds[place], product[chosen] * numbers[place], product[chosen] / numbers[place])
+    return pa.array(product, values.type)
+
+
+def _integer_products(values: pa.Array, events: Events, name: str) -> pa.Array:
+    kind = values.type
+    numbers = values.to_numpy(zero_copy_only=False).astype(np.int64)
+    if events.adds.all():
+        with np.errstate(over="ignore"):
+            sizes = np.multiply.reduceat(np.abs(numbers.astype(np.float64)), events.starts())
+        # Far from the end of the type, whatever the rounding of the sizes: then no step of it can have left the type either.
+        if bool((sizes < 2.0**62).all()) and bool(numbers.all()):
+            return _fitting(np.multiply.reduceat(numbers, events.starts()), kind, name, "product")
+    product = numbers[events.starts()]
+    for chosen, place in _later_events(events):
+        one, other, adds = product[chosen], numbers[place], events.adds[place]
+        _check_divisors(other[~adds] == 0, name)
+        product[chosen] = np.where(adds, _times(one, other), _quotients(one, np.where(adds, 1, other)))
+        if bool(np.where(adds, _leaves_type(one, other), (one == _LEAST) & (other == -1)).any()):
             raise _overflow(name, kind, "product")
-        divisor = np.where(adds, 1, other)
-        quotient = np.abs(one) // np.abs(divisor) * np.sign(one) * np.sign(divisor)
-        product[longer] = np.where(adds, one * other, quotient)
     return _fitting(product, kind, name, "product")
+
+
+def _times(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    with np.errstate(over="ignore"):
+        return one * other
+
+
+def _leaves_type(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> Mask:
+    """Where a product of 64-bit integers is not one: the wrapped product does not divide back."""
+    product, divisor = _times(one, other), np.where(one == 0, 1, one)
+    # The least number divided by -1 is itself again, without being its negative.
+    wrong: Mask = (one != 0) & ((_quotients(product, divisor) != other) | ((one == -1) & (other == _LEAST)))
+    return wrong
+
+
+def _quotients(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Divided towards zero."""
+    with np.errstate(over="ignore"):
+        down = one // other
+        return down + (((one < 0) != (other < 0)) & (down * other != one))
 
 
 def _decimal_products(values: pa.Array, events: Events, name: str) -> pa.Array:
     """Each step is rounded to the column's scale, halves away from zero, as Paimon does."""
     kind = values.type
-    if not events.adds.all():
-        raise InvalidInputError(
-            f"a product of type {kind} (column {name!r}) cannot be divided exactly, which a retraction asks for; set "
-            f"fields.{name}.ignore-retract to skip retractions",
-            kind="retraction",
-        )
     wide = pa.decimal256(kind.precision, kind.scale)
-    starts, counts = _segments(events)
+    starts = events.starts()
     values = values.cast(wide)
     product = values.take(pa.array(starts))
-    for step in range(1, int(counts.max())):
-        longer = np.flatnonzero(counts > step)
-        found = pc.multiply(product.take(pa.array(longer)), values.take(pa.array(starts[longer] + step)))
-        rounded = pc.round(found, ndigits=kind.scale, round_mode="half_towards_infinity")
-        place = np.arange(len(product))
-        place[longer] = len(product) + np.arange(len(longer))
-        product = pa.concat_arrays([product, _narrowed(rounded, wide, name, "product")]).take(pa.array(place))
+    for chosen, place in _later_events(events):
+        adds = events.adds[place]
+        parts = [product]
+        if (some := np.flatnonzero(adds)).size:
+            found = _exact_products(product.take(pa.array(chosen[some])), values.take(pa.array(place[some])))
+            rounded = pc.round(found, ndigits=kind.scale, round_mode="half_towards_infinity")
+            parts.append(_narrowed(rounded, wide, name, "product"))
+        if (others := np.flatnonzero(~adds)).size:
+            parts.append(_decimal_quotients(product.take(pa.array(chosen[others])), values.take(pa.array(place[others])), name))
+        source = np.arange(len(product))
+        source[chosen[np.concatenate([some, others])]] = len(product) + np.arange(len(chosen))
+        product = pa.concat_arrays(parts).take(pa.array(source))
     return product.cast(kind)
 
 
-def _segments(events: Events) -> tuple[Places, Places]:
+def _exact_products(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Products of decimals of up to 38 digits, of which Arrow says that they take 77 digits, and they take 76."""
+    if one.type.precision < 38:
+        return pc.multiply(one, other)
+    scale = one.type.scale
+    narrow = (_as_type(side, pa.decimal256(37, scale)) for side in (one, other))
+    return _as_type(pc.multiply(*narrow), pa.decimal256(76, 2 * scale))
+
+
+def _as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same bytes under another type."""
+    return pa.Array.from_buffers(kind, len(array), array.buffers(), offset=array.offset)
+
+
+def _decimal_quotients(one: pa.Array, other: pa.Array, name: str) -> pa.Array:
+    """Rounded to the scale, halves away from zero."""
+    kind = one.type
+    # Numbers of up to 76 digits: Arrow divides no decimals of that size, so they are Python's, one for each key with a retraction.
+    dividends, divisors = (np.array([_unscaled(value) for value in side.to_pylist()], dtype=object) for side in (one, other))
+    _check_divisors(divisors == 0, name)
+    sizes, steps = abs(dividends) * 10**kind.scale, abs(divisors)
+    rounded = (2 * sizes + steps) // (2 * steps)
+    signed = np.where((dividends < 0) != (divisors < 0), -rounded, rounded)
+    if any(abs(value) >= 10**kind.precision for value in signed):
+        raise _overflow(name, kind, "product")
+    return pa.array([Decimal(value).scaleb(-kind.scale, _EXACT) for value in signed.tolist()], kind)
+
+
+def _unscaled(value: Decimal) -> int:
+    sign, digits, _ = value.as_tuple()
+    number = int("".join(map(str, digits)))
+    return -number if sign else number
+
+
+def _check_divisors(zero: npt.NDArray[np.bool_], name: str) -> None:
+    if bool(zero.any()):
+        raise InvalidInputError(
+            f"the product of column {name!r} cannot be divided by 0, which a retraction asks for; set "
+            f"fields.{name}.ignore-retract to skip retractions",
+            kind="retraction",
+        )
+
+
+def _later_events(events: Events) -> Iterator[tuple[Places, Places]]:
+    """Which keys have a second event, a third and so on, and where: what needs an order is done for all keys at once."""
     starts = events.starts()
-    return starts, np.diff(np.append(starts, len(events.rows)))
+    counts = np.diff(np.append(starts, len(events.rows)))
+    for step in range(1, int(counts.max())):
+        longer = np.flatnonzero(counts > step)
+        yield longer, starts[longer] + step
 
 
 def _fitting(numbers: npt.NDArray[np.int64], kind: pa.DataType, name: str, what: str) -> pa.Array:

@@ -107,7 +107,7 @@ def _product(steps: Steps) -> int | None:
         if adds:
             out = value if out is None else out * value
         elif out is not None:
-            out = int(math.copysign(1, out * value)) * (abs(out) // abs(value))
+            out = (abs(out) // abs(value)) * (1 if (out < 0) == (value < 0) else -1)
     return out
 
 
@@ -115,6 +115,68 @@ def _product(steps: Steps) -> int | None:
 @given(keys=_steps(st.integers(-9, 9).filter(bool)))
 def test_products_divide_towards_zero_for_retractions(keys: list[Steps]) -> None:
     assert _combined("product", pa.int64(), keys) == [_product(key) for key in keys]
+
+
+@pytest.mark.parametrize("kind", INTEGERS, ids=str)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_integer_products_are_exact_or_an_error_at_the_ends_of_the_type(kind: pa.DataType, data: st.DataObject) -> None:
+    bound = 1 << INTEGERS[kind]
+    edges = st.sampled_from([-bound, bound - 1, -1, 1, 2, -2, bound // 2, -bound // 2, 3])
+    keys = data.draw(_steps(edges | st.integers(-bound, bound - 1).filter(bool)))
+    expected = [_product(key) for key in keys]
+    # What leaves 64 bits on the way is an error too, even if a retraction brought it back.
+    widest = max((abs(value) for key in keys for n in range(len(key)) if (value := _product(key[: n + 1]))), default=0)
+    if all(value is None or -bound <= value < bound for value in expected) and widest < 2**63:
+        assert _combined("product", kind, keys) == expected
+    elif any(value is not None and not -bound <= value < bound for value in expected):
+        with pytest.raises(InvalidInputError, match="product of column 'c' leaves its type"):
+            _combined("product", kind, keys)
+
+
+def test_products_at_the_ends_of_int64() -> None:
+    least = -(2**63)
+    good: list[Steps] = [[(True, 2**62), (True, 1)], [(True, least), (True, 1)], [(True, 2**62), (True, -2)]]
+    assert _combined("product", pa.int64(), good) == [2**62, least, least]
+    assert _combined("product", pa.int64(), [[(True, least), (False, 2)], [(True, 7), (False, least)]]) == [-(2**62), 0]
+    assert _combined("product", pa.int64(), [[(True, 2**40), (True, 0), (True, 2**40)]]) == [0]
+    for bad in ([(True, least), (True, -1)], [(True, -1), (True, least)], [(True, least), (False, -1)], [(True, 2**62), (True, 2)]):
+        with pytest.raises(InvalidInputError, match="leaves its type int64"):
+            _combined("product", pa.int64(), [bad])
+
+
+@settings(max_examples=30)
+@given(numbers=st.lists(st.floats(0.1, 1000), min_size=1, max_size=4), divisor=st.floats(0.1, 1000))
+def test_a_float_product_divides_and_does_not_multiply_by_a_rounded_reciprocal(numbers: list[float], divisor: float) -> None:
+    expected = math.prod(numbers[1:], start=numbers[0]) / divisor
+    assert _combined("product", pa.float64(), [[*((True, number) for number in numbers), (False, divisor)]]) == [expected]
+
+
+def test_a_decimal_product_takes_a_factor_back_at_every_width() -> None:
+    for kind in (pa.decimal128(5, 2), pa.decimal128(18, 0), pa.decimal128(38, 0), pa.decimal128(38, 10)):
+        steps = [(True, Decimal(12)), (True, Decimal(-3)), (False, Decimal(12))]
+        assert _combined("product", kind, [steps, [(True, Decimal(7)), (False, Decimal(-2))]]) == [
+            Decimal(-3),
+            Decimal("-3.5") if kind.scale else Decimal(-4),
+        ]
+    wide = pa.decimal128(38, 0)
+    assert _combined("product", wide, [[(True, Decimal(10**18)), (True, Decimal(10**19))]]) == [Decimal(10**37)]
+    for bad in ([(True, Decimal(10**37)), (True, Decimal(10**37))], [(True, Decimal(10**19)), (True, Decimal(10**19))]):
+        with pytest.raises(InvalidInputError, match="leaves its type"):
+            _combined("product", wide, [bad])
+    with pytest.raises(InvalidInputError, match="divided by 0"):
+        _combined("product", wide, [[(True, Decimal(1)), (False, Decimal(0))]])
+
+
+def test_the_extremes_of_floats_are_those_of_their_total_order() -> None:
+    """As in Java's ``Double.compare``: -0.0 below 0.0, NaN above all."""
+    values: Steps = [(True, 0.0), (True, -0.0), (True, math.inf), (True, math.nan), (True, -math.inf)]
+    (greatest,), (least,) = _combined("max", pa.float64(), [values]), _combined("min", pa.float64(), [values])
+    assert math.isnan(greatest) and least == -math.inf
+    assert str(_combined("max", pa.float64(), [values[:2]])) == "[0.0]"
+    assert str(_combined("min", pa.float64(), [values[:2]])) == "[-0.0]"
+    negative = -math.nan
+    assert math.isnan(_combined("max", pa.float64(), [[(True, 1.0), (True, negative)]])[0])
 
 
 def test_a_product_beyond_its_type_or_divided_by_zero_is_an_error() -> None:
