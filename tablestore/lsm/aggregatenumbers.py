@@ -148,7 +148,8 @@ def _quotients(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.
     """Divided towards zero."""
     with np.errstate(over="ignore"):
         down = one // other
-        return down + (((one < 0) != (other < 0)) & (down * other != one))
+        up = ((one < 0) != (other < 0)) & (down * other != one)
+        return np.where(up, down + 1, down)
 
 
 def _decimal_products(values: pa.Array, events: Events, name: str) -> pa.Array:

@@ -9,12 +9,14 @@ metadata is the tree in pre-order, unambiguous for any name or text:
 metadata is read from the bytes, because pyarrow shows it as a dict and repeated keys get lost. Whatever is not known
 to mean the same in a predicate is refused by name, never guessed.
 
-Arrow's semantics are kept: NaN is neither equal to nor greater than anything, and ``isin`` matches nulls to nulls.
+Arrow's semantics are kept: NaN is neither equal to nor greater than anything, and ``isin`` matches nulls to nulls and floats
+bit for bit.
 """
 
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +38,7 @@ from tablestore.types.predicate import (
     And,
     Comparison,
     Constant,
+    IsIn,
     IsNull,
     Not,
     Operator,
@@ -162,7 +165,7 @@ def _is_in(field: Field, options: dict[str, Any]) -> Predicate:
     raws = [_raw(value) for value in options["value_set"].values]
     behaviour = options["null_matching_behavior"].as_py()
     has_null = any(raw is None for raw in raws)
-    plain = bind_in(field, [raw for raw in raws if raw is not None])
+    plain = _by_bits(bind_in(field, [raw for raw in raws if raw is not None]))
     # Arrow's codes: 0 MATCH, 1 SKIP, 2 EMIT_NULL, 3 INCONCLUSIVE.
     match behaviour:
         case 0 if has_null:
@@ -172,9 +175,13 @@ def _is_in(field: Field, options: dict[str, Any]) -> Predicate:
         case 2:
             return plain
         case 3:
-            return bind_in(field, raws)
+            return _by_bits(bind_in(field, raws))
         case _:
             raise _refusal(f"isin with the null matching behaviour {behaviour}")
+
+
+def _by_bits(predicate: Predicate) -> Predicate:
+    return replace(predicate, by_bits=True) if isinstance(predicate, IsIn) else predicate
 
 
 def _is_float(field: Field) -> bool:

@@ -110,7 +110,9 @@ def bind_in(field: Field, raws: Iterable[object]) -> Predicate:
             continue
         bound = bind_comparison("=", field, raw)
         if isinstance(bound, Comparison):
-            values.setdefault(repr(bound.literal), bound.literal)
+            # NaNs of two signs look the same.
+            sign = math.copysign(1, bound.literal) if isinstance(bound.literal, float) else None
+            values.setdefault((repr(bound.literal), sign), bound.literal)
     if not values:
         return UNKNOWN if has_null else never(field.name)
     return IsIn(field.name, (*values.values(), None) if has_null else tuple(values.values()))

@@ -50,10 +50,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """``field IN (values)``; a None among the values makes every miss unknown."""
+    """``field IN (values)``; a None among the values makes every miss unknown. ``by_bits``: as in Arrow's ``is_in``, -0.0 is not
+    0.0, and NaNs of two signs are two values."""
 
     field: str
     values: tuple[Any, ...]
+    by_bits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,8 +329,8 @@ def _build(predicate: Predicate, column: Callable[[str], tuple[Any, pa.DataType]
             return pc.match_substring_regex(column(field)[0], pattern=like_regex(pattern))
         case Comparison(op, field, literal):
             return _compare(op, *column(field), literal)
-        case IsIn(field, values):
-            return _is_in(*column(field), values, constant)
+        case IsIn(field, values, by_bits):
+            return _is_in(*column(field), values, constant, by_bits=by_bits)
 
 
 def _balanced(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
@@ -366,11 +368,14 @@ def _compare(op: Operator, values: Any, arrow_type: pa.DataType, literal: Any) -
     return compared
 
 
-def _is_in(values: Any, arrow_type: pa.DataType, wanted: Sequence[Any], constant: Callable[[pa.Scalar], Any]) -> Any:
+def _is_in(
+    values: Any, arrow_type: pa.DataType, wanted: Sequence[Any], constant: Callable[[pa.Scalar], Any], *, by_bits: bool
+) -> Any:
     has_null = any(value is None for value in wanted)
     plain = [value for value in wanted if value is not None]
-    has_nan = pa.types.is_floating(arrow_type) and any(math.isnan(value) for value in plain)
-    if pa.types.is_floating(arrow_type):
+    as_numbers = pa.types.is_floating(arrow_type) and not by_bits
+    has_nan = as_numbers and any(math.isnan(value) for value in plain)
+    if as_numbers:
         # Arrow's is_in tells -0.0 from 0.0.
         plain = [value for value in plain if not math.isnan(value)]
         plain += [-value for value in plain if value == 0]

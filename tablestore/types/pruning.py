@@ -128,10 +128,11 @@ def _leaf(predicate: Comparison | IsIn | IsNull | StartsWith | Like, span: _Span
             return _Outcomes(span.nulls, span.some)
         case Comparison(op, _, literal):
             hit = _comparison(op, span, _ordered(literal))
-        case IsIn(_, values):
+        case IsIn(_, values, by_bits):
             wanted = [_ordered(value) for value in values if value is not None]
             hits = [_comparison("=", span, value) for value in wanted]
-            miss = all(false for _, false in hits)
+            # A range of one number has both zeros in it.
+            miss = all(false for _, false in hits) or (by_bits and any(isinstance(value, float) and not value for value in values))
             has_null = len(wanted) < len(values)
             # A miss in a list with NULL is unknown, not false.
             hit = (any(true for true, _ in hits), miss and not has_null)

@@ -32,6 +32,7 @@ from tablestore.types.predicate import (
     StartsWith,
     evaluate,
 )
+from tablestore.types.pruning import ColumnRange, may_match
 
 SCHEMA = pa.schema(
     [
@@ -173,10 +174,34 @@ def test_arrow_expressions_keep_the_rows_that_arrow_keeps(expression: pc.Express
     numbered = TABLE.append_column("row", pa.array(range(TABLE.num_rows)))
     kept = ds.dataset(numbered).to_table(filter=expression).column("row").to_pylist()
     predicate = parse_filter(expression, FIELDS)
-    # is_in tells -0.0 from 0.0, everything else does not; row 2 holds -0.0.
     mask = evaluate(predicate, TABLE).to_pylist()
-    zero = 2 if "is_in(x" in str(expression) else None
-    assert [r for r, keep in enumerate(mask) if keep and r != zero] == [r for r in kept if r != zero], str(expression)
+    assert [r for r, keep in enumerate(mask) if keep] == kept, str(expression)
+    for row, keep in enumerate(mask):
+        alone = TABLE.slice(row, 1)
+        ranges = {name: column_range(alone.column(name)[0].as_py()) for name in ("i", "x", "s", "b", "d")}
+        assert not keep or may_match(predicate, ranges), f"{expression} prunes row {row}"
+
+
+def column_range(value: Any) -> ColumnRange:
+    return ColumnRange(min=value, max=value, null_count=int(value is None), row_count=1)
+
+
+FLOATS = [0.0, -0.0, math.nan, -math.nan, 1.5, -1.5, math.inf, -math.inf, None]
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+@QUICK
+@given(wanted=st.lists(st.sampled_from(FLOATS), max_size=4), skip_nulls=st.booleans(), negate=st.booleans())
+def test_isin_of_floats_is_bit_for_bit_as_in_arrow(kind: pa.DataType, wanted: list[Any], skip_nulls: bool, negate: bool) -> None:
+    rows = pa.table({"v": pa.array(FLOATS, kind)})
+    fields = fields_from_arrow(rows.schema)[0]
+    expression = pc.is_in(pc.field("v"), value_set=pa.array(wanted, kind), skip_nulls=skip_nulls)
+    expression = ~expression if negate else expression
+    kept = ds.dataset(rows.append_column("row", pa.array(range(len(FLOATS))))).to_table(filter=expression).column("row").to_pylist()
+    predicate = parse_filter(expression, fields)
+    assert np.flatnonzero(evaluate(predicate, rows).to_numpy(zero_copy_only=False)).tolist() == kept
+    for row in kept:
+        assert may_match(predicate, {"v": column_range(FLOATS[row])}), f"{expression} prunes {FLOATS[row]}"
 
 
 @pytest.mark.parametrize("behaviour", [True, False])
