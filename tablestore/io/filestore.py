@@ -105,6 +105,10 @@ class FileStore(Protocol):
         """
         ...
 
+    def names(self, directory: str, prefix: str = "") -> Sequence[str]:
+        """The names that :meth:`list` gives, without looking at what is behind them; one may be gone by now."""
+        ...
+
     def delete(self, path: str) -> bool:
         """Remove a file; False if it was gone already."""
         ...

@@ -135,6 +135,9 @@ class FsspecFileStore:
                 found.append(_file_info(name, info))
         return sorted(found, key=lambda info: info.name)
 
+    def names(self, directory: str, prefix: str = "") -> Sequence[str]:
+        return [info.name for info in self.list(directory, prefix)]
+
     # ---- writing
 
     def write(self, path: str, data: bytes) -> None:

@@ -118,6 +118,15 @@ class LocalFileStore:
             raise translated(error, verb="list", where=full) from error
         return sorted(found, key=lambda info: info.name)
 
+    def names(self, directory: str, prefix: str = "") -> Sequence[str]:
+        full = join_directory(self._root, directory)
+        try:
+            return sorted(name for name in os.listdir(full) if name.startswith(prefix))
+        except OSError as error:
+            if is_gone(error):
+                return []
+            raise translated(error, verb="list", where=full) from error
+
     # ---- writing
 
     def write(self, path: str, data: bytes) -> None:

@@ -97,6 +97,9 @@ class MemoryFileStore:
                     found[name] = FileInfo(name=name, size=len(file.data), modified_ms=file.modified_ms)
         return [found[name] for name in sorted(found)]
 
+    def names(self, directory: str, prefix: str = "") -> Sequence[str]:
+        return [info.name for info in self.list(directory, prefix)]
+
     # ---- writing
 
     def write(self, path: str, data: bytes) -> None:

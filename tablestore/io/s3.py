@@ -138,6 +138,9 @@ class S3FileStore:
                     found.append(FileInfo(name=name, size=0, modified_ms=0, is_dir=True))
         return sorted(found, key=lambda info: info.name)
 
+    def names(self, directory: str, prefix: str = "") -> Sequence[str]:
+        return [info.name for info in self.list(directory, prefix)]
+
     # ---- writing
 
     def write(self, path: str, data: bytes) -> None:

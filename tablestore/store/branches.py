@@ -28,9 +28,9 @@ from tablestore.format.tagfile import Tag, encode_tag
 from tablestore.io.filestore import FileStore
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_files, branch_of
 from tablestore.store.context import TableContext
-from tablestore.store.publish import same_snapshot
 from tablestore.store.references import Line, branch_directories, other_lines, own_line
 from tablestore.store.release import release
+from tablestore.store.snapshots import same_snapshot
 from tablestore.store.tags import Tags, create_tag
 
 # The tag that keeps the beginning of a branch made from a snapshot.

@@ -81,6 +81,10 @@ class BranchFiles:
         """As :meth:`FileStore.list`."""
         return self.main.list(self._real(directory), prefix)
 
+    def names(self, directory: str, prefix: str = "") -> Sequence[str]:
+        """As :meth:`FileStore.names`."""
+        return self.main.names(self._real(directory), prefix)
+
     def delete(self, path: str) -> bool:
         """As :meth:`FileStore.delete`."""
         return self.main.delete(self._real(path))

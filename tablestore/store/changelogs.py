@@ -24,7 +24,7 @@ class Changelogs:
 
     def ids(self) -> tuple[int, ...]:
         """The ids of all kept changelogs, ascending."""
-        found = (parse_changelog_id(info.name) for info in self.files.list(CHANGELOG_DIR, prefix="changelog-"))
+        found = map(parse_changelog_id, self.files.names(CHANGELOG_DIR, prefix="changelog-"))
         return tuple(sorted(snapshot_id for snapshot_id in found if snapshot_id is not None))
 
     def find(self, snapshot_id: int) -> Snapshot | None:

@@ -47,7 +47,7 @@ from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage
 from tablestore.store.metadata import MergePolicy, merged_base, row_delta
-from tablestore.store.publish import Outcome, Publisher, same_snapshot
+from tablestore.store.publish import Outcome, Publisher
 from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks
 from tablestore.store.schemas import Schemas
 from tablestore.store.sequence import (
@@ -222,7 +222,7 @@ class Committer:
             except NotFoundError:
                 # Expiry may overtake a round: then what this one decided on is gone, and the next decides on what there is.
                 self._take_back(written)
-                if not self._has_moved_on(latest):
+                if not self.snapshots.has_moved_on(latest):
                     raise
                 outcome = Outcome.LOST
             except TablestoreError:
@@ -234,10 +234,6 @@ class Committer:
             self._take_back(written)
             attempt += 1
             self._wait(attempt, deadline_s, latest)
-
-    def _has_moved_on(self, latest: Snapshot | None) -> bool:
-        newest = self.snapshots.latest()
-        return newest is not None and (latest is None or not same_snapshot(newest, latest))
 
     def _with_winning_numbers(
         self, request: CommitRequest, own: tuple[ManifestEntry, ...], latest: Snapshot | None, attempt: int

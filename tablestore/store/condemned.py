@@ -57,13 +57,13 @@ def remove_note(files: FileStore, condemned: Condemned) -> None:
 def read_notes(files: FileStore) -> tuple[Condemned, ...]:
     """The notes of expiries that have not finished, oldest first. A damaged one is worth nothing, and left alone."""
     found = []
-    for info in files.list(EXPIRY_DIR):
-        match = _NAME.fullmatch(info.name)
+    for name in files.names(EXPIRY_DIR):
+        match = _NAME.fullmatch(name)
         if match is None:
             continue
         try:
-            data = files.read(f"{EXPIRY_DIR}/{info.name}")
-            content = parse_json_bounded(data, info.name)
+            data = files.read(f"{EXPIRY_DIR}/{name}")
+            content = parse_json_bounded(data, name)
         except (NotFoundError, FormatError):
             continue
         if not isinstance(content, dict) or content.pop(CHECKSUM_KEY, None) != object_checksum(content):

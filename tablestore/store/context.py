@@ -195,7 +195,7 @@ class TableContext:
                 return self._hash_index(latest).partition(partition)
             except NotFoundError:
                 # It expired while it was read, which takes a newer one; else a file is missing.
-                if self.snapshots.latest() == latest:
+                if not self.snapshots.has_moved_on(latest):
                     raise
 
     def _write_again(

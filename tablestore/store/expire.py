@@ -40,7 +40,7 @@ from tablestore.store.references import (
 from tablestore.store.replay import MARKS_PROPERTY, Replays
 from tablestore.store.retention import Retention, consumer_lifetime, pick_end
 from tablestore.store.settings import table_settings
-from tablestore.store.snapshots import follows, unbroken_tail
+from tablestore.store.snapshots import follows
 
 # What is read moves under a run when tags go or branches are written; then it looks again.
 LOOKS = 5
@@ -255,8 +255,8 @@ class _Expiry:
         except TablestoreError:
             return True  # Another engine's options: one snapshot more is no harm.
 
-    def _tail(self) -> tuple[int, ...]:
-        return unbroken_tail(self._snapshots.listed_ids())
+    def _tail(self) -> range:
+        return self._snapshots.tail_ids()
 
     def _read(self, snapshot_id: int) -> Snapshot:
         if (known := self._known.get(snapshot_id)) is None:

@@ -103,7 +103,7 @@ class LogProgress:
         self.files.delete_directory(PROGRESS_DIR)
 
     def _recorded(self, slot: int, slots: int) -> list[int]:
-        return sorted(int(info.name) for info in self.files.list(_directory(slot, slots)) if info.name.isdigit())
+        return sorted(int(name) for name in self.files.names(_directory(slot, slots)) if name.isdigit())
 
 
 def encode_log_offsets(incarnation: str, offsets: Mapping[int, int]) -> str:

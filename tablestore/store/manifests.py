@@ -93,6 +93,10 @@ class Manifests:
             self._lists.put(name, known)
         return known
 
+    def has_list(self, name: str) -> bool:
+        """Whether a manifest list is still there."""
+        return self._files.exists(manifest_path(name))
+
     def read_manifest(self, name: str) -> tuple[ManifestEntry, ...]:
         """The entries of one manifest, in order."""
         if (known := self._manifests.get(name)) is None:

@@ -8,8 +8,8 @@
 
 Creating the file is not yet landing: expiry frees names, so a committer that slept while others committed and expired past it
 could link K onto a history that is over. Whoever creates K therefore looks at K-1 afterwards. While K-1 is still the snapshot
-that K was built on and nothing is above K, K was never used before. Otherwise the history decides: K is good if its files are
-in it.
+that K was built on, and was not freed and brought back, K was never used before. Nor was it if nothing is above it. Otherwise the
+history decides: K is good if its files are in it.
 
 From the first try on an error decides nothing: whatever fails is looked at again until the deadline, and then the outcome is
 unknown, never "failed". Whoever hears of a failure may take the metadata of the attempt away.
@@ -27,7 +27,7 @@ from tablestore.format.snapshot import Snapshot, encode_snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.store.manifests import Manifests
-from tablestore.store.snapshots import Snapshots, follows
+from tablestore.store.snapshots import Snapshots, follows, same_snapshot
 
 FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 2.0
@@ -78,7 +78,10 @@ class Publisher:
                     if occupant.uuid != snapshot.uuid:
                         return Outcome.LOST
                     linked = True
-                return self._settle(snapshot, base, entries, doubtful=doubtful)
+                outcome = self._settle(snapshot, base, entries, doubtful=doubtful)
+                if outcome is Outcome.LANDED:
+                    self.snapshots.saw(snapshot, data)
+                return outcome
             except CommitOutcomeUnknown:
                 raise
             except Exception as error:  # Also what is not ours: from the first try on nobody may believe that nothing landed.
@@ -97,9 +100,9 @@ class Publisher:
             previous = self.snapshots.find(base.id)
             is_there = previous is not None and same_snapshot(previous, base)
             # With ids above K even that is not enough: a late duplicate of the publish of K-1 may have brought it back.
-            if is_there and (self.snapshots.listed_ids()[-1:] == (snapshot.id,) or not _added_names(entries)):
+            if is_there and (self._was_never_freed(base) or self._is_newest(snapshot) or not _added_names(entries)):
                 return Outcome.LANDED
-        latest = self.snapshots.latest()
+        latest = self.snapshots.newest_listed()
         if latest is None or latest.id < snapshot.id:
             raise self._unknown(snapshot, "its file was there and is gone, and there is none above it")
         if latest.uuid == snapshot.uuid:
@@ -123,11 +126,19 @@ class Publisher:
             return self._dead(snapshot, doubtful=doubtful)
         raise self._unknown(snapshot, "others committed and expired past it, and it adds no file to recognise it by")
 
+    def _was_never_freed(self, base: Snapshot) -> bool:
+        # Two signs, since a file that is there may have been brought back by a late duplicate of its publish: our expiry writes
+        # EARLIEST before it frees an id, that of others removes the lists first.
+        return self.snapshots.was_never_freed(base) and self.manifests.has_list(base.delta_manifest_list)
+
+    def _is_newest(self, snapshot: Snapshot) -> bool:
+        return self.snapshots.listed_ids()[-1:] == (snapshot.id,)
+
     def _after_expiry(self, snapshot: Snapshot, entries: Sequence[ManifestEntry], *, doubtful: bool) -> Outcome:
         """K was occupied a moment ago and is gone now: expired. Only an unanswered try could have been ours."""
         if not doubtful:
             return Outcome.LOST
-        latest = self.snapshots.latest()
+        latest = self.snapshots.newest_listed()
         if latest is not None and self._in_history_of(latest, entries):
             return Outcome.LANDED
         raise self._unknown(snapshot, "its file may have been there, and expired before its committer looked")
@@ -159,10 +170,3 @@ class Publisher:
 def _added_names(entries: Sequence[ManifestEntry]) -> frozenset[str]:
     # By name, not by identity: a compaction may have moved the file to another level since.
     return frozenset(entry.file.file_name for entry in entries if entry.kind is EntryKind.ADD)
-
-
-def same_snapshot(one: Snapshot, other: Snapshot) -> bool:
-    """Whether two reads of one id saw the same commit; old foreign snapshots have no uuid."""
-    if one.uuid is not None or other.uuid is not None:
-        return one.uuid == other.uuid
-    return one == other

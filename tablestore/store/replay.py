@@ -73,9 +73,9 @@ class Replays:
         """Record that ``user`` has committed ``identifier``; lower marks are removed."""
         directory = f"{MARKS_DIR}/{_directory_name(user)}"
         self._files.publish_if_absent(f"{directory}/{identifier:020d}", user.encode())
-        for info in self._files.list(directory):
-            if info.name.isdigit() and int(info.name) < identifier:
-                self._files.delete(f"{directory}/{info.name}")
+        for name in self._files.names(directory):
+            if name.isdigit() and int(name) < identifier:
+                self._files.delete(f"{directory}/{name}")
 
     def keep_mark(self, user: str, identifier: int) -> None:
         """As :meth:`raise_mark`, unless the mark is as high already."""
@@ -113,11 +113,7 @@ class Replays:
         )
 
     def _from_snapshots(self, user: str, latest: Snapshot | None) -> int | None:
-        snapshot_ids = self._snapshots.live_ids() if latest else ()
-        for snapshot_id in reversed([i for i in snapshot_ids if latest and i <= latest.id]):
-            snapshot = latest if latest and snapshot_id == latest.id else self._snapshots.find(snapshot_id)
-            if snapshot is None:
-                continue
+        for snapshot in self._snapshots.back_from(latest):
             if snapshot.commit_user == user and snapshot.commit_kind is not CommitKind.COMPACT:
                 return None if snapshot.commit_identifier == BATCH_IDENTIFIER else snapshot.commit_identifier
             if MARKS_PROPERTY in snapshot.properties:
@@ -125,7 +121,7 @@ class Replays:
         return None
 
     def _from_files(self, user: str) -> int | None:
-        names = (info.name for info in self._files.list(f"{MARKS_DIR}/{_directory_name(user)}"))
+        names = self._files.names(f"{MARKS_DIR}/{_directory_name(user)}")
         return max((int(name) for name in names if name.isdigit()), default=None)
 
 

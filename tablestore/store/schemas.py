@@ -42,7 +42,7 @@ class Schemas:
 
     def ids(self) -> tuple[int, ...]:
         """All schema ids, ascending."""
-        found = (parse_schema_id(info.name) for info in self._files.list(SCHEMA_DIR, prefix="schema-"))
+        found = map(parse_schema_id, self._files.names(SCHEMA_DIR, prefix="schema-"))
         return tuple(sorted(schema_id for schema_id in found if schema_id is not None))
 
     def read(self, schema_id: int) -> TableSchema:

@@ -74,7 +74,7 @@ class SequenceNumbers:
                 return latest.id if latest else 0, self.next_after(latest)
             except NotFoundError:
                 # It expired while it was looked at, which takes a newer one; else a file is missing.
-                if self._snapshots.latest() == latest:
+                if not self._snapshots.has_moved_on(latest):
                     raise
 
     def landed_since(self, base_id: int, latest: Snapshot | None) -> list[ManifestEntry]:

@@ -5,10 +5,21 @@
 
 Ids are never re-used and expiry removes them strictly oldest first, so the live ones form one unbroken range. An id below a
 gap was published by a committer that slept while others expired past it; nobody may look at it. Hints (``LATEST``,
-``EARLIEST``) are written for foreign readers. We decide from a listing; ``EARLIEST`` only ever narrows what the listing shows.
+``EARLIEST``) are written for foreign readers. Who knows nothing yet decides from a listing; ``EARLIEST`` only ever narrows it.
+
+Whoever has listed once need not list again, however many snapshots are retained:
+
+    seen    first ──────────── newest
+    now            first ····· newest ── newest + 1 ── …    looked for one by one, the last one seen is looked at again afterwards
+
+While a snapshot that was live is still there nothing above it has expired, so what follows it without a gap is the history. It
+counts as being there if its file holds the same bytes (else the table was dropped and created again, or rolled back by others) and
+``EARLIEST``, which expiry writes before it frees an id, is not above it (else a publish that was repeated may have brought the file
+back). In doubt the directory is listed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError
 from tablestore.format.paths import (
@@ -23,6 +34,9 @@ from tablestore.format.paths import (
 )
 from tablestore.format.snapshot import WRITER_VERSION, Snapshot, decode_snapshot
 from tablestore.io.filestore import FileStore
+
+# A handle that is further behind than so many snapshots lists.
+MOST_PROBES = 16
 
 # Stored, never renamed: the uuid of the snapshot that this one was built on.
 PARENT_PROPERTY = "tablestore.parent"
@@ -40,6 +54,13 @@ def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:
     return parent == previous.uuid
 
 
+def same_snapshot(one: Snapshot, other: Snapshot) -> bool:
+    """Whether two reads of one id saw the same commit; old foreign snapshots have no uuid."""
+    if one.uuid is not None or other.uuid is not None:
+        return one.uuid == other.uuid
+    return one == other
+
+
 def unbroken_tail(ids: tuple[int, ...]) -> tuple[int, ...]:
     """The longest run of consecutive ids that ends at the greatest one. ``ids`` must ascend."""
     start = len(ids) - 1
@@ -48,28 +69,101 @@ def unbroken_tail(ids: tuple[int, ...]) -> tuple[int, ...]:
     return ids[max(start, 0) :]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What was live when it was looked at: every id from ``first`` to that of ``newest``, whose file holds ``data``."""
+
+    first: int
+    newest: Snapshot
+    data: bytes
+
+
 class Snapshots:
-    """The snapshot files of one table."""
+    """The snapshot files of one table. It remembers what it has seen of them (see the module); may be used by several threads."""
 
     def __init__(self, files: FileStore) -> None:
         self._files = files
+        self._seen: _Seen | None = None
 
     def listed_ids(self) -> tuple[int, ...]:
-        """Every id that has a file, dead ones included, ascending."""
-        found = (parse_snapshot_id(info.name) for info in self._files.list(SNAPSHOT_DIR, prefix="snapshot-"))
+        """Every id that has a file, dead ones included, ascending. Lists."""
+        found = map(parse_snapshot_id, self._files.names(SNAPSHOT_DIR, prefix="snapshot-"))
         return tuple(sorted(snapshot_id for snapshot_id in found if snapshot_id is not None))
 
-    def live_ids(self) -> tuple[int, ...]:
+    def tail_ids(self) -> range:
+        """The unbroken range that ends at the newest id, whatever EARLIEST says."""
+        if (seen := self._look()) is None:
+            return range(0)
+        for first in range(seen.first, min(seen.first + MOST_PROBES, seen.newest.id + 1)):
+            if self._files.exists(snapshot_path(first)):
+                if first != seen.first:
+                    self._seen = replace(seen, first=first)
+                return range(first, seen.newest.id + 1)
+        # More than that have expired since the last listing.
+        self._seen = seen = self._listed()
+        return range(0) if seen is None else range(seen.first, seen.newest.id + 1)
+    def live_ids(self) -> range:
         """The ids of the table's history that is still retained, ascending."""
-        ids = unbroken_tail(self.listed_ids())
-        earliest = self.earliest_hint()
-        return tuple(i for i in ids if i >= earliest) if earliest in ids else ids
+        ids, earliest = self.tail_ids(), self.earliest_hint()
+        return range(earliest, ids.stop) if earliest in ids else ids
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot; None for a table that was never written."""
+        seen = self._look()
+        return None if seen is None else seen.newest
+
+    def newest_listed(self) -> Snapshot | None:
+        """As :meth:`latest`, found by a listing whatever was seen before."""
+        self._seen = None
+        return self.latest()
+
+    def has_moved_on(self, latest: Snapshot | None) -> bool:
+        """Whether there is a newer snapshot than ``latest``. If not, and what it needs is gone, then a file is missing."""
+        newest = self.newest_listed()
+        return newest is not None and (latest is None or not same_snapshot(newest, latest))
+
+    def saw(self, landed: Snapshot, data: bytes) -> None:
+        """Take note of a snapshot that certainly landed on top of the newest one; ``data`` is its file."""
+        seen = self._seen
+        if seen is not None and seen.newest.id == landed.id - 1:
+            self._seen = replace(seen, newest=landed, data=data)
+
+    def was_never_freed(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot whose file is there cannot have expired before: EARLIEST is known, and not above it."""
+        return 0 < self.earliest_hint() <= snapshot.id
+
+    def _look(self) -> _Seen | None:
+        seen = self._seen
+        found = None if seen is None else self._probed(seen)
+        if found is None:
+            found = self._listed()
+        if found is not seen:
+            self._seen = found
+        return found
+
+    def _probed(self, seen: _Seen) -> _Seen | None:
+        """What is there now, found by looking at the ids above what was seen; None if only a listing can tell."""
+        base = top = seen.newest.id
+        while self._files.exists(snapshot_path(top + 1)):
+            top += 1
+            if top - base > MOST_PROBES:
+                return None
+        try:
+            found = seen
+            if top > base:
+                data = self._files.read(snapshot_path(top))
+                found = replace(seen, newest=self._decoded(top, data), data=data)
+            # In this order: what was seen is looked at after all that rests on it.
+            is_there = self._files.read(snapshot_path(base)) == seen.data and self.earliest_hint() <= base
+        except NotFoundError:
+            return None
+        return found if is_there else None
+
+    def _listed(self) -> _Seen | None:
         while ids := self.listed_ids():
             try:
-                return self.read(ids[-1])
+                data = self.read_file(ids[-1])
+                return _Seen(first=unbroken_tail(ids)[0], newest=self._decoded(ids[-1], data), data=data)
             except NotFoundError:
                 # Rolled back by hand or removed as dead between the listing and the read: look again.
                 if self.listed_ids() == ids:
@@ -78,8 +172,11 @@ class Snapshots:
 
     def read(self, snapshot_id: int) -> Snapshot:
         """One snapshot. Raises NotFoundError if there is no such id, FormatError if the file is not that snapshot."""
+        return self._decoded(snapshot_id, self.read_file(snapshot_id))
+
+    def _decoded(self, snapshot_id: int, data: bytes) -> Snapshot:
         path = snapshot_path(snapshot_id)
-        snapshot = decode_snapshot(self.read_file(snapshot_id), f"{self._files.root_uri}/{path}")
+        snapshot = decode_snapshot(data, f"{self._files.root_uri}/{path}")
         if snapshot.id != snapshot_id:
             raise FormatError(
                 f"{self._files.root_uri}/{path} says that it is snapshot {snapshot.id}, expected {snapshot_id}: the file was "
@@ -96,7 +193,8 @@ class Snapshots:
             raise self._not_found(snapshot_id) from error
 
     def is_retained(self, snapshot_id: int) -> bool:
-        """Whether an id belongs to the history and is not about to expire."""
+        """Whether an id belongs to the history and is not about to expire. Lists: who asks is about to rely on it."""
+        self._seen = None
         return snapshot_id in self.live_ids()
 
     def live(self, snapshot_id: int) -> Snapshot:
@@ -111,9 +209,17 @@ class Snapshots:
     def find(self, snapshot_id: int) -> Snapshot | None:
         """As :meth:`read`, with None for an id that has no file."""
         try:
-            return self.read(snapshot_id)
+            data = self._files.read(snapshot_path(snapshot_id))
         except NotFoundError:
             return None
+        return self._decoded(snapshot_id, data)
+
+    def back_from(self, snapshot: Snapshot | None) -> Iterator[Snapshot]:
+        """``snapshot`` and those below it as far as they are there, newest first: one read for each that is asked for."""
+        while snapshot is not None:
+            yield snapshot
+            below = self.find(snapshot.id - 1) if snapshot.id > 1 else None
+            snapshot = None if below is None or follows(snapshot, below) is False else below
 
     def retained(self) -> tuple[Snapshot, ...]:
         """All live snapshots, oldest first."""
@@ -123,7 +229,7 @@ class Snapshots:
         """As :meth:`retained`, whatever EARLIEST says: a damaged hint must not make anybody take what is there for unused."""
         return self._read_all(lambda: unbroken_tail(self.listed_ids()))
 
-    def _read_all(self, ids: Callable[[], tuple[int, ...]]) -> tuple[Snapshot, ...]:
+    def _read_all(self, ids: Callable[[], Sequence[int]]) -> tuple[Snapshot, ...]:
         while listed := ids():
             found = [snapshot for snapshot_id in listed if (snapshot := self.find(snapshot_id)) is not None]
             # The oldest may expire while they are read. If the newest did, there are others that were not listed.
@@ -183,12 +289,15 @@ class Snapshots:
             return 0
         return parse_hint(text) or 0
 
-    def _floor(self, live: tuple[int, ...]) -> str:
+    def _floor(self, live: Sequence[int]) -> str:
         """The earliest id for people: with the hint that says so, if the files alone would not."""
-        hidden = unbroken_tail(self.listed_ids())[:1] != live[:1]
+        hidden = unbroken_tail(self.listed_ids())[0] != live[0]
         return f"{live[0]}{f' (says {self._files.root_uri}/{SNAPSHOT_DIR}/{EARLIEST_HINT})' if hidden else ''}"
 
     def _not_found(self, snapshot_id: int) -> NotFoundError:
-        ids = self.live_ids()
+        # From a listing: this is how what is seen and cannot be read is reported.
+        ids: Sequence[int] = unbroken_tail(self.listed_ids())
+        earliest = self.earliest_hint()
+        ids = range(earliest, ids[-1] + 1) if earliest in ids else ids
         there = f"retained are {self._floor(ids)} to {ids[-1]}" if ids else "the table has no snapshot yet"
         return NotFoundError(f"table {self._files.root_uri} has no snapshot {snapshot_id}: {there}", kind="no-such-snapshot")

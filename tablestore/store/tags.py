@@ -19,8 +19,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag, decode_tag, encode_tag
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.store.publish import same_snapshot
-from tablestore.store.snapshots import Snapshots
+from tablestore.store.snapshots import Snapshots, same_snapshot
 
 # Files of this name in the tag directory keep a snapshot while a tag of it is being made.
 HOLD_PREFIX = ".hold-"
@@ -34,11 +33,11 @@ class Tags:
 
     def names(self) -> tuple[str, ...]:
         """All names, sorted."""
-        return tuple(sorted(info.name[len(TAG_PREFIX) :] for info in self.files.list(TAG_DIR, prefix=TAG_PREFIX)))
+        return tuple(sorted(name[len(TAG_PREFIX) :] for name in self.files.names(TAG_DIR, prefix=TAG_PREFIX)))
 
     def names_and_holds(self) -> tuple[str, ...]:
         """The file names of all tags and holds, for :meth:`find_either`."""
-        return tuple(info.name for info in self.files.list(TAG_DIR) if info.name.startswith((TAG_PREFIX, HOLD_PREFIX)))
+        return tuple(name for name in self.files.names(TAG_DIR) if name.startswith((TAG_PREFIX, HOLD_PREFIX)))
 
     def find(self, name: str) -> Tag | None:
         """One tag, None if there is none of that name. Raises FormatError if it is damaged."""

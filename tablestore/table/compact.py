@@ -262,7 +262,7 @@ class _Run:
             return _Done((bucket.partition, bucket.bucket), message, task.reason in WHOLE_REASONS)
         except NotFoundError:
             # What it read expired under it; that takes a newer snapshot, else a file is missing.
-            if context.snapshots.latest() == latest:
+            if not context.snapshots.has_moved_on(latest):
                 raise
             return None
 

@@ -44,7 +44,7 @@ def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None
                 return _delete_rewriting(context, writer, base, predicate)
             except (StalePlan, NotFoundError) as error:
                 # What the plan reads may expire under it; that takes a newer snapshot, else a file is missing.
-                if isinstance(error, NotFoundError) and context.snapshots.latest() == base:
+                if isinstance(error, NotFoundError) and not context.snapshots.has_moved_on(base):
                     raise
                 attempts += 1
                 if context.clock.steady_s() >= deadline_s:

@@ -33,7 +33,7 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
             live = context.manifests.live(latest)
         except NotFoundError:
             # Others committed, and expired it, while it was read; else a file is missing.
-            if context.snapshots.latest() == latest:
+            if not context.snapshots.has_moved_on(latest):
                 raise
             continue
         todo = {p: files for p, files in postponed_files(live).items() if wanted(p) and p not in done}
@@ -45,7 +45,7 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
                 message = distribute(context, live, postponed, base_id=base_id, first_sequence=first_sequence)
             except NotFoundError:
                 # What it read was taken by others and expired; that takes a newer snapshot, else a file is missing.
-                if context.snapshots.latest() == latest:
+                if not context.snapshots.has_moved_on(latest):
                     raise
                 break
             part = commit_compaction(context, [message])

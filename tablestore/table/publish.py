@@ -121,13 +121,13 @@ class LogPublisher:
         )
 
     def _is_behind(self) -> bool:
-        ids = self._context.snapshots.listed_ids()
-        if not ids:
+        latest = self._context.snapshots.latest()
+        if latest is None:
             return False
         if self._slot is None:
             recorded = self._progress.read(self._number, self._settings.slots)
             self._done = recorded.snapshot_id if recorded else 0
-        self._newest = ids[-1]
+        self._newest = latest.id
         return self._newest > self._done
 
     def _acquire(self) -> bool:

@@ -24,8 +24,6 @@ Age: TypeAlias = "timedelta | datetime | int | None"
 def expire_after_commit(context: TableContext, *, tagged: bool) -> None:
     """Expire what is due after a commit; ``tagged``: it made a tag, so that older ones may go."""
     retention, changes = context.once(_retention)
-    if len(context.snapshots.listed_ids()) <= retention.num_min:
-        return
     report = expire_snapshots(context, retention, decoupled=changes is not None)
     if report.snapshots and changes is not None:
         expire_changelogs(context, changes)

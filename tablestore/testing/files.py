@@ -233,6 +233,10 @@ class FaultyFileStore:
     def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
         return self._do("list", directory, lambda: self.inner.list(directory, prefix))
 
+    def names(self, directory: str, prefix: str = "") -> Sequence[str]:
+        # To a test a listing is a listing.
+        return self._do("list", directory, lambda: self.inner.names(directory, prefix))
+
     def write(self, path: str, data: bytes) -> None:
         self._do("write", path, lambda: self.inner.write(path, data))
 

@@ -139,7 +139,9 @@ def picklable(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
 
 
 def names(store: FileStore, directory: str = "", prefix: str = "") -> list[str]:
-    return [info.name for info in store.list(directory, prefix)]
+    found = [info.name for info in store.list(directory, prefix)]
+    assert list(store.names(directory, prefix)) == found, "the names alone are those of the whole listing"
+    return found
 
 
 def all_files(store: FileStore, directory: str = "") -> set[str]:
@@ -229,6 +231,8 @@ def test_a_missing_directory_lists_as_empty(store: FileStore) -> None:
     assert list(store.list("nowhere/at/all")) == []
     store.write("file", b"x")
     assert list(store.list("file")) == []
+    assert list(store.names("")) == ["file"]
+    assert list(store.names("nowhere/at/all")) == list(store.names("file")) == []
 
 
 def test_a_listing_is_sorted_fresh_and_one_level_deep(store: FileStore) -> None:
@@ -488,7 +492,7 @@ def test_a_hostile_path_is_refused_by_every_verb(store: FileStore, tmp_path: Pat
         store.at,
     ]
     if path:  # which stands for the root here
-        verbs += [store.list, store.sync]
+        verbs += [store.list, store.names, store.sync]
     for verb in verbs:
         with pytest.raises(InvalidInputError) as refused:
             verb(path)

@@ -120,6 +120,41 @@ def look_below_gaps(m: pytest.MonkeyPatch) -> None:
     m.setattr(Snapshots, "live", Snapshots.read)
 
 
+@caught_by(
+    "an_open_handle_is_not_misled_by_a_dead_file_under_the_id_that_it_saw_last",
+    "an_open_handle_is_not_misled_by_a_table_that_was_dropped_and_created_again",
+    "an_open_handle_is_not_misled_by_a_rollback_of_another_engine",
+)
+def trust_the_id_that_was_seen(m: pytest.MonkeyPatch) -> None:
+    def probed(self: Snapshots, seen: Any) -> Any:
+        newest = seen.newest
+        while (found := self.find(newest.id + 1)) is not None:
+            newest = found
+        known = self.find(newest.id)
+        return None if known is None else replace(seen, newest=known, data=self.read_file(newest.id))
+
+    m.setattr(Snapshots, "_probed", probed)
+
+
+@caught_by("an_open_handle_does_not_go_on_from_a_dead_file_above_the_id_that_it_saw_last")
+def look_at_what_was_seen_before_what_follows(m: pytest.MonkeyPatch) -> None:
+    real = Snapshots._probed
+
+    def probed(self: Snapshots, seen: Any) -> Any:
+        is_there = self._files.read(f"snapshot/snapshot-{seen.newest.id}") == seen.data
+        newest = seen.newest
+        while self._files.exists(f"snapshot/snapshot-{newest.id + 1}"):
+            newest = self.read(newest.id + 1)
+        return replace(seen, newest=newest, data=self.read_file(newest.id)) if is_there else real(self, seen)
+
+    m.setattr(Snapshots, "_probed", probed)
+
+
+@caught_by("an_open_handle_is_not_misled_by_a_dead_file_under_the_id_that_it_saw_last")
+def let_an_open_handle_ignore_earliest(m: pytest.MonkeyPatch) -> None:
+    m.setattr(Snapshots, "earliest_hint", lambda _: 1)
+
+
 @caught_by("snapshots_are_ordered_by_id_even_if_the_clock_goes_back")
 def trust_the_clock_for_order(m: pytest.MonkeyPatch) -> None:
     m.setattr(commit_module, "max", lambda *values: values[0] if values[0] > 1_000_000_000_000 else max(values), raising=False)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from tablestore.errors import NotFoundError
+from tablestore.errors import ConflictError, NotFoundError
 from tablestore.io.filestore import FileStore
 from tablestore.testing.commitrules.scenes import once, refused, rule
 from tablestore.testing.lab import Lab
@@ -36,6 +36,99 @@ def the_newest_snapshot_is_found_in_a_listing_and_not_in_a_hint(files: FileStore
         snapshot = lab.write(lab.open(), (number, "a"))
         assert snapshot.id == number
     lab.check([(number, "a") for number in range(1, 8)])
+
+
+# what an open handle remembers
+
+
+@rule
+def an_open_handle_sees_what_others_committed_and_expired_meanwhile(files: FileStore) -> None:
+    for others, keep in ((1, 9), (3, 9), (40, 99), (3, 2), (3, 1), (40, 1)):
+        for hint in (True, False):
+            lab = Lab(files.at(f"t{others}-{keep}-{hint}"), keyed=False)
+            table = lab.open()
+            lab.write(table, (0, "own"))
+            quick = lab.open()
+            for number in range(others):
+                lab.write(quick, (1 + number, "others"))
+            lab.expire(keep=keep, hint=hint)
+            assert [snapshot.id for snapshot in table.snapshots()] == lab.auditor.ids()
+            assert table.scan().to_arrow().num_rows == 1 + others
+            assert lab.write(table, (99, "own")).id == others + 2
+            lab.check([(0, "own"), (99, "own"), *[(1 + number, "others") for number in range(others)]])
+
+
+@rule
+def an_open_handle_is_not_misled_by_a_dead_file_under_the_id_that_it_saw_last(files: FileStore) -> None:
+    """Another committer has published it there, or a late duplicate of the first publish: by its bytes, or EARLIEST."""
+    for same_bytes in (False, True):
+        lab = Lab(files.at(f"t{same_bytes}"), keyed=False)
+        table = lab.open()
+        lab.write(table, (0, "own"))
+        lab.write(table, (1, "own"))
+        seen = lab.files.read("snapshot/snapshot-2")
+        for number in (3, 4, 5):
+            lab.write_new((number, "others"))
+        lab.expire(keep=1, hint=same_bytes)
+        assert lab.files.publish_if_absent("snapshot/snapshot-2", seen if same_bytes else seen.replace(b"own", b"oWn") + b"\n")
+        assert table.scan().to_arrow().num_rows == 5
+        assert [snapshot.id for snapshot in table.snapshots()] == [5]
+        assert lab.write(table, (6, "own")).id == 6
+        lab.check([(0, "own"), (1, "own"), (3, "others"), (4, "others"), (5, "others"), (6, "own")])
+
+
+@rule
+def an_open_handle_does_not_go_on_from_a_dead_file_above_the_id_that_it_saw_last(files: FileStore) -> None:
+    """Its own snapshot expires between the look at what follows and the look at it."""
+    lab = Lab(files, keyed=False)
+    table, faults = lab.faulty()
+    lab.write(table, (0, "own"))
+    lab.write_new((1, "others"))
+    dead = files.read("snapshot/snapshot-2")
+
+    def others() -> None:
+        for number in (2, 3, 4):
+            lab.write_new((number, "others"))
+        lab.expire(keep=1, hint=False)
+        assert files.publish_if_absent("snapshot/snapshot-2", dead)
+
+    once(faults, "before", "exists", others)
+    assert table.scan().to_arrow().num_rows == 5
+    assert lab.write(table, (5, "own")).id == 6
+
+
+@rule
+def an_open_handle_is_not_misled_by_a_rollback_of_another_engine(files: FileStore) -> None:
+    """Others roll back by removing the newest snapshots, and use their ids again."""
+    for again in (0, 1, 3):
+        lab = Lab(files.at(f"t{again}"), keyed=False)
+        table = lab.open()
+        for number in range(4):
+            lab.write(table, (number, "own"))
+        for snapshot_id in (4, 3):
+            lab.files.delete(f"snapshot/snapshot-{snapshot_id}")
+        for number in range(again):
+            lab.write_new((10 + number, "others"))
+        rows = [(0, "own"), (1, "own"), *[(10 + number, "others") for number in range(again)]]
+        assert table.scan().to_arrow().num_rows == len(rows)
+        assert lab.write(table, (9, "own")).id == 3 + again
+        lab.check([*rows, (9, "own")])
+
+
+@rule
+def an_open_handle_is_not_misled_by_a_table_that_was_dropped_and_created_again(files: FileStore) -> None:
+    for again in (0, 1, 2, 3, 5):
+        lab = Lab(files.at(f"t{again}"), keyed=False)
+        table = lab.open()
+        for number in range(3):
+            lab.write(table, (number, "old"))
+        lab.drop()
+        lab.create()
+        for number in range(again):
+            lab.write_new((number, "new"))
+        assert [snapshot.id for snapshot in table.snapshots()] == list(range(1, again + 1))
+        assert refused(ConflictError, partial(lab.write, table, (9, "old"))).kind == "table-replaced"
+        lab.check([(number, "new") for number in range(again)])
 
 
 @rule
