@@ -122,8 +122,6 @@ def look_below_gaps(m: pytest.MonkeyPatch) -> None:
 
 @caught_by(
     "an_open_handle_is_not_misled_by_a_dead_file_under_the_id_that_it_saw_last",
-    "an_open_handle_is_not_misled_by_a_table_that_was_dropped_and_created_again",
-    "an_open_handle_is_not_misled_by_a_rollback_of_another_engine",
 )
 def trust_the_id_that_was_seen(m: pytest.MonkeyPatch) -> None:
     def probed(self: Snapshots, seen: Any) -> Any:
