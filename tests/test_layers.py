@@ -16,6 +16,7 @@ import pytest
 
 # The place of a package or top-level module in the order. Equal places: neither imports the other.
 PLACES = {
+    "bounds": 0,
     "errors": 0,
     "clock": 0,
     "ids": 0,
@@ -36,7 +37,7 @@ PLACES = {
     "__main__": 9,
 }
 CONNECTOR_PLACE = 8
-BASE = {"errors", "clock", "ids", "lazy", "names", "options"}
+BASE = {"bounds", "errors", "clock", "ids", "lazy", "names", "options"}
 
 # What the engine must not know. Exceptions: the demo's Spark step is a Spark program, and whoever starts a broker asks it
 # whether it is up.

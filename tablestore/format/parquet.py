@@ -1,8 +1,8 @@
 """Arrow batches to Parquet data files and back, on file objects that are handed in.
 
 Writing follows the table-format specification, "Data files": v1 pages with checksums, zstd, decimals up to 18
-digits as integers, INT96 for nanosecond timestamps only, row groups of at most 128 k rows (they bound the memory of a
-merge). Every file holds its own name in its key-value metadata, and the writer returns a digest of the footer for
+digits as integers, INT96 for nanosecond timestamps only, row groups of bounded rows and bytes (see bounds; they bound the memory
+of whoever reads). Every file holds its own name in its key-value metadata, and the writer returns a digest of the footer for
 the manifest. So content is covered when a file is read: pages by their checksums, the footer by the digest, the
 whole by the name (two files of one table that changed places); page headers, where they are asked for (parquetpages).
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tablestore.bounds import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tablestore.errors import InvalidInputError
 from tablestore.format.parquetfooter import (
     FILE_NAME_KEY,
@@ -29,6 +30,7 @@ from tablestore.format.parquetfooter import (
 from tablestore.format.parquetread import DataFileReader, RowGroup, open_data_file
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN, field_id_of, file_schema
 from tablestore.format.projection import Projection
+from tablestore.types.pieces import pieces
 from tablestore.types.schema import KEY_PREFIX
 
 __all__ = [
@@ -46,15 +48,18 @@ __all__ = [
 _SAMPLE_BLOCKS, _SAMPLE_BLOCK_ROWS = 16, 256
 # Above this share of distinct values a dictionary costs more than it saves.
 _DISTINCT_SHARE = 0.9
+# Arrow ends a page only between batches of rows: of wide rows these must be smaller for pages to have about their usual size.
+_PAGE_BYTES, _MOST_BATCH_ROWS = 1 << 20, 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetOptions:
-    """How data files are written."""
+    """How data files are written. ``row_group_bytes`` are those of Arrow, before rows are encoded."""
 
     compression: str = "zstd"
     compression_level: int | None = 1
-    row_group_rows: int = 131072
+    row_group_rows: int = ROW_GROUP_ROWS
+    row_group_bytes: int = ROW_GROUP_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,7 @@ class DataFileWriter:
         self._writer: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
+        self._pending_bytes = 0
         self._rows = 0
 
     @property
@@ -126,11 +132,17 @@ class DataFileWriter:
             raise InvalidInputError(
                 f"{self._file_name}: the rows do not have the columns of the file: expected {self._schema.names} ({error})"
             ) from error
-        self._pending.append(rows)
-        self._pending_rows += rows.num_rows
         self._rows += rows.num_rows
-        if self._pending_rows >= self._options.row_group_rows:
-            self._write_pending(whole_groups=True)
+        options = self._options
+        for piece in pieces(rows, max_rows=max(rows.num_rows, 1), max_bytes=options.row_group_bytes):
+            size = piece.nbytes
+            if self._pending_bytes + size > options.row_group_bytes:
+                self._write_pending(whole_groups=False)
+            self._pending.append(piece)
+            self._pending_rows += piece.num_rows
+            self._pending_bytes += size
+            if self._pending_rows >= options.row_group_rows:
+                self._write_pending(whole_groups=True)
 
     def close(self) -> FileFooter:
         """Write what is left and the footer. The sink stays open."""
@@ -155,6 +167,7 @@ class DataFileWriter:
             raise InvalidInputError(f"{self._file_name}: the rows do not fit the file's columns ({error})") from error
         self._pending = [rows.slice(stop)] if stop < rows.num_rows else []
         self._pending_rows = rows.num_rows - stop
+        self._pending_bytes = sum(left.nbytes for left in self._pending)
 
     def _open(self, sample: pa.Table) -> pq.ParquetWriter:
         dictionary = [SEQUENCE_COLUMN, KIND_COLUMN]
@@ -180,10 +193,16 @@ class DataFileWriter:
             store_decimal_as_integer=True,
             store_schema=False,
             use_deprecated_int96_timestamps=self._int96,
+            write_batch_size=_page_batch_rows(sample),
         )
         writer.add_key_value_metadata({FILE_NAME_KEY: self._file_name})
         self._writer = writer
         return writer
+
+
+def _page_batch_rows(sample: pa.Table) -> int:
+    widest = max((column.nbytes for column in sample.columns), default=0) / max(sample.num_rows, 1)
+    return min(max(int(_PAGE_BYTES / max(widest, 1)), 1), _MOST_BATCH_ROWS)
 
 
 def _is_wide_decimal(arrow_type: pa.DataType) -> bool:

@@ -1,4 +1,8 @@
-"""Data files read back: what can be checked is checked first (see parquet)."""
+"""Data files read back: what can be checked is checked first (see parquet).
+
+Batches are bounded by the bytes that they take once decoded (see bounds). Row groups that fit together are read in one go; one that
+does not fit, or of which nobody knows, is felt out: a few rows first, then as many as the rows so far allow.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,12 +11,20 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
 from tablestore.errors import FormatError, StorageError, TablestoreError
 from tablestore.format import parquetfooter
 from tablestore.format.parquetfooter import FILE_NAME_KEY, MAGIC, TAIL_BYTES, footer_length
 from tablestore.format.parquetpages import check_pages, check_values
+from tablestore.format.parquetsizes import DecodedSizes
+from tablestore.types.pieces import pieces
 
-READ_BATCH_ROWS = 131072
+# The first batch of a row group that is felt out has at most so many rows, the next so many times as many.
+_FIRST_ROWS, _GROWTH = 1024, 4
+# Columns of row groups that are larger than a batch are read through buffers instead of whole.
+_LEAST_STREAM_BYTES, _MOST_STREAM_BYTES = 64 << 10, 1 << 20
+# Where every buffer is a request, a row group of so many batches is still fetched whole: compressed it is about as large as one.
+_REMOTE_RATIO = 4
 
 # Limits for the parser of untrusted footers.
 _MAX_THRIFT_BYTES = 128 << 20
@@ -34,13 +46,35 @@ class RowGroup:
     bounds: dict[str, tuple[object, object]]
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Row groups that one call reads. ``fits``: all together are no more than a batch may be."""
+
+    groups: list[int]
+    fits: bool = True
+    largest_row_bytes: int = 0
+    average_row_bytes: float = 0.0
+
+
 class DataFileReader:
     """An open data file. Made by ``open_data_file``."""
 
-    def __init__(self, file: pq.ParquetFile, source: pa.NativeFile, file_name: str, *, ours: bool, fetch_ahead: bool) -> None:
+    def __init__(
+        self,
+        file: pq.ParquetFile,
+        source: pa.NativeFile,
+        file_name: str,
+        *,
+        ours: bool,
+        remote: bool,
+        fetch_ahead: bool,
+        footer: bytes,
+        batch_bytes: int,
+    ) -> None:
         self._file, self._source = file, source
+        self._sizes, self._batch_bytes = DecodedSizes(file.metadata, lambda: footer), batch_bytes
         self._file_name, self._ours = file_name, ours
-        self._fetch_ahead = fetch_ahead
+        self._remote, self._fetch_ahead = remote, fetch_ahead
         self._counted: set[tuple[int, int]] = set()
         self.schema: pa.Schema = file.schema_arrow
         self.row_count: int = file.metadata.num_rows
@@ -59,7 +93,7 @@ class DataFileReader:
             raise _damaged(self._file_name, error) from error
 
     def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> Iterator[pa.RecordBatch]:
-        """Batches of at most 128 k rows, with the columns in the order asked for and the file's own Arrow types.
+        """Batches of bounded rows and bytes, with the columns in the order asked for and the file's own Arrow types.
 
         Raises FormatError for pages that do not match their checksums or cannot be decoded.
         """
@@ -85,14 +119,14 @@ class DataFileReader:
             except _READ_ERRORS as error:
                 raise _damaged(self._file_name, error) from error
             found += batch.num_rows
-            yield batch
+            yield from pieces(batch, max_rows=BATCH_ROWS, max_bytes=self._batch_bytes)
         if found != expected and names:
             raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
 
     def _check_values(self, groups: Sequence[int], names: set[str]) -> None:
         # A wrong number of values shifts columns that may hold nulls or lists, unnoticed. Where a read is a request, a page's
         # header would cost one: there only `doctor --deep` looks.
-        if not self._ours or self._fetch_ahead:
+        if not self._ours or self._remote:
             return
         metadata = self._file.metadata
         leaves = [metadata.schema.column(position) for position in range(metadata.num_columns)]
@@ -110,9 +144,46 @@ class DataFileReader:
             self._counted.add(place)
 
     def _batches(self, groups: Sequence[int], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        # Arrow keeps what it fetched ahead until the call is over: one call per row group bounds that.
-        for part in [[group] for group in groups] if self._fetch_ahead else [list(groups)]:
-            yield from self._file.iter_batches(READ_BATCH_ROWS, row_groups=part, columns=list(names), use_threads=False)
+        rows = 0
+        for part in self._parts(groups, names):
+            if part.fits:
+                yield from self._file.iter_batches(BATCH_ROWS, row_groups=part.groups, columns=list(names), use_threads=False)
+                continue
+            rows = rows or self._first_rows(part)
+            for batch in self._file.iter_batches(rows, row_groups=part.groups, columns=list(names), use_threads=False):
+                yield batch
+                seen = batch.nbytes / max(batch.num_rows, 1)
+                allowed = int(self._batch_bytes / max(seen, part.average_row_bytes, 1))
+                rows = min(max(allowed, 1), rows * _GROWTH, BATCH_ROWS)
+                # Arrow asks for it before each batch.
+                self._file.reader.set_batch_size(rows)
+
+    def _first_rows(self, part: "_Part") -> int:
+        """How many rows fit even if all are as large as one can be, or by far if all are as large as they are on average."""
+        surely = self._batch_bytes // max(part.largest_row_bytes, 1)
+        likely = self._batch_bytes / (_GROWTH * part.average_row_bytes) if part.average_row_bytes else 0
+        return min(max(surely, int(likely), 1), _FIRST_ROWS)
+
+    def _parts(self, groups: Sequence[int], names: Sequence[str]) -> Iterator["_Part"]:
+        """Neighbouring row groups that are read together."""
+        together: list[int] = []
+        size = 0
+        for group in groups:
+            decoded = self._sizes.of(group, names, self._batch_bytes)
+            count, total = self._file.metadata.row_group(group).num_rows, decoded.total_bytes
+            fits = total is not None and total <= self._batch_bytes
+            # Arrow keeps what it fetched ahead until the call is over: one call per row group bounds that.
+            if together and (not fits or self._fetch_ahead or size + (total or 0) > self._batch_bytes):
+                yield _Part(together)
+                together, size = [], 0
+            if fits:
+                together.append(group)
+                size += total or 0
+            else:
+                average = 0.0 if total is None else total / max(count, 1)
+                yield _Part([group], fits=False, largest_row_bytes=decoded.largest_row_bytes, average_row_bytes=average)
+        if together:
+            yield _Part(together)
 
     def check_pages(self) -> int:
         """Check what page checksums do not cover (see parquetpages); how many pages there are. Raises FormatError."""
@@ -134,16 +205,18 @@ def open_data_file(
     file_name: str,
     footer_digest: bytes | None = None,
     size: int | None = None,
+    batch_bytes: int = BATCH_BYTES,
 ) -> DataFileReader:
     """Open a data file for reading and check what can be checked before its pages are read. ``source`` is closed with the reader,
     or at once if this fails.
 
-    ``footer_digest`` is the manifest's (None for files of other engines), ``size`` the manifest's file size. Raises
-    FormatError: kind ``checksum`` for a footer with another digest, ``swapped`` for a file that says it is another.
+    ``footer_digest`` is the manifest's (None for files of other engines), ``size`` the manifest's file size, ``batch_bytes`` what
+    a batch may take in memory. Raises FormatError: kind ``checksum`` for a footer with another digest, ``swapped`` for a file
+    that says it is another.
     """
     file = _random_access(source)
     try:
-        return _opened(file, file_name=file_name, footer_digest=footer_digest, size=size)
+        return _opened(source, file, file_name=file_name, footer_digest=footer_digest, size=size, batch_bytes=batch_bytes)
     except BaseException as error:
         file.close()
         if isinstance(error, _READ_ERRORS) and not isinstance(error, TablestoreError):
@@ -151,7 +224,9 @@ def open_data_file(
         raise
 
 
-def _opened(file: pa.NativeFile, *, file_name: str, footer_digest: bytes | None, size: int | None) -> DataFileReader:
+def _opened(
+    source: object, file: pa.NativeFile, *, file_name: str, footer_digest: bytes | None, size: int | None, batch_bytes: int
+) -> DataFileReader:
     found_size = file.size()
     if size is not None and found_size != size:
         raise FormatError(
@@ -171,10 +246,26 @@ def _opened(file: pa.NativeFile, *, file_name: str, footer_digest: bytes | None,
     alone = MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC
     metadata = pq.ParquetFile(pa.BufferReader(alone), **limits).metadata
     _check_name(metadata, file_name, ours=footer_digest is not None)
-    # A row group's columns in one request: worth it where a request is a round trip, and dearer on a local disk.
-    fetch_ahead = isinstance(file, pa.PythonFile)
-    opened = pq.ParquetFile(file, metadata=metadata, page_checksum_verification=True, pre_buffer=fetch_ahead, **limits)
-    return DataFileReader(opened, file, file_name, ours=footer_digest is not None, fetch_ahead=fetch_ahead)
+    # Arrow holds a row group's columns whole, in one request where that is a round trip; large ones it reads through buffers.
+    groups = range(metadata.num_row_groups)
+    remote = isinstance(file, pa.PythonFile) and getattr(source, "round_trips", True)
+    most = batch_bytes * (_REMOTE_RATIO if remote else 1)
+    large = any(metadata.row_group(group).total_byte_size > most for group in groups)
+    stream = min(max(batch_bytes // (2 * max(metadata.num_columns, 1)), _LEAST_STREAM_BYTES), _MOST_STREAM_BYTES) if large else 0
+    fetch_ahead = remote and not large
+    opened = pq.ParquetFile(
+        file, metadata=metadata, page_checksum_verification=True, pre_buffer=fetch_ahead, buffer_size=stream, **limits
+    )
+    return DataFileReader(
+        opened,
+        file,
+        file_name,
+        ours=footer_digest is not None,
+        remote=remote,
+        fetch_ahead=fetch_ahead,
+        footer=footer,
+        batch_bytes=batch_bytes,
+    )
 
 
 def _random_access(source: BinaryIO | pa.NativeFile | pa.Buffer | str) -> pa.NativeFile:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.bounds import PASS_BYTES
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.lsm.flushfold import fold_layers, prepared
@@ -30,12 +31,11 @@ from tablestore.types.schema import TableSchema
 
 Kinds = npt.NDArray[np.int8]
 
-Pending = Sequence[tuple[pa.Table, pa.ChunkedArray | None]]
+Pending = list[tuple[pa.Table, pa.ChunkedArray | None]]
 AssignBuckets = Callable[[pa.Table, Sequence[tuple[object, ...]], U64 | None], npt.NDArray[np.integer]]
 """The bucket of each row, from the rows, their partitions, and each row's number among these (None: all are of the first)."""
 
-# Arrow strings address 2 GiB per column: no pass takes more.
-_MAX_PASS_BYTES = 1 << 30
+# Arrow strings address 2 GiB per column: no pass comes near that.
 _MAX_PASS_ROWS = 1 << 27
 
 
@@ -75,8 +75,8 @@ class WriteBuffer:
         self._budget_bytes = budget_bytes
         self._assign = assign
         self._merge = merge_function(schema) if schema.is_keyed and merge is None else merge
-        self._pending: list[tuple[pa.Table, pa.ChunkedArray | None]] = []
-        self._input: list[tuple[pa.Table, pa.ChunkedArray | None]] | None = [] if keep_input else None
+        self._pending: Pending = []
+        self._input: Pending | None = [] if keep_input else None
         self.nbytes = 0
 
     @property
@@ -100,23 +100,28 @@ class WriteBuffer:
             self._pending.append((piece, piece_kinds))
             self.nbytes += piece.nbytes + piece.num_rows
 
-    def flush(self) -> list[SortedRows]:
-        """Empty the buffer: its rows per (partition, bucket).
+    def flush(self) -> Iterator[SortedRows]:
+        """Empty the buffer: its rows per (partition, bucket), each run sorted when it is asked for.
 
-        More than 1 GiB of rows is done in several passes. Then a bucket occurs several times in the list, and of equal
-        keys the later wins, as between flushes.
+        More than ``PASS_BYTES`` of rows is done in several passes. Then a bucket occurs several times, and of equal keys the
+        later wins, as between flushes.
         """
         pending, self._pending, self.nbytes = self._pending, [], 0
-        return [run for part in _passes(pending) for run in self._pass(part)]
+        return self._in_passes(pending, self._pass)
 
-    def flush_input(self) -> list[SortedRows]:
+    def flush_input(self) -> Iterator[SortedRows]:
         """What was added since the last call, unfolded: rows by (partition, bucket, key, version), several of a key.
 
         Retractions that the table ignores are not among them.
         """
         assert self._input is not None, "the input is kept on request only"
         pending, self._input = self._input, []
-        return [run for part in _passes(pending) for run in self._unfolded(part)]
+        return self._in_passes(pending, self._unfolded)
+
+    def _in_passes(self, pending: Pending, sort: Callable[[pa.Table, Kinds | None], Iterator[SortedRows]]) -> Iterator[SortedRows]:
+        # Nobody holds on to what was taken from the buffer, so that it goes when its sorted copy is made.
+        while pending:
+            yield from sort(*_next_pass(pending))
 
     def _checked(self, rows: pa.Table, kinds: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray | None]:
         if len(kinds) != rows.num_rows:
@@ -131,15 +136,13 @@ class WriteBuffer:
         rows, codes = prepared(self._merge, rows, codes.astype(np.int8))
         return rows, pa.chunked_array([pa.array(codes)])
 
-    def _pass(self, pending: Pending) -> Iterator[SortedRows]:
-        rows = pa.concat_tables([piece for piece, _ in pending])
+    def _pass(self, rows: pa.Table, kinds: Kinds | None) -> Iterator[SortedRows]:
         if not rows.num_rows:
             return
         if not self._schema.is_keyed and not self._hashed and not self._schema.partition_keys:
             yield SortedRows((), 0, rows, np.zeros(rows.num_rows, dtype=np.int8), 0)
             return
         rows = rows.combine_chunks()
-        kinds = _concat_kinds(pending)
         partitions, partition_of = self._partitions(rows)
         groups, buckets = self._groups(rows, partition_of, partitions)
         counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
@@ -158,10 +161,9 @@ class WriteBuffer:
             kinds = kinds if kinds is None else kinds[order]
         yield from _runs(rows, kinds, counts, partitions, buckets)
 
-    def _unfolded(self, pending: Pending) -> Iterator[SortedRows]:
+    def _unfolded(self, rows: pa.Table, kinds: Kinds | None) -> Iterator[SortedRows]:
         assert self._merge is not None
-        rows = pa.concat_tables([piece for piece, _ in pending]).combine_chunks()
-        kinds = _concat_kinds(pending)
+        rows = rows.combine_chunks()
         if kinds is not None and self._merge.ignore_delete and (retract := (kinds & 1).astype(np.bool_)).any():
             rows, kinds = rows.filter(pa.array(~retract)).combine_chunks(), kinds[~retract]
         if not rows.num_rows:
@@ -259,19 +261,18 @@ class WriteBuffer:
         return order
 
 
-def _passes(pending: Pending) -> Iterator[Pending]:
-    """The rows in portions that Arrow can hold as one."""
-    start = 0
-    while start < len(pending):
-        stop, size, count = start, 0, 0
-        while stop < len(pending) and (stop == start or size + pending[stop][0].nbytes <= _MAX_PASS_BYTES):
-            size += pending[stop][0].nbytes
-            count += pending[stop][0].num_rows
-            stop += 1
-            if count > _MAX_PASS_ROWS:
-                break
-        yield pending[start:stop]
-        start = stop
+def _next_pass(pending: Pending) -> tuple[pa.Table, Kinds | None]:
+    """Take as many rows as Arrow can hold as one from the front of what waits."""
+    stop, size, count = 0, 0, 0
+    while stop < len(pending) and count <= _MAX_PASS_ROWS:
+        size += pending[stop][0].nbytes
+        if stop and size > PASS_BYTES:
+            break
+        count += pending[stop][0].num_rows
+        stop += 1
+    part = pending[:stop]
+    del pending[:stop]
+    return pa.concat_tables([piece for piece, _ in part]), _concat_kinds(part)
 
 
 def _runs(
@@ -295,7 +296,7 @@ def _runs(
 
 def _pieces(rows: pa.Table, kinds: pa.ChunkedArray | None) -> Iterator[tuple[pa.Table, pa.ChunkedArray | None]]:
     """The rows in pieces that one pass can take."""
-    if rows.nbytes <= _MAX_PASS_BYTES or rows.num_rows < 2:
+    if rows.nbytes <= PASS_BYTES or rows.num_rows < 2:
         if rows.num_rows:
             yield rows, kinds
         return
@@ -304,7 +305,7 @@ def _pieces(rows: pa.Table, kinds: pa.ChunkedArray | None) -> Iterator[tuple[pa.
     yield from _pieces(rows.slice(middle), None if kinds is None else kinds.slice(middle))
 
 
-def _concat_kinds(pending: Sequence[tuple[pa.Table, pa.ChunkedArray | None]]) -> Kinds | None:
+def _concat_kinds(pending: Pending) -> Kinds | None:
     if all(kinds is None for _, kinds in pending):
         return None
     return np.concatenate(

@@ -9,7 +9,8 @@ have in memory, so every key lies in exactly one window, with all its versions.
 
 A run that is known to end with what is in memory does not end a window: its keys are all there. That is looked at where a batch is
 small, so that many small runs are one window and not one each. What comes out of a window is told in ``window``. Rows travel as
-Arrow; memory is one batch per run, and one more behind a small one.
+Arrow; memory is one batch per run, one more behind a small one, and what ``window`` makes of them: whoever opens the sources bounds
+the batches, so that those of all runs together stay within bounds.
 A file that is not sorted by key, or holds a key twice, is refused: merged, it would yield wrong rows.
 """
 
@@ -20,20 +21,22 @@ import pyarrow as pa
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
 from tablestore.lsm.mergespec import KIND_COLUMN, SEQUENCE_COLUMN, Chunk, MergeSpec, SortedSource
 from tablestore.lsm.window import fold_window, not_sorted
+from tablestore.types.pieces import pieces
 
 __all__ = ["KIND_COLUMN", "SEQUENCE_COLUMN", "MergeSpec", "SortedSource", "merge_section"]
 
 # Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it. So has a window.
 _SMALL_BATCH_ROWS = 4096
+_SMALL_BATCH_BYTES = 1 << 20
 
 
 def merge_section(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
-    """The rows of a section, one per key, as batches of at most ``spec.batch_rows`` rows.
+    """The rows of a section, one per key, as batches of at most ``spec.batch_rows`` rows and ``spec.batch_bytes`` (but of one row).
 
     ``runs`` is a list of runs, each a list of sources with disjoint keys in key order. Raises FormatError for a
     source that is not sorted, and whatever the sources raise.
     """
-    return _coalesce(_merge(runs, spec), spec.batch_rows)
+    return _coalesce(_merge(runs, spec), spec.batch_rows, spec.batch_bytes)
 
 
 def _merge(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
@@ -88,7 +91,7 @@ class _Cursor:
             return False
         self._source, self._batch = found
         if not alone:
-            if self._batch.num_rows < _SMALL_BATCH_ROWS:
+            if self._batch.num_rows < _SMALL_BATCH_ROWS and self._batch.nbytes < _SMALL_BATCH_BYTES:
                 self._ahead = self._next()
                 self.ends = self._ahead is None
             columns = [self._batch.column(field.name) for field in self._spec.key_fields]
@@ -140,26 +143,20 @@ class _Cursor:
         return chunk.prepared(self._spec.function, ours=self._source.ours)
 
 
-def _coalesce(batches: Iterator[pa.RecordBatch], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows without tiny batches, and none over ``batch_rows``."""
+def _coalesce(batches: Iterator[pa.RecordBatch], max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The same rows without tiny batches, and none over ``max_rows`` or ``max_bytes``."""
     small: list[pa.RecordBatch] = []
-    small_rows = 0
+    rows = size = 0
     for batch in batches:
-        if small and (batch.num_rows > _SMALL_BATCH_ROWS or small_rows + batch.num_rows > batch_rows):
-            yield from _split(pa.concat_batches(small), batch_rows)
-            small, small_rows = [], 0
-        if batch.num_rows > _SMALL_BATCH_ROWS:
-            yield from _split(batch, batch_rows)
+        batch_size = batch.nbytes
+        is_small = batch.num_rows <= _SMALL_BATCH_ROWS and batch_size <= _SMALL_BATCH_BYTES
+        if small and (not is_small or rows + batch.num_rows > max_rows or size + batch_size > max_bytes):
+            yield from pieces(pa.concat_batches(small), max_rows=max_rows, max_bytes=max_bytes)
+            small, rows, size = [], 0, 0
+        if not is_small:
+            yield from pieces(batch, max_rows=max_rows, max_bytes=max_bytes)
         elif batch.num_rows:
             small.append(batch)
-            small_rows += batch.num_rows
+            rows, size = rows + batch.num_rows, size + batch_size
     if small:
-        yield from _split(pa.concat_batches(small), batch_rows)
-
-
-def _split(batch: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    if batch.num_rows <= batch_rows:
-        yield batch
-        return
-    for start in range(0, batch.num_rows, batch_rows):
-        yield batch.slice(start, batch_rows)
+        yield from pieces(pa.concat_batches(small), max_rows=max_rows, max_bytes=max_bytes)

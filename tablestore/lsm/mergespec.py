@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
 from tablestore.lsm.keys import PlainColumn
 from tablestore.lsm.mergefn import MergeFunction
 from tablestore.types.datatypes import Field
@@ -49,7 +50,8 @@ class MergeSpec:
     drop_retractions: bool = True
     ordered: bool = False
     emit_system_columns: bool = False
-    batch_rows: int = 131072
+    batch_rows: int = BATCH_ROWS
+    batch_bytes: int = BATCH_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablestore.bounds import TOGETHER_BYTES
 from tablestore.errors import FormatError
 from tablestore.lsm.fold import fold_versions
 from tablestore.lsm.gather import take_rows
@@ -125,7 +126,7 @@ def _interleave(
     )
     if window.num_rows:
         order = sort_by_group_and_key(None, 1, to_words(plain)).order
-        yield from take_rows(window, order).to_batches()
+        yield from _in_pieces(window, order, spec)
 
 
 def _column(chunks: Sequence[Chunk], name: str) -> pa.Array:
@@ -180,8 +181,26 @@ def _emit_ordered(
         if survivors is not None:
             part[:] = survivors
     order = keys.in_order.order
-    window = pa.Table.from_batches([chunk.output(spec) for chunk in chunks]).combine_chunks()
-    yield from take_rows(window, order[kept[order]]).to_batches()
+    order = order[kept[order]]
+    parts = [chunk.output(spec) for chunk in chunks]
+    if sum(part.nbytes for part in parts) > TOGETHER_BYTES:
+        yield from _row_by_row(parts, keys.bounds, order)
+    else:
+        yield from _in_pieces(pa.Table.from_batches(parts).combine_chunks(), order, spec)
+
+
+def _in_pieces(window: pa.Table, order: Rows, spec: MergeSpec) -> Iterator[pa.RecordBatch]:
+    """The rows of a window in another order, so many at a time that what is on its way out is bounded."""
+    count = -(-window.nbytes // spec.batch_bytes)
+    for part in np.array_split(order, min(max(count, 1), max(len(order), 1))):
+        yield from take_rows(window, part).to_batches()
+
+
+def _row_by_row(parts: Sequence[pa.RecordBatch], bounds: Sequence[int], order: Rows) -> Iterator[pa.RecordBatch]:
+    """The same where one row of each run is so large that Arrow cannot hold the rows as one: few rows, so a loop costs nothing."""
+    of_part = np.searchsorted(bounds, order, side="right") - 1
+    for row, part in zip(order.tolist(), of_part.tolist(), strict=True):
+        yield parts[part].slice(row - bounds[part], 1)
 
 
 def batch_of(arrays: Sequence[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:

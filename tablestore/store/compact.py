@@ -4,8 +4,8 @@
          -> DELETE of every file that went in, ADD of what came out; an upgraded file is both, under one name
 
 Each row keeps its sequence number and its kind, so what a query returns is the same before and after. Old files come out in the
-newest schema. Memory: one row group per run of the section, and one being written. Nothing is visible before the commit of the
-message that is returned, and a message that is not committed is taken back by :func:`discard`.
+newest schema. Memory: a window of all runs of the section with its sorted copy, and a row group being written (see bounds). Nothing
+is visible before the commit of the message that is returned, and a message that is not committed is taken back by :func:`discard`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +33,7 @@ from tablestore.store.changelog import compaction_changelog
 from tablestore.store.context import TableContext
 from tablestore.store.mergeonwrite import Upper, UpperFiles, upper_rule
 from tablestore.store.message import CommitMessage
+from tablestore.store.read import SplitReader
 from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.types.datatypes import Field
 
@@ -184,19 +185,21 @@ class _Rewriter:
             ordered=True,
             emit_system_columns=True,
             batch_rows=self._context.settings.parquet.row_group_rows,
+            batch_bytes=self._reader.bounds.batch_bytes,
         )
-        runs = [[self._source(file) for file in run] for run in section.runs]
+        reader = self._reader.of_runs(len(section.runs))
+        runs = [[self._source(reader, file) for file in run] for run in section.runs]
         if self._rule is Upper.FOLD:
             older = self._upper.older([file for file in section.files if file.level == 0], self._stored)
             runs = runs if older is None else [[older], *runs]
         return merge_section(runs, spec)
 
-    def _source(self, file: DataFileMeta) -> SortedSource:
+    def _source(self, reader: SplitReader, file: DataFileMeta) -> SortedSource:
         system = (KIND_COLUMN,) if file.min_sequence_number == file.max_sequence_number else (SEQUENCE_COLUMN, KIND_COLUMN)
         source = SortedSource(
             min_sequence=file.min_sequence_number,
             max_sequence=file.max_sequence_number,
-            read=lambda: self._live_rows(file, system),
+            read=lambda: self._live_rows(reader, file, system),
             ours=file.footer_digest is not None,
         )
         return self._upper.unknown_only(source) if self._rule is Upper.KEEP and file.level == 0 else source
@@ -204,7 +207,7 @@ class _Rewriter:
     def _numbered(self, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
         """The rows of an append file, each with the number that its place gives it."""
         start = file.min_sequence_number
-        for batch in self._live_rows(file, ()):
+        for batch in self._live_rows(self._reader, file, ()):
             numbers = np.minimum(np.arange(start, start + batch.num_rows, dtype=np.int64), file.max_sequence_number)
             kinds = np.zeros(batch.num_rows, dtype=np.int8)
             start += batch.num_rows
@@ -212,10 +215,10 @@ class _Rewriter:
                 [pa.array(numbers), pa.array(kinds), *batch.columns], [SEQUENCE_COLUMN, KIND_COLUMN, *batch.schema.names]
             )
 
-    def _live_rows(self, file: DataFileMeta, system: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    def _live_rows(self, reader: SplitReader, file: DataFileMeta, system: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """The file's rows, without those that its deletion vector names."""
-        directory = self._reader.directory(self._bucket.partition, self._bucket.bucket)
-        rows = self._reader.file_rows(directory, file, self._stored, system)
+        directory = reader.directory(self._bucket.partition, self._bucket.bucket)
+        rows = reader.file_rows(directory, file, self._stored, system)
         if file.file_name not in self.vectors:
             yield from rows
             return

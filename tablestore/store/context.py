@@ -95,7 +95,7 @@ class TableContext:
             return self
         return replace(self, schema=schema, settings=table_settings(schema))
 
-    def reader(self, columns: tuple[str, ...], predicate: Predicate | None, *, batch_rows: int = 131_072) -> SplitReader:
+    def reader(self, columns: tuple[str, ...], predicate: Predicate | None) -> SplitReader:
         """A reader of splits."""
         return SplitReader(
             files=self.files,
@@ -104,7 +104,7 @@ class TableContext:
             columns=columns,
             predicate=predicate,
             schema_of=self.schemas.read,
-            batch_rows=batch_rows,
+            bounds=self.settings.bounds,
         )
 
     @property

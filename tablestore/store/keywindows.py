@@ -3,7 +3,8 @@
     f1   a c d ...
     f2   b c e ...      ->  [a b c d]  [e ...]
 
-Only key columns are read. Memory: one batch (at most 128 k rows) of keys per file, and one window.
+Only key columns are read. Memory: one batch of keys per file, which share the bytes of a window, and one window of keys, bounded by
+bytes as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from tablestore.lsm.mergefn import MergeFunction
 from tablestore.lsm.survivors import WindowKeys
 from tablestore.store.lookup import SortedKeys
 from tablestore.store.read import SplitReader
+from tablestore.types.pieces import pieces
 
 # Row groups hold 128 k rows, so a window over dense keys reads each row group at most twice.
 WINDOW_KEYS = 262_144
@@ -36,11 +38,13 @@ def key_windows(
         drop_retractions=False,
         ordered=True,
         batch_rows=window_keys,
+        batch_bytes=reader.bounds.batch_bytes,
     )
     # Which version of a key survives does not matter here: any order of the files will do.
-    runs = [[_source(reader, partition, bucket, file, number)] for number, file in enumerate(files)]
+    shared = reader.of_runs(len(files))
+    runs = [[_source(shared, partition, bucket, file, number)] for number, file in enumerate(files)]
     last: tuple[int | bytes, ...] = ()
-    for rows in _gathered(merge_section(runs, spec), window_keys):
+    for rows in _gathered(merge_section(runs, spec), window_keys, reader.bounds.batch_bytes):
         plain = plain_columns(rows.columns, [field.type.nullable for field in fields])
         if (last and last >= key_at(plain, 0)) or not WindowKeys([plain]).ascending():
             raise FormatError(
@@ -67,18 +71,22 @@ def _key_rows(reader: SplitReader, partition: bytes, bucket: int, file: DataFile
         source.close()
 
 
-def _gathered(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of ``rows``; the last one has the rest."""
+def _gathered(batches: Iterator[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of ``rows``, or of about ``size`` bytes if that is less; the last one has the rest."""
     pending: list[pa.RecordBatch] = []
-    count = 0
+    count = held = 0
     for batch in batches:
-        while batch.num_rows:
-            part = batch.slice(0, rows - count)
-            pending.append(part)
-            count += part.num_rows
-            batch = batch.slice(part.num_rows)
-            if count == rows:
-                yield pa.concat_batches(pending)
-                pending, count = [], 0
+        for part in pieces(batch, max_rows=rows, max_bytes=size):
+            while part.num_rows:
+                if count and held + part.nbytes > size:
+                    yield pa.concat_batches(pending)
+                    pending, count, held = [], 0, 0
+                taken = part.slice(0, rows - count)
+                pending.append(taken)
+                count, held = count + taken.num_rows, held + taken.nbytes
+                part = part.slice(taken.num_rows)
+                if count == rows:
+                    yield pa.concat_batches(pending)
+                    pending, count, held = [], 0, 0
     if pending:
         yield pa.concat_batches(pending)

@@ -1,20 +1,23 @@
 """Splits become record batches.
 
     split -> section of one run   file after file: retractions and deleted positions left out
-             section of several   merge_section (bounded by one row group a run)
+             section of several   merge_section, each run with its share of the window
           -> partition columns from the manifest, older schemas by field id -> residual filter -> projection -> batches
 
-Memory: about one row group (128 k rows) of the needed columns per run of the section being read.
+Memory: a batch of the needed columns, or a window of all runs of the section that is being merged (see bounds). A section of more
+runs than one merge may have files open is read in turns.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
 from tablestore.errors import NotFoundError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
@@ -25,6 +28,7 @@ from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.paths import index_path
 from tablestore.format.projection import Projection
 from tablestore.io.filestore import FileStore
+from tablestore.io.takingturns import TakingTurns
 from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
 from tablestore.lsm.run import Section
 from tablestore.store.scan import DeletionFile, Split
@@ -42,7 +46,8 @@ class SplitReader:
     """Reads splits of one table as ``schema`` sees it.
 
     ``columns``: what comes out, in this order. ``predicate``: rows for which it is not TRUE are left out.
-    ``schema_of``: the schema of an id, for files written before an evolution.
+    ``schema_of``: the schema of an id, for files written before an evolution. ``bounds``: what may be held
+    in memory, and open.
     """
 
     files: FileStore
@@ -51,7 +56,7 @@ class SplitReader:
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     schema_of: Callable[[int], TableSchema]
-    batch_rows: int = 131_072
+    bounds: ReadBounds = DEFAULT_BOUNDS
     _vectors: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -70,6 +75,12 @@ class SplitReader:
                     batch = batch.filter(mask)
             if batch.num_rows:
                 yield _as(batch.select(list(self.columns)), target)
+
+    def of_runs(self, count: int) -> "SplitReader":
+        """A reader for one merge of so many runs: they share the window, and take turns if they are more than may be open."""
+        most = self.bounds.open_files
+        files = self.files if count <= most else cast(FileStore, TakingTurns(self.files, most))
+        return replace(self, files=files, bounds=self.bounds.of_runs(count))
 
     def directory(self, partition: bytes, bucket: int) -> str:
         """Where the data files of a bucket lie, relative to the table."""
@@ -118,10 +129,12 @@ class SplitReader:
             key_fields=self.schema.key_fields,
             output_columns=tuple(needed),
             function=merge,
-            batch_rows=self.batch_rows,
+            batch_rows=self.bounds.batch_rows,
+            batch_bytes=self.bounds.batch_bytes,
         )
+        reader = self.of_runs(len(section.runs))
         numbered = merge.computes or bool(merge.sequence_fields) or not _runs_follow_one_another(section)
-        runs = [[self._source(directory, file, names, numbered=numbered) for file in run] for run in section.runs]
+        runs = [[reader._source(directory, file, names, numbered=numbered) for file in run] for run in section.runs]
         yield from merge_section(runs, spec)
 
     def _source(self, directory: str, file: DataFileMeta, names: Sequence[str], *, numbered: bool) -> SortedSource:
@@ -190,8 +203,8 @@ class SplitReader:
                     yield projection.apply(batch)
             else:
                 # No column is needed (a count, or columns that this file does not have): only the number of rows matters.
-                for start in range(0, reader.row_count, self.batch_rows):
-                    batch = _rows_without_columns(min(self.batch_rows, reader.row_count - start))
+                for start in range(0, reader.row_count, self.bounds.batch_rows):
+                    batch = _rows_without_columns(min(self.bounds.batch_rows, reader.row_count - start))
                     yield projection.apply(batch) if names else batch
         finally:
             reader.close()
@@ -216,7 +229,13 @@ class SplitReader:
                 "removed by hand; scan the latest snapshot again",
                 kind="data-file-gone",
             ) from error
-        return open_data_file(source, file_name=file.file_name, footer_digest=file.footer_digest, size=file.file_size)
+        return open_data_file(
+            source,
+            file_name=file.file_name,
+            footer_digest=file.footer_digest,
+            size=file.file_size,
+            batch_bytes=self.bounds.batch_bytes,
+        )
 
     def with_partition(self, batch: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
         """The batch with the partition's values as columns, in place of those that it has."""

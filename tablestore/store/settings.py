@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tablestore import options as opt
+from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
 from tablestore.errors import UnsupportedError
 from tablestore.format.parquet import ParquetOptions
 from tablestore.lsm.bucketmap import BucketPolicy
@@ -42,6 +43,7 @@ class TableSettings:
     orphan_age_s: float
     tracking: Tracking
     manifest_merge: MergePolicy
+    bounds: ReadBounds = DEFAULT_BOUNDS
 
     @property
     def is_plain(self) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.bounds import BATCH_BYTES
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
@@ -41,6 +42,7 @@ from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, check_give
 from tablestore.types.arrow import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.filters import parse_filter
+from tablestore.types.pieces import pieces
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 from tablestore.types.widening import is_same
 
@@ -53,9 +55,8 @@ LEAST_TASK_BYTES = 4 * MIB
 SPLIT_BYTES = 8 * MIB
 # What opening one more file costs, as bytes.
 OPEN_COST_BYTES = MIB // 4
-# Batches are put together up to this size: each has a fixed cost on its way to another process.
+# Batches are put together up to so many rows, if they are not too many bytes: each has a fixed cost on its way to another process.
 BATCH_ROWS = 65_536
-BATCH_BYTES = 64 * MIB
 _MARKER = b"tablestore:task1"
 
 
@@ -178,7 +179,7 @@ def plan_read(
 
 
 def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
-    """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more where the rows are not huge."""
+    """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
     parsed = _parse(task, "read task")
     context = spec.open(int(parsed["schema"]))
     fields = context.schema.fields
@@ -300,19 +301,27 @@ def _check_rows(rows: pa.Schema, context: TableContext, choice: MissingColumns) 
     check_given(context, rows, choice)
 
 
-def _put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _put_together(
+    batches: Iterable[pa.RecordBatch], *, most_rows: int = BATCH_ROWS, most_bytes: int = BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of at least ``most_rows`` rows, or of as many as ``most_bytes`` hold if these are fewer."""
     pending: list[pa.RecordBatch] = []
     rows = size = 0
-    for batch in batches:
-        if not pending and batch.num_rows >= BATCH_ROWS:
-            yield batch
-            continue
-        pending.append(batch)
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
-            yield pa.concat_batches(pending)
-            pending, rows, size = [], 0, 0
+    for whole in batches:
+        for batch in pieces(whole, max_rows=whole.num_rows, max_bytes=most_bytes):
+            batch_size = batch.nbytes
+            if pending and size + batch_size > most_bytes:
+                yield pa.concat_batches(pending)
+                pending, rows, size = [], 0, 0
+            if not pending and batch.num_rows >= most_rows:
+                yield batch
+                continue
+            pending.append(batch)
+            rows += batch.num_rows
+            size += batch_size
+            if rows >= most_rows:
+                yield pa.concat_batches(pending)
+                pending, rows, size = [], 0, 0
     if pending:
         yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.bounds import BATCH_BYTES
 from tablestore.errors import InvalidInputError
 
 STREAM_ROWS = 1 << 20
@@ -49,19 +50,19 @@ def ragged_columns(rows: Any) -> frozenset[str]:
 
 
 def _tables(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Batches put together to some size: the write path has a fixed cost per piece."""
+    """Batches put together to some size, in rows or in bytes: the write path has a fixed cost per piece."""
     pending: list[pa.RecordBatch] = []
-    count = 0
+    count = size = 0
     while True:
         try:
             batch = reader.read_next_batch()
         except StopIteration:
             break
         pending.append(batch)
-        count += batch.num_rows
-        if count >= STREAM_ROWS:
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if count >= STREAM_ROWS or size >= BATCH_BYTES:
             yield pa.Table.from_batches(pending)
-            pending, count = [], 0
+            pending, count, size = [], 0, 0
     if pending:
         yield pa.Table.from_batches(pending)
 
