@@ -21,6 +21,7 @@ from tablestore.bounds import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tablestore.errors import InvalidInputError
 from tablestore.format.parquetfooter import (
     FILE_NAME_KEY,
+    GROUP_BYTES_KEY,
     MAGIC,
     TAIL_BYTES,
     annotate_timestamps,
@@ -113,6 +114,7 @@ class DataFileWriter:
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._pending_bytes = 0
+        self._largest_bytes = 0
         self._rows = 0
 
     @property
@@ -148,6 +150,7 @@ class DataFileWriter:
         """Write what is left and the footer. The sink stays open."""
         self._write_pending(whole_groups=False)
         writer = self._writer or self._open(self._storage.empty_table())
+        writer.add_key_value_metadata({GROUP_BYTES_KEY: str(self._largest_bytes)})
         self._sink.hold()
         writer.close()
         digest = self._sink.release(self._plain_timestamps if self._int96 else {})
@@ -158,6 +161,7 @@ class DataFileWriter:
             return
         rows = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
         group = self._options.row_group_rows
+        self._largest_bytes = max(self._largest_bytes, self._pending_bytes)
         stop = rows.num_rows - rows.num_rows % group if whole_groups else rows.num_rows
         if self._writer is None:
             self._writer = self._open(rows)

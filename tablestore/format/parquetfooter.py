@@ -17,6 +17,8 @@ from tablestore.format.thriftcompact import BINARY, FALSE, I32, STOP, STRUCT, TR
 MAGIC = b"PAR1"
 # Stored in the key-value metadata; never renamed.
 FILE_NAME_KEY = "tablestore.file-name"
+# What the rows of the largest row group take in memory, in decimal digits.
+GROUP_BYTES_KEY = "tablestore.row-group-bytes"
 TAIL_BYTES = 8
 
 

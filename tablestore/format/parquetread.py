@@ -72,7 +72,7 @@ class DataFileReader:
         batch_bytes: int,
     ) -> None:
         self._file, self._source = file, source
-        self._sizes, self._batch_bytes = DecodedSizes(file.metadata, lambda: footer), batch_bytes
+        self._sizes, self._batch_bytes = DecodedSizes(file.metadata, lambda: footer, ours=ours), batch_bytes
         self._file_name, self._ours = file_name, ours
         self._remote, self._fetch_ahead = remote, fetch_ahead
         self._counted: set[tuple[int, int]] = set()
@@ -119,7 +119,7 @@ class DataFileReader:
             except _READ_ERRORS as error:
                 raise _damaged(self._file_name, error) from error
             found += batch.num_rows
-            yield from pieces(batch, max_rows=BATCH_ROWS, max_bytes=self._batch_bytes)
+            yield batch
         if found != expected and names:
             raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
 
@@ -151,7 +151,7 @@ class DataFileReader:
                 continue
             rows = rows or self._first_rows(part)
             for batch in self._file.iter_batches(rows, row_groups=part.groups, columns=list(names), use_threads=False):
-                yield batch
+                yield from pieces(batch, max_rows=BATCH_ROWS, max_bytes=self._batch_bytes)
                 seen = batch.nbytes / max(batch.num_rows, 1)
                 allowed = int(self._batch_bytes / max(seen, part.average_row_bytes, 1))
                 rows = min(max(allowed, 1), rows * _GROWTH, BATCH_ROWS)

@@ -3,6 +3,7 @@
 The metadata tells encoded sizes: a dictionary or a run-length may stand for thousands of times as much. What is known of a row
 group, from the cheapest to the dearest:
 
+    our own files       no row group is larger than their key-value metadata says
     fixed widths        values x width
     plain text          at most the uncompressed bytes of the pages
     other text          the bytes that the writer counted (SizeStatistics, in the footer since Arrow 19), if it did
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import pyarrow.parquet as pq
 
 from tablestore.errors import FormatError
+from tablestore.format.parquetfooter import GROUP_BYTES_KEY
 from tablestore.format.thriftcompact import I64, LIST, STOP, STRUCT, CompactReader
 from tablestore.lazy import lazy
 
@@ -40,14 +42,19 @@ class DecodedSize:
 
 
 class DecodedSizes:
-    """The decoded sizes of one file's row groups. ``footer`` is called for the footer's bytes, where nothing cheaper will do."""
+    """The decoded sizes of one file's row groups. ``footer`` is called for the footer's bytes, where nothing cheaper will do.
+    ``ours``: this project wrote the file."""
 
-    def __init__(self, metadata: pq.FileMetaData, footer: Callable[[], bytes]) -> None:
+    def __init__(self, metadata: pq.FileMetaData, footer: Callable[[], bytes], *, ours: bool = False) -> None:
         self._metadata, self._footer = metadata, footer
+        said = (metadata.metadata or {}).get(GROUP_BYTES_KEY.encode(), b"") if ours else b""
+        self._most = int(said) if said.isdigit() else None
         self._leaves: dict[tuple[str, ...], list[int]] = {}
 
     def of(self, group: int, names: Collection[str], enough: int) -> DecodedSize:
         """The size of the columns ``names`` in a row group. One that is certainly within ``enough`` is not found out exactly."""
+        if self._most is not None and self._most <= enough:
+            return DecodedSize(self._most, self._most)
         row_group = self._metadata.row_group(group)
         rows = row_group.num_rows
         total, largest = 0, 0
