@@ -8,118 +8,76 @@ Data files never change, so a file that is opened again goes on where it was lef
 is for any reader that comes late. Only reads are wrapped. One set of turns belongs to one merge, in one thread.
 """
 
-import io
 from collections import OrderedDict
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
 from tablestore.io.filestore import FileStore
+from tablestore.io.ranged import RangedFile
 
 
 class TakingTurns:
     """A file store whose inputs share ``handles`` open files; everything else is that of ``store``."""
 
     def __init__(self, store: FileStore, handles: int) -> None:
-        self._store = store
-        self._turns = _Turns(handles)
+        self._store, self._handles = store, handles
+        # Who has a file open, least recently read first.
+        self._open: OrderedDict[_Input, pa.NativeFile] = OrderedDict()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def open_input(self, path: str) -> "pa.NativeFile | BinaryIO":
         """A random-access file, as :meth:`FileStore.open_input`; it is open only while it has its turn."""
+        self._make_room()
         found = self._store.open_input(path)
         # A file of a far store is asked for piece by piece: it holds nothing open.
-        return _Input(self._store, path, self._turns, found) if isinstance(found, pa.NativeFile) else found
+        if not isinstance(found, pa.NativeFile):
+            return found
+        reader = _Input(self, path, size=found.size())
+        self._open[reader] = found
+        return cast(BinaryIO, reader)
 
-
-class _Turns:
-    """Who has a file open, least recently read first."""
-
-    def __init__(self, handles: int) -> None:
-        self._handles = handles
-        self._open: OrderedDict[_Input, None] = OrderedDict()
-
-    def take(self, reader: "_Input") -> None:
-        """Make room for a reader that is about to open its file, or note that it reads again."""
-        if reader not in self._open and len(self._open) >= self._handles:
-            longest_ago, _ = self._open.popitem(last=False)
-            longest_ago.let_go()
-        self._open[reader] = None
-        self._open.move_to_end(reader)
+    def turn_of(self, reader: "_Input") -> pa.NativeFile:
+        """The reader's file, opened again if it had to go meanwhile."""
+        if reader in self._open:
+            self._open.move_to_end(reader)
+            return self._open[reader]
+        self._make_room()
+        found = self._store.open_input(reader.path)
+        assert isinstance(found, pa.NativeFile), "a store opens its files in one way"
+        self._open[reader] = found
+        return found
 
     def leave(self, reader: "_Input") -> None:
         """A reader is done."""
-        self._open.pop(reader, None)
+        if (file := self._open.pop(reader, None)) is not None:
+            file.close()
+
+    def _make_room(self) -> None:
+        while len(self._open) >= self._handles:
+            _, longest_ago = self._open.popitem(last=False)
+            longest_ago.close()
 
 
-class _Input(io.RawIOBase):
+class _Input(RangedFile):
     """One file, open while it has its turn. ``round_trips``: no read is a request to a far store."""
 
     round_trips = False
-
-    def __init__(self, store: FileStore, path: str, turns: _Turns, file: pa.NativeFile) -> None:
-        super().__init__()
-        self._store, self._path, self._turns = store, path, turns
-        self._file: pa.NativeFile | BinaryIO | None = file
-        self._size: int = file.size()
-        self._position = 0
-        turns.take(self)
-
     __hash__ = object.__hash__
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def size(self) -> int:
-        """Bytes of the whole file."""
-        return self._size
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def read(self, size: int | None = -1) -> bytes:
-        if self.closed:
-            raise ValueError("read of a closed file")
-        if self._position >= self._size:
-            return b""
-        file = self._opened()
-        file.seek(self._position)
-        data: bytes = file.read(self._size - self._position if size is None or size < 0 else size)
-        self._position += len(data)
-        return data
-
-    def readall(self) -> bytes:
-        return self.read()
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def let_go(self) -> None:
-        """Close the file until the next read."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()
+    def __init__(self, turns: TakingTurns, path: str, *, size: int) -> None:
+        super().__init__(size=size, fetch=self._read_range)
+        self._turns, self.path = turns, path
 
     def close(self) -> None:
         if not self.closed:
             self._turns.leave(self)
-            self.let_go()
         super().close()
 
-    def _opened(self) -> "pa.NativeFile | BinaryIO":
-        self._turns.take(self)
-        if self._file is None:
-            self._file = self._store.open_input(self._path)
-        return self._file
+    def _read_range(self, start: int, end: int) -> bytes:
+        file = self._turns.turn_of(self)
+        file.seek(start)
+        data: bytes = file.read(end - start)
+        return data
