@@ -21,6 +21,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.branches import branch_that_needs, delete_tag
 from tablestore.store.context import TableContext
+from tablestore.store.storeclock import check_clock
 from tablestore.store.tags import Tags, create_tag
 
 _PERIODS = {"daily": timedelta(days=1), "hourly": timedelta(hours=1), "two-hours": timedelta(hours=2)}
@@ -124,7 +125,8 @@ def expire_tags(context: TableContext, *, dry_run: bool = False) -> tuple[str, .
     """Delete the tags whose time is over; returns their names. One that a branch began at stays."""
     tags, now = Tags(context.files), context.clock.now_ms()
     over = [tag for tag in tags.all() if tag.is_expired(now) and branch_that_needs(context.files, tag) is None]
-    if not dry_run:
+    if over and not dry_run:
+        check_clock(context.files, context.clock, context.ids)
         for tag in over:
             _delete_unless_needed(context, tag.name)
     return tuple(tag.name for tag in over)

@@ -42,11 +42,11 @@ def digest_of(snapshot_file: bytes) -> str:
     return hashlib.sha256(snapshot_file).hexdigest()
 
 
-def write_note(files: FileStore, condemned: Condemned) -> None:
-    """Make the note, or find that an equal one is there."""
+def write_note(files: FileStore, condemned: Condemned) -> bool:
+    """Make the note; False if an equal one is there."""
     content: dict[str, object] = {"snapshots": {str(key): value for key, value in condemned.digests.items()}}
     data = json.dumps({**content, CHECKSUM_KEY: object_checksum(content)}, separators=(",", ":")).encode()
-    files.publish_if_absent(condemned.path, data)
+    return files.publish_if_absent(condemned.path, data)
 
 
 def remove_note(files: FileStore, condemned: Condemned) -> None:

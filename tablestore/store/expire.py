@@ -1,6 +1,6 @@
 """Removing old snapshots and what only they needed.
 
-    note what is condemned -> EARLIEST = end -> look at consumers, tags, branches
+    note what is condemned -> the note's time against ours -> EARLIEST = end -> look at consumers, tags, branches
       -> data files · changelog files · index files · manifests · lists      what the rest does not need
       -> snapshot files, oldest first -> EARLIEST again, if somebody turned it back -> note away
 
@@ -41,6 +41,7 @@ from tablestore.store.replay import MARKS_PROPERTY, Replays
 from tablestore.store.retention import Retention, consumer_lifetime, pick_end
 from tablestore.store.settings import table_settings
 from tablestore.store.snapshots import follows
+from tablestore.store.storeclock import check_clock, check_clock_by
 
 # What is read moves under a run when tags go or branches are written; then it looks again.
 LOOKS = 5
@@ -101,7 +102,8 @@ def expire_snapshots(
 ) -> ExpireReport:
     """Expire what ``retention`` lets go. ``decoupled``: keep the changes of what goes in ``changelog/``.
 
-    Raises StorageError if the store fails; what is left then is finished by the next run.
+    Raises StorageError if the store fails (what is left then is finished by the next run), or if the host's clock is ahead of the
+    store's (kind ``clock-skew``; nothing is removed).
     """
     expiry = _Expiry(context, decoupled=decoupled)
     if dry_run:
@@ -138,7 +140,19 @@ class _Expiry:
             except NotFoundError:
                 return ExpireReport()  # another run is at it
         note = Condemned(first=first, end=end, digests=digests)
-        write_note(self._files, note)
+        begun_ms = self._context.clock.now_ms()
+        made = write_note(self._files, note)
+        try:
+            if made:
+                # If it is gone by now, another run has finished it, and looked at its own clock.
+                check_clock_by(self._files, begun_ms, note.path)
+            else:
+                check_clock(self._files, self._context.clock, self._context.ids)
+        except TablestoreError:
+            if made:
+                # Nobody is to finish what was decided by a wrong clock.
+                remove_note(self._files, note)
+            raise
         report = self.finish(note)
         return replace(report, kept_by=report.kept_by or kept_by)
 

@@ -18,6 +18,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.expire import ExpireReport, paths_of, produces_changelog
 from tablestore.store.references import Needs, other_lines, own_line
 from tablestore.store.retention import Retention, consumer_lifetime, pick_end
+from tablestore.store.storeclock import check_clock
 
 
 def expire_changelogs(context: TableContext, retention: Retention | None, *, dry_run: bool = False) -> ExpireReport:
@@ -43,6 +44,7 @@ def expire_changelogs(context: TableContext, retention: Retention | None, *, dry
     report = replace(report, data_files=len(data), metadata_files=len(metadata), bytes=sum(data.values()))
     if dry_run:
         return report
+    check_clock(context.files, context.clock, context.ids)
     line.changelogs.write_hints(earliest=staying[0].id if staying else end)
     for path in (*data, *metadata, *(changelog_path(snapshot.id) for snapshot in going)):
         context.files.delete(path)

@@ -21,6 +21,7 @@ from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
+from tablestore.store.storeclock import check_clock
 from tablestore.table.partitionspec import partition_matcher
 from tablestore.table.writer import Effect, commit_message
 
@@ -68,7 +69,10 @@ def drop_partitions(context: TableContext, partitions: Iterable[Mapping[str, Any
 
 
 def expire_partitions(context: TableContext, *, age_millis: int | None = None, dry_run: bool = False) -> PartitionReport:
-    """Drop the partitions older than ``age_millis``, or than the table's ``partition.expiration-time``."""
+    """Drop the partitions older than ``age_millis``, or than the table's ``partition.expiration-time``.
+
+    Raises InvalidInputError, and StorageError (kind ``clock-skew``) where the host's clock is ahead of the store's.
+    """
     options = TableOptions(context.schema.options)
     age = age_millis if age_millis is not None else options.value(opt.PARTITION_EXPIRATION_TIME)
     table = context.files.root_uri
@@ -79,6 +83,8 @@ def expire_partitions(context: TableContext, *, age_millis: int | None = None, d
     if not context.schema.partition_keys:
         raise InvalidInputError(f"table {table} is not partitioned: delete rows by a condition instead", kind="not-partitioned")
     limit = datetime.fromtimestamp(context.clock.now_ms() / 1000) - timedelta(milliseconds=age)
+    if not dry_run:
+        check_clock(context.files, context.clock, context.ids)
     by_files = options.text(opt.PARTITION_EXPIRATION_STRATEGY) == "update-time"
     time_of = None if by_files else _value_time(context, options)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from tablestore import options as opt
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.options import TableOptions
 from tablestore.store.autotags import expire_tags
 from tablestore.store.context import TableContext
@@ -17,6 +17,7 @@ from tablestore.store.expire import ExpireReport, expire_snapshots
 from tablestore.store.expirechangelogs import expire_changelogs
 from tablestore.store.orphans import CleanReport, remove_orphan_files
 from tablestore.store.retention import Retention, changelog_retention, snapshot_retention
+from tablestore.store.storeclock import check_clock
 
 Age: TypeAlias = "timedelta | datetime | int | None"
 
@@ -55,8 +56,17 @@ def expire(
 
 
 def clean(context: TableContext, *, older_than: Age = None, dry_run: bool = True) -> CleanReport:
-    """Remove orphan files; None: those older than ``tablestore.orphan-age``."""
-    now = context.clock.now_ms()
+    """Remove orphan files; None: those older than ``tablestore.orphan-age``.
+
+    Ages are counted by the store's clock. Raises StorageError (kind ``clock-skew``) where the host's is ahead of it.
+    """
+    try:
+        now = check_clock(context.files, context.clock, context.ids)
+    except (StorageError, UnsupportedError) as error:
+        if not dry_run or error.kind in ("clock-skew", "no-file-times"):
+            raise
+        # Who may not write may still look.
+        now = context.clock.now_ms()
     age = round(context.settings.orphan_age_s * 1000) if older_than is None else _age_millis(older_than, context)
     return remove_orphan_files(context, older_than_millis=now - age, dry_run=dry_run)
 

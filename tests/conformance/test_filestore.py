@@ -11,18 +11,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tablestore.clock import SystemClock
 from tablestore.errors import (
     AlreadyExistsError,
     FormatError,
     InvalidInputError,
     NotFoundError,
+    StorageError,
     TablestoreError,
     UnsupportedError,
 )
+from tablestore.ids import SystemIds
 from tablestore.io.filestore import FileStore
 from tablestore.io.fsspec_store import FsspecFileStore
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
+from tablestore.store.storeclock import check_clock
+from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import FaultyFileStore
 from tablestore.testing.services import require_service
 
@@ -257,6 +262,17 @@ def test_a_listing_can_be_narrowed_by_prefix(store: FileStore) -> None:
     assert names(store, "snapshot", "snapshot-d") == ["snapshot-dir"]
     assert names(store, "snapshot", "*") == []
     assert names(store, "", "snap") == ["snapshot"]
+
+
+def test_the_clock_of_a_store_is_read_and_leaves_nothing(store: FileStore) -> None:
+    now = check_clock(store, SystemClock(), SystemIds())
+    # Some stores keep seconds.
+    assert SystemClock().now_ms() - 60_000 < now <= SystemClock().now_ms()
+    assert not store.list("tablestore-expiry")
+    ahead = ManualClock(start_ms=SystemClock().now_ms() + 25 * 3_600_000)
+    with pytest.raises(StorageError) as refused:
+        check_clock(store, ahead, SystemIds())
+    assert refused.value.kind == "clock-skew" and not store.list("tablestore-expiry")
 
 
 def test_a_listing_tells_when_files_were_made(store: FileStore) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.consumers import Consumers
 from tablestore.store.references import own_line
@@ -298,3 +298,16 @@ def test_changes_of_expired_snapshots_stay_as_long_as_they_are_asked_for(numbere
     assert report.changelogs, "changes go in the end"
     assert line.changelogs.ids()[0] > 1
     made.open().expire_snapshots(retain_min=1, retain_max=1)
+
+
+def test_a_host_whose_clock_is_ahead_takes_no_living_consumer_for_dead(numbered: Callable[..., Lab]) -> None:
+    made = numbered(**{"consumer.expiration-time": "1 d"})
+    for key in range(5):
+        made.write_new((key, "a"))
+    made.open().reset_consumer("reader", 2)
+    host = made.open(clock=ManualClock(start_ms=made.clock.now_ms() + 25 * 3_600_000))
+    with pytest.raises(StorageError) as refused:
+        host.expire_snapshots(**ALL)
+    assert refused.value.kind == "clock-skew" and not made.files.list("tablestore-expiry")
+    assert "snapshot-2" in snapshot_files(made)
+    assert made.open().expire_snapshots(**ALL).snapshots == (1,)

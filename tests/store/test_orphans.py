@@ -1,12 +1,13 @@
 """The removal of orphan files: everything that nothing names, and nothing else."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tablestore.errors import NotFoundError, TablestoreError
+from tablestore.errors import NotFoundError, StorageError, TablestoreError, UnsupportedError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.auditor import walk
 from tablestore.testing.commitrules.scenes import once
@@ -249,6 +250,8 @@ def test_a_clean_that_dies_or_fails_at_any_step_is_repeated_safely(make: Make) -
             assert faults.injected_total == 1
         assert Holdings(lab.files).missing() == {}, f"step {step}"
         lab.write_new((5, "new"))
+        # What the failed clean itself has left is young.
+        lab.clock.advance(2 * DAY_S)
         lab.open().remove_orphan_files(dry_run=False)
         assert Holdings(lab.files).unheld() == set(), f"step {step}"
         if faults.injected_total == 0:
@@ -273,3 +276,56 @@ def test_a_sleeping_publish_beside_a_clean(make: Make) -> None:
     once(faults, "after", "publish_if_absent", lambda: lab.open().remove_orphan_files(dry_run=False))
     lab.write(slow, (99, "late"))
     lab.check([*((number, "a") for number in range(6)), (99, "late")])
+
+
+def test_a_host_whose_clock_is_ahead_of_the_stores_removes_nothing_by_age(make: Make) -> None:
+    """A commit under way on another host: its files look a day old to a host that is 25 hours ahead."""
+    lab = little(make())
+    with lab.open().new_writer() as writer:
+        writer.write(lab.rows((7, "under way")))
+        writer.flush()
+        ahead = ManualClock(start_ms=lab.clock.now_ms() + 25 * 3_600_000)
+        host = lab.open(clock=ahead)
+        for remove in (
+            lambda: host.remove_orphan_files(dry_run=False),
+            lambda: host.remove_orphan_files(),
+            lambda: host.expire_snapshots(retain_min=1, retain_max=1),
+        ):
+            with pytest.raises(StorageError, match="ahead") as refused:
+                remove()
+            assert refused.value.kind == "clock-skew"
+        writer.commit()
+    assert (7, "under way") in lab.read()
+    assert not [info for info in lab.files.list("tablestore-expiry") if not info.is_dir]
+
+
+def test_a_host_whose_clock_is_behind_the_stores_removes_what_is_old_by_both(make: Make) -> None:
+    lab = little(make())
+    lab.files.write("manifest/stray", b"x")
+    lab.clock.advance(2 * DAY_S)
+    behind = lab.open(clock=ManualClock(start_ms=lab.clock.now_ms() - 25 * 3_600_000))
+    assert behind.remove_orphan_files(dry_run=False).orphans == ()
+    assert [orphan.path for orphan in lab.open().remove_orphan_files(dry_run=False).orphans] == ["manifest/stray"]
+
+
+def test_a_reader_that_may_not_write_may_still_look_for_orphans(make: Make) -> None:
+    lab = little(make())
+    table, faults = lab.faulty()
+    faults.fail_nth(1, op="write", error=lambda message: StorageError(message, kind="denied"))
+    assert table.remove_orphan_files().orphans == ()
+    faults.fail_nth(1, op="write", error=lambda message: StorageError(message, kind="denied"))
+    with pytest.raises(StorageError):
+        table.remove_orphan_files(dry_run=False)
+
+
+def test_a_store_that_tells_no_times_is_not_cleaned(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = little(make())
+    real = MemoryFileStore.list
+
+    def timeless(self: MemoryFileStore, directory: str, prefix: str = "") -> object:
+        return [replace(info, modified_ms=0) for info in real(self, directory, prefix)]
+
+    monkeypatch.setattr(MemoryFileStore, "list", timeless)
+    with pytest.raises(UnsupportedError) as refused:
+        lab.open().remove_orphan_files(dry_run=False)
+    assert refused.value.kind == "no-file-times"

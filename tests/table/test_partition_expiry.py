@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, StorageError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.partitionexpiry import strptime_format
 from tablestore.testing.commitrules.scenes import once
@@ -114,3 +114,13 @@ def test_a_pattern_names_partition_columns_only() -> None:
     made = hourly("pattern", **{**PATTERN, "partition.timestamp-pattern": "$id"})
     with pytest.raises(InvalidInputError, match="'id' is not a partition column"):
         made.open().expire_partitions()
+
+
+def test_a_host_whose_clock_is_ahead_drops_no_partition_that_is_not_due() -> None:
+    made = hourly("ahead", **PATTERN)
+    before = partitions(made)
+    host = made.open(clock=ManualClock(start_ms=made.clock.now_ms() + 25 * 3_600_000))
+    with pytest.raises(StorageError) as refused:
+        host.expire_partitions()
+    assert refused.value.kind == "clock-skew" and partitions(made) == before
+    assert made.open().expire_partitions().partitions == ("day=20240129/hour=07", "day=20240130/hour=11")
