@@ -10,7 +10,7 @@ anything else of that name is the rest of one that was half made or half deleted
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
 from tablestore.format.paths import (
@@ -28,7 +28,7 @@ from tablestore.format.tagfile import Tag, encode_tag
 from tablestore.io.filestore import FileStore
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_files, branch_of
 from tablestore.store.context import TableContext
-from tablestore.store.references import Line, branch_directories, other_lines, own_line
+from tablestore.store.references import Line, branch_directories, has_changelog, other_lines, own_line
 from tablestore.store.release import release
 from tablestore.store.snapshots import same_snapshot
 from tablestore.store.tags import Tags, create_tag
@@ -221,7 +221,14 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
     branch.write(snapshot_path(fork.snapshot.id), encode_snapshot(fork.snapshot))
     for hint in (EARLIEST_HINT, LATEST_HINT):
         branch.overwrite(f"{SNAPSHOT_DIR}/{hint}", encode_hint(fork.snapshot.id))
-    # From here on its snapshot is looked at by whoever looks for what is in use. Was it before the tag went?
+    # From here on its snapshot is looked at by whoever looks for what is in use. A tag keeps no changelog, though: one that had
+    # expired before is not the branch's.
+    if fork.snapshot.changelog_manifest_list is not None and not has_changelog(fork.snapshot, context.manifests):
+        untold = replace(
+            fork.snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
+        )
+        branch.overwrite(snapshot_path(fork.snapshot.id), encode_snapshot(untold))
+    # Was it looked at before the tag went?
     kept = Tags(main).find(fork.name)
     if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
         raise _tag_went(main, name, fork)

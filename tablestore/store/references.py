@@ -116,7 +116,9 @@ class Needs:
         previous: Snapshot | None = None
         for snapshot in held_snapshots(line, self.manifests):
             if previous is None or previous.id != snapshot.id - 1 or not _is_chained(snapshot, previous):
-                self.add_snapshot(snapshot)
+                # A tag keeps no changelog: a branch that began at one may name a changelog that had expired before.
+                begins_whole = line.branch == MAIN_BRANCH or has_changelog(snapshot, self.manifests)
+                self.add_snapshot(snapshot, changelog=begins_whole)
             else:
                 # What is live here and was not before was added here.
                 self.add_metadata(snapshot)
@@ -213,6 +215,17 @@ def _is_whole(snapshot: Snapshot, manifests: Manifests) -> bool:
         manifests.read_index(snapshot)
         for name in metadata_lists(snapshot):
             manifests.entries(manifests.read_list(name))
+    except NotFoundError:
+        return False
+    return True
+
+
+def has_changelog(snapshot: Snapshot, manifests: Manifests) -> bool:
+    """Whether the changelog that a snapshot names is still listed."""
+    if snapshot.changelog_manifest_list is None:
+        return False
+    try:
+        manifests.entries(manifests.read_list(snapshot.changelog_manifest_list))
     except NotFoundError:
         return False
     return True

@@ -385,3 +385,34 @@ def test_a_branch_that_fails_at_any_step_is_there_or_can_be_made_again(make: Mak
                 break
         else:
             raise AssertionError("it never ended")
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["made now", "made by others, who copy the snapshot as it was"])
+def test_a_branch_of_a_tag_whose_changelog_has_expired_holds_nothing_up(
+    named: bool, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = make(keyed=True, **{"changelog-producer": "input"})
+    lab.write_new((1, "a"))
+    lab.write_new((2, "a"))
+    lab.open().create_tag("then")
+    for key in range(3, 6):
+        lab.write_new((key, "b"))
+    lab.open().expire_snapshots(**ALL)
+    with monkeypatch.context() as m:
+        if named:
+            m.setattr("tablestore.store.branches.has_changelog", lambda *_: True)
+        lab.open().create_branch("work", tag="then")
+    lab.write_new((9, "c"))
+    assert lab.open().expire_snapshots(**ALL).snapshots == (5,)
+    lab.files.write("manifest/stray", b"x")
+    lab.clock.advance(1)
+    assert [orphan.path for orphan in lab.open().remove_orphan_files(0, dry_run=False).orphans] == ["manifest/stray"]
+    branch = lab.open().branch("work")
+    branch.upsert(lab.rows((7, "x")))
+    assert rows_of(lab.open().branch("work")) == [(1, "a"), (2, "a"), (7, "x")]
+    assert lab.open().branch("work").expire_snapshots(**ALL).snapshots == (2,)
+    lab.open().delete_branch("work")
+    lab.open().expire_snapshots(**ALL)
+    lab.clock.advance(1)
+    lab.open().remove_orphan_files(0, dry_run=False)
+    assert Holdings(lab.files).missing() == {} and Holdings(lab.files).unheld() == set()
