@@ -48,6 +48,15 @@ class Holdings:
                 if path.startswith((f"{prefix}tag/tag-", f"{prefix}changelog/changelog-")):
                     yield self._reference(path)
 
+    def _is_untold_fork(self, reference: Reference) -> bool:
+        """Whether a branch began with this snapshot after its changelog had expired: the tag that it began at keeps none."""
+        directory, is_branch, _ = reference.where.partition("/snapshot/")
+        if not (is_branch and directory.startswith("branch/")):
+            return False
+        tags = [path for path in self._there if path.startswith(f"{directory}/tag/tag-")]
+        is_fork = any(json.loads(self._files.read(path))["id"] == reference.content["id"] for path in tags)
+        return is_fork and f"manifest/{reference.content['changelogManifestList']}" not in self._there
+
     def branches(self) -> list[str]:
         """The directories of whole branches, each with a slash at its end."""
         schema = "schema/schema-0"
@@ -59,7 +68,7 @@ class Holdings:
         lists = [content["baseManifestList"], content["deltaManifestList"]]
         if "/changelog-" in reference.where:
             lists = [content.get("changelogManifestList") or content["deltaManifestList"]]
-        elif "/tag-" not in reference.where and content.get("changelogManifestList"):
+        elif "/tag-" not in reference.where and content.get("changelogManifestList") and not self._is_untold_fork(reference):
             lists.append(content["changelogManifestList"])
         live: dict[FileKey, str] = {}
         for name in lists:

@@ -10,6 +10,7 @@ import pytest
 import tablestore.store.branches as branches_module
 import tablestore.store.expire as expire_module
 import tablestore.store.orphans as orphans_module
+import tablestore.store.references as references_module
 import tablestore.store.release as release_module
 import tablestore.table.restore as restore_module
 from tablestore.errors import TablestoreError
@@ -95,6 +96,13 @@ def a_deleted_tag_takes_what_others_need(m: pytest.MonkeyPatch) -> None:
 def a_branch_is_not_looked_for_when_its_tag_goes(m: pytest.MonkeyPatch) -> None:
     m.setattr(branches_module, "branch_that_needs", lambda *_: None)
     m.setattr(release_module, "other_lines", nothing)
+
+
+@bug
+@first_tried_at(107)
+def a_branch_needs_the_changelog_that_its_tag_did_not_keep(m: pytest.MonkeyPatch) -> None:
+    m.setattr(references_module, "has_changelog", lambda *_: True)
+    m.setattr(branches_module, "has_changelog", lambda *_: True)
 
 
 @bug
