@@ -23,6 +23,7 @@ from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import EntryKind, ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.parquetschema import file_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import open_store
 from tablestore.lsm.missing import MissingColumns
@@ -43,7 +44,9 @@ from tablestore.types.arrow import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.filters import parse_filter
 from tablestore.types.pieces import pieces
+from tablestore.types.predicate import columns as filter_columns
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
+from tablestore.types.schema import TableSchema
 from tablestore.types.widening import is_same
 
 VERSION = 1
@@ -98,11 +101,27 @@ class ReadPin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlainFile:
+    """A data file that holds nothing but live rows in the columns of the schema: no merge, no cast, no rename is needed.
+
+    ``path`` is that inside the table, ``columns`` are all that are in the file.
+    """
+
+    path: str
+    size_bytes: int
+    columns: pa.Schema
+
+
+# Which plain files the caller reads with a Parquet reader of its own. The same files in, the same out: plans are made twice.
+PlainChoice = Callable[[Sequence[PlainFile]], Iterable[PlainFile]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
     """A planned read.
 
-    ``tasks`` are independent and opaque. ``plain_files`` are data files, by path inside the table, that hold nothing but live
-    rows in the columns of the schema: any Parquet reader reads them right. They are in no task.
+    ``tasks`` are independent and opaque. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
+    to read itself. They are in no task.
     """
 
     pin: ReadPin
@@ -142,13 +161,13 @@ def plan_read(
     filter: str | None = None,
     task_bytes: int = TASK_BYTES,
     parallelism: int = 1,
-    plain_files: bool = False,
+    plain_files: PlainChoice | None = None,
 ) -> ReadPlan:
     """Plan a pinned read as tasks for :func:`read_task`, of at most about ``task_bytes`` each.
 
-    ``filter`` is SQL text, because it travels. Up to ``parallelism`` tasks are made even of little data. With ``plain_files``
-    the files that need none of our reading are named instead of put into tasks; a filter has then only left out files, and
-    their rows are still to be filtered.
+    ``filter`` is SQL text, because it travels. Up to ``parallelism`` tasks are made even of little data. The files that
+    ``plain_files`` chooses are named instead of put into tasks; a filter has then only left out files, and their rows are still
+    to be filtered. So a file is plain only if the columns of the filter are in it as they are now, too.
     """
     context = pin.spec.open(pin.schema_id)
     schema = context.schema
@@ -166,8 +185,9 @@ def plan_read(
     )
     splits: Sequence[Split] = plan.splits
     plain: tuple[str, ...] = ()
-    if plain_files:
-        plain, splits = _set_plain_aside(context, splits, names)
+    if plain_files is not None:
+        needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
+        plain, splits = _set_plain_aside(context, splits, needed, plain_files)
     head = {"version": VERSION, "schema": schema.id, "columns": list(names), "filter": filter}
     packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
@@ -350,24 +370,35 @@ def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) ->
     return tuple(tuple(splits[position] for position in sorted(chosen)) for chosen in members if chosen)
 
 
-def _set_plain_aside(context: TableContext, splits: Sequence[Split], names: Sequence[str]) -> tuple[tuple[str, ...], list[Split]]:
-    """Paths of the plain files of ``splits`` for who reads the columns ``names``, and the splits without them."""
-    alike = _schemas_alike(context, names, {file.schema_id for split in splits for file in split.files})
-    plain: list[str] = []
-    rest: list[Split] = []
+def _set_plain_aside(
+    context: TableContext, splits: Sequence[Split], names: Sequence[str], choose: PlainChoice
+) -> tuple[tuple[str, ...], list[Split]]:
+    """Paths of the plain files that ``choose`` takes for who reads the columns ``names``, and the splits without them."""
+    schemas = _schemas_alike(context, names, {file.schema_id for split in splits for file in split.files})
     types = [field.type for field in context.schema.partition_fields]
+    # File names hold a UUID: they are unique in the table.
+    plain: dict[str, PlainFile] = {}
     for split in splits:
         directory = context.paths.bucket(decode_row(split.partition, types), split.bucket)
         deleted_from = {name for name, _ in split.deletions}
-        merged = [section for section in split.sections if section.needs_merge]
         for file in (file for section in split.sections if not section.needs_merge for file in section.files):
-            if _is_plain(file) and file.schema_id in alike and file.file_name not in deleted_from:
-                plain.append(f"{directory}/{file.file_name}")
-            else:
-                merged.append(Section(((file,),)))
-        if merged:
-            rest.append(replace(split, sections=tuple(merged)))
-    return tuple(plain), rest
+            if _is_plain(file) and file.schema_id in schemas and file.file_name not in deleted_from:
+                path = f"{directory}/{file.file_name}"
+                plain[file.file_name] = PlainFile(path=path, size_bytes=file.file_size, columns=schemas[file.schema_id])
+    chosen = {file.path for file in choose(tuple(plain.values()))}
+    aside = {name: file.path for name, file in plain.items() if file.path in chosen}
+    return tuple(aside.values()), [rest for split in splits if (rest := _without(split, aside)) is not None]
+
+
+def _without(split: Split, aside: Collection[str]) -> Split | None:
+    """The split without the files of these names; None if nothing is left."""
+    left: list[Section] = []
+    for section in split.sections:
+        if section.needs_merge:
+            left.append(section)
+        else:
+            left += [Section(((file,),)) for file in section.files if file.file_name not in aside]
+    return replace(split, sections=tuple(left)) if left else None
 
 
 def _is_plain(file: DataFileMeta) -> bool:
@@ -375,16 +406,18 @@ def _is_plain(file: DataFileMeta) -> bool:
     return file.footer_digest is not None and file.delete_row_count == 0
 
 
-def _schemas_alike(context: TableContext, names: Sequence[str], schema_ids: Collection[int]) -> set[int]:
-    """The schemas whose files hold the columns ``names`` under their present names and types. Options do not matter."""
+def _schemas_alike(context: TableContext, names: Sequence[str], schema_ids: Collection[int]) -> dict[int, pa.Schema]:
+    """Those of the schemas whose files hold the columns ``names`` under their present names and types, and the columns of these
+    files. Options do not matter."""
     asked = [context.schema.field(name) for name in names]
 
-    def has_all(schema_id: int) -> bool:
-        there = {field.id: field for field in context.schemas.read(schema_id).fields}
+    def has_all(schema: TableSchema) -> bool:
+        there = {field.id: field for field in schema.fields}
         found = ((there.get(field.id), field) for field in asked)
         return all(old is not None and old.name == new.name and is_same(old.type, new.type) for old, new in found)
 
-    return {schema_id for schema_id in schema_ids if schema_id == context.schema.id or has_all(schema_id)}
+    schemas = {schema_id: context.schemas.read(schema_id) for schema_id in schema_ids}
+    return {schema_id: file_schema(schema, thin=False) for schema_id, schema in schemas.items() if has_all(schema)}
 
 
 # -- tasks as bytes

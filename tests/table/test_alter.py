@@ -190,7 +190,7 @@ def test_files_of_an_older_schema_stay_plain_for_columns_that_have_not_changed(c
     def plain(*columns: str) -> int:
         spec = TableSpec(location=table.location, storage_options={})
         pin = pin_read(table.refresh(), spec)
-        plan = plan_read(pin, columns=columns, plain_files=True)
+        plan = plan_read(pin, columns=columns, plain_files=tuple)
         rows = sum(batch.num_rows for task in plan.tasks for batch in read_task(spec, task))
         assert rows + len(plan.plain_files) == 2
         return len(plan.plain_files)

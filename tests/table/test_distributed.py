@@ -111,7 +111,7 @@ def test_plain_files_hold_the_rows_that_no_task_reads(catalog: Catalog) -> None:
     table.upsert(pa.concat_tables([rows(range(10), day="a"), rows(range(10), day="b"), rows(range(10), day="c")]))
     table.upsert(rows(range(5, 15), price=2.0, day="b"))
     table.delete(pa.table({"day": ["d"], "id": [99]}))
-    plan = plan_read(pin_read(table, spec_of(table)), plain_files=True)
+    plan = plan_read(pin_read(table, spec_of(table)), plain_files=tuple)
     assert [path.split("/")[0] for path in plan.plain_files] == ["day=a", "day=c"]
     assert all(Path(table.location, path).is_file() for path in plan.plain_files)
     ours = [row for task in plan.tasks for batch in read_task(plan.pin.spec, task) for row in batch.to_pylist()]

@@ -32,7 +32,7 @@ def write(table: ts.Table, spec: TableSpec, *parts: pa.Table, overwrite: bool = 
 
 
 def read(table: ts.Table, spec: TableSpec) -> dict[int, str]:
-    plan = plan_read(pin_read(table, spec), task_bytes=1, parallelism=4, plain_files=False)
+    plan = plan_read(pin_read(table, spec), task_bytes=1, parallelism=4)
     found = [row for task in plan.tasks for batch in read_task(spec, task) for row in batch.to_pylist()]
     assert len({row["id"] for row in found}) == len(found)
     return {row["id"]: row["v"] for row in found}
@@ -64,7 +64,7 @@ def test_what_tasks_wrote_to_a_table_with_vectors_is_settled_by_the_commit(tmp_p
     expected = dict.fromkeys(range(1999), "a" * 50) | dict.fromkeys(range(5), "b") | dict.fromkeys(range(5, 15), "c")
     assert Auditor(LocalFileStore(table.location)).deleted_positions()
     assert read(table, spec) == expected
-    plan = plan_read(pin_read(table, spec), plain_files=True)
+    plan = plan_read(pin_read(table, spec), plain_files=tuple)
     marked = set(Auditor(LocalFileStore(table.location)).deleted_positions())
     assert not marked & {path.rpartition("/")[2] for path in plan.plain_files}
 

@@ -33,8 +33,8 @@ from tablestore.table.system import SystemTable
 from tablestore.table.table import Table
 
 STORAGE_PREFIX = "storage."
-# Set by `pyspark_tablestore.read`, which has planned already: JSON with the snapshot and schema that it fixed, and whether it gives
-# the plain files to Spark's own Parquet scan.
+# Set by `pyspark_tablestore.read`, which has planned already: JSON with the snapshot and schema that it fixed, and by which rule it
+# gives plain files to Spark's own Parquet scan (null: it gives none).
 PINNED = "pinned"
 _READING = ("columns", "filter", "snapshot-id", "timestamp-millis")
 _KNOWN = ("path", "warehouse", "table", *_READING, "split-size", "commit-user", "commit-identifier", "missing-columns", PINNED)

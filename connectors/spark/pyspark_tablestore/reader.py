@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyspark_tablestore.metadata import MetadataPin, MetadataReader, make_metadata_reader, metadata_fields
+from pyspark_tablestore.native import NativeRule
 from pyspark_tablestore.options import SourceOptions, parse_options, plain_errors
 from pyspark_tablestore.schema import arrow_schema, check_asked, spark_schema, to_spark
 from tablestore.errors import InvalidInputError
@@ -31,13 +32,14 @@ class TableReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Tasks of up to 128 MB, and one per core of this machine where that is worth it."""
         with plain_errors():
+            native = self._options.pinned["native"] if self._options.pinned else None
             plan = plan_read(
                 self._pin,
                 columns=self._columns,
                 filter=self._options.filter,
                 task_bytes=self._options.task_bytes,
                 parallelism=os.cpu_count() or 1,
-                plain_files=bool(self._options.pinned and self._options.pinned["without-plain-files"]),
+                plain_files=NativeRule.from_json(native).choose if native else None,
             )
         return [InputPartition(task) for task in plan.tasks]
 

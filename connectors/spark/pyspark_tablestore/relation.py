@@ -1,7 +1,7 @@
 """Reading and writing from the user's own process, around the limits of a Python data source.
 
-``read`` makes a union of two plans. Files that need no merge are read by Spark's own vectorised Parquet scan, with page checksums
-verified; all others go through our tasks. A well-compacted table so reads at Spark's own speed.
+``read`` makes a union of two plans. Files that need no merge are read by Spark's own vectorised Parquet scan, as far as that gives
+the rows of a scan of ours (``native``); all others go through our tasks. A well-compacted table so reads at Spark's own speed.
 
 ``write`` runs the tasks with ``mapInArrow`` and commits here: the snapshot comes back to the caller, errors are ours, and any
 thread may call it. With ``cluster`` the rows are first brought together by bucket, so that each bucket gets one sorted run.
@@ -11,6 +11,7 @@ Both work in classic sessions and through Spark Connect.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,30 +21,28 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType
 
+from pyspark_tablestore.conditions import condition, has_condition
 from pyspark_tablestore.metadata import MetadataPin
+from pyspark_tablestore.native import (
+    MOST_SCANS,
+    NativeRule,
+    column,
+    listing_threshold,
+    names_unicode_paths,
+    native_scan,
+    reads_alike,
+)
 from pyspark_tablestore.options import PINNED, SourceOptions, parse_options, placed
 from pyspark_tablestore.publish import publisher
 from pyspark_tablestore.reader import pin_options
-from pyspark_tablestore.schema import spark_schema
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
-from tablestore.table.distributed import ReadPlan, WriteJob, commit_messages, pinned_fields, plan_read
+from tablestore.table.distributed import ReadPin, ReadPlan, WriteJob, commit_messages, pinned_fields, plan_read
 from tablestore.types.conform import conform
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
-
-# Characters that Spark would take for a pattern in a path, or escape in a URL.
-_NOT_PLAIN = frozenset("*?[]{}\\%#")
-
-# Spark passes over files whose names begin so, without a word.
-_HIDDEN = ("_", ".")
-# Without the first, a flipped bit in a page can come out as another number; the others may be set for the session, and drop rows.
-_NATIVE_OPTIONS = {
-    "parquet.page.verify-checksum.enabled": "true",
-    "ignoreCorruptFiles": "false",
-    "ignoreMissingFiles": "false",
-}
+from tablestore.types.filters import parse_filter
+from tablestore.types.predicate import columns as filter_columns
 
 
 def read(
@@ -59,7 +58,8 @@ def read(
 ) -> DataFrame:
     """A table as a DataFrame, pinned to one snapshot; plain files are read by Spark's own Parquet scan.
 
-    ``table`` is a path, or ``database.table`` with a ``warehouse``. ``filter`` is SQL text. Raises tablestore's errors.
+    ``table`` is a path, or ``database.table`` with a ``warehouse``. ``filter`` is SQL text and keeps the rows that it keeps in a
+    scan; it leaves out files before Spark sees them, which ``where`` on the DataFrame does not. Raises tablestore's errors.
     """
     texts = {"snapshot-id": snapshot_id, "timestamp-millis": timestamp_millis, "filter": filter}
     given = {
@@ -73,21 +73,14 @@ def read(
         asked = {} if columns is None else {"columns": json.dumps(list(columns))}
         return spark.read.format("tablestore").options(**given, **asked).load()
     names = tuple(field.name for field in pinned_fields(pin, columns, filter))
-    location = pin.spec.location
-    # Rows of plain files are filtered by Spark, whose comparisons of text and numbers are not in all corners ours.
-    native = filter is None and location.startswith("/") and not _NOT_PLAIN & set(location)
-    plan = plan_read(pin, columns=names, filter=filter, plain_files=native)
-    if native and not all(_reads_alike(field.type) for field in plan.fields):
-        plan = plan_read(pin, columns=names, filter=filter)
-    paths = [f"file:{location}/{path}" for path in plan.plain_files]
-    if any(_NOT_PLAIN & set(path) or path.rsplit("/", 1)[1].startswith(_HIDDEN) for path in paths):
-        plan, paths = plan_read(pin, columns=names, filter=filter), []
-    ours = _our_part(spark, plan, options, filter) if plan.tasks or not paths else None
-    if not paths:
+    rule = _native_rule(spark, pin, names, filter)
+    plan, rule = _planned(spark, pin, names, filter, rule)
+    ours = _our_part(spark, plan, options, filter, rule) if plan.tasks or not plan.plain_files else None
+    if not plan.plain_files:
         assert ours is not None, "without files to read natively the rest is everything"
         return ours
-    theirs = _native_part(spark, paths, plan.fields)
-    return theirs if ours is None else theirs.unionByName(ours)
+    theirs = _native_part(spark, plan, filter)
+    return theirs if ours is None else theirs.union(ours)
 
 
 def write(
@@ -160,9 +153,37 @@ def _clustered(df: DataFrame, job: WriteJob) -> DataFrame:
     return df.repartitionById(count, bucket(*(sf.col(f"`{field.name}`") for field in fields)))
 
 
-def _our_part(spark: SparkSession, plan: ReadPlan, options: SourceOptions, filter: str | None) -> DataFrame:
+def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None) -> NativeRule | None:
+    """Which plain files Spark may read for these columns and this filter; None if it may read none."""
+    if not pin.spec.location.startswith("/"):
+        return None
+    schema = pin.spec.open(pin.schema_id).schema
+    fields = {field.name: field for field in schema.fields}
+    predicate = parse_filter(filter, schema.fields)
+    if not all(reads_alike(fields[name].type) for name in names) or not (predicate is None or has_condition(predicate, fields)):
+        return None
+    threshold = listing_threshold(spark)
+    return NativeRule(ascii_only=False, most_files=threshold * MOST_SCANS if threshold > 0 else None)
+
+
+def _planned(
+    spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None, rule: NativeRule | None
+) -> tuple[ReadPlan, NativeRule | None]:
+    """The plan, and the rule that holds for its plain files."""
+    if rule is None or not rule.can_name(pin.spec.location):
+        return plan_read(pin, columns=names, filter=filter), None
+    plan = plan_read(pin, columns=names, filter=filter, plain_files=rule.choose)
+    if all(f"{pin.spec.location}/{path}".isascii() for path in plan.plain_files) or rule.ascii_only or names_unicode_paths(spark):
+        return plan, rule
+    return _planned(spark, pin, names, filter, replace(rule, ascii_only=True))
+
+
+def _our_part(
+    spark: SparkSession, plan: ReadPlan, options: SourceOptions, filter: str | None, rule: NativeRule | None
+) -> DataFrame:
     """The rows of a plan's tasks, through the data source, planned again on the same snapshot and schema."""
-    pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "without-plain-files": bool(plan.plain_files)}
+    native = rule.to_json() if rule is not None and plan.plain_files else None
+    pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "native": native}
     given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if filter is not None:
         given["filter"] = filter
@@ -170,22 +191,14 @@ def _our_part(spark: SparkSession, plan: ReadPlan, options: SourceOptions, filte
     return spark.read.format("tablestore").options(**given, **place).load()
 
 
-def _native_part(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> DataFrame:
-    return spark.read.options(**_NATIVE_OPTIONS).schema(spark_schema(fields)).parquet(*paths)
-
-
-def _reads_alike(data_type: DataType) -> bool:
-    """Whether Spark's Parquet scan gives the values that we give."""
-    match data_type:
-        case AtomicType(root=TypeRoot.TIME):
-            return False
-        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
-            return (data_type.precision or 0) <= 6
-        case AtomicType():
-            return True
-        case ArrayType() | MultisetType():
-            return _reads_alike(data_type.element)
-        case MapType():
-            return _reads_alike(data_type.key) and _reads_alike(data_type.value)
-        case RowType():
-            return all(_reads_alike(field.type) for field in data_type.fields)
+def _native_part(spark: SparkSession, plan: ReadPlan, filter: str | None) -> DataFrame:
+    """The rows of a plan's plain files, filtered."""
+    paths = [f"{plan.pin.spec.location}/{path}" for path in plan.plain_files]
+    schema = plan.pin.spec.open(plan.pin.schema_id).schema
+    predicate = parse_filter(filter, schema.fields)
+    if predicate is None:
+        return native_scan(spark, paths, plan.fields)
+    names = [field.name for field in plan.fields]
+    also = [field for field in schema.fields if field.name in filter_columns(predicate) - set(names)]
+    kept = native_scan(spark, paths, (*plan.fields, *also)).where(condition(predicate, {f.name: f for f in schema.fields}))
+    return kept.select(*(column(name) for name in names)) if also else kept

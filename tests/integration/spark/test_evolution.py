@@ -29,7 +29,7 @@ def evolved(request: pytest.FixtureRequest, catalog: Catalog) -> Table:
     table = table.alter([ts.RenameColumn("n", to="x"), ts.RenameColumn("s", to="n"), ts.ChangeType("x", "BIGINT")])
     write(table, pa.table({"id": [3], "x": [2**40], "n": ["c"]}))
     table = table.alter([ts.AddColumn("s", "DOUBLE", default="0.5"), ts.SetTableComment("third")])
-    write(table, pa.table({"id": [2, 4], "x": [None, 4], "n": ["B", None]}, schema=table.schema.remove(3)))
+    write(table, pa.table({"id": [2, 4], "x": [None, 4], "n": ["B", None], "s": [None, 0.5]}, schema=table.schema))
     return table
 
 

@@ -42,4 +42,6 @@ def test_spark_connect_beside_a_broken_package(tmp_path: Path) -> None:
     broken = tmp_path / "packages" / "pyspark_broken"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('broken on purpose')\n")
-    run("connect.py", tmp_path, PYTHONPATH=str(broken.parent))
+    # In the C locale a JVM names no file beyond ASCII.
+    path = [str(broken.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    run("connect.py", tmp_path, PYTHONPATH=os.pathsep.join(path), LC_ALL="C")

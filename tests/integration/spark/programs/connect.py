@@ -42,6 +42,19 @@ assert snapshot.id == 4
 union = read(spark, table.location)
 assert union.count() == 35
 assert {row["at"] for row in table.scan().to_arrow().to_pylist()} == {row["at"] for row in union.toArrow().to_pylist()}
+# This program runs where file names are ASCII: other paths are read by us, in a table that Spark reads natively.
+parts = catalog.create_table("shop.parts", schema=pa.schema([("p", pa.string()), ("x", pa.float64())]), partition_by=["p"])
+parts.append(pa.table({"p": ["\u00e9", "\U0001f9ee", "plain"], "x": [1.0, float("nan"), 3.0]}))
+for filter in (None, "x > 1"):
+    both = read(spark, parts.location, filter=filter)
+    found = sorted(row.p for row in both.collect())
+    assert found == sorted(parts.scan(filter=filter).to_arrow()["p"].to_pylist())
+assert len(read(spark, parts.location).inputFiles()) == 1
+abroad = open_catalog(str(folder / "\u00e9"))
+abroad.create_database("shop")
+other = abroad.create_table("shop.t", schema=pa.schema([("id", pa.int64())]))
+other.append(pa.table({"id": [1]}))
+assert read(spark, other.location).count() == 1
 with pytest.raises(Exception, match="no table at"):
     spark.read.format("tablestore").load(str(folder / "none")).count()
 spark.stop()

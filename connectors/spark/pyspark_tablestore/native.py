@@ -1,0 +1,170 @@
+"""Which files does Spark's own Parquet scan read exactly as we do, and how is it made to?
+
+What Spark would get wrong, and what is done about it:
+
+* The least and greatest value of a float column that Parquet files keep leave NaN out, and -0.0 and 0.0 are two values in their
+  dictionaries; Spark's comparisons take NaN for the greatest value and both zeros for one. So no condition on a float may reach
+  the Parquet reader: such columns are *screened*, read through an expression that changes nothing and that Spark pushes nothing
+  through. A float inside a struct cannot be screened without reading all of the struct: there the reader skips nothing.
+* Settings of the session change what a scan gives (calendars of old dates, files passed over). Each has an option, which wins.
+* Columns are found by names without regard to case. Files in which that is ambiguous are ours.
+* Some characters make a path a pattern, and cannot be escaped everywhere. Names that begin with ``_`` or ``.`` are passed over
+  without a word.
+* A JVM whose locale knows only ASCII cannot name other files.
+* More files than a setting says (32) are listed by a Spark job with a task for each. So a scan takes no more, and the table is
+  a union of some scans; what is left are our tasks, which put small files together.
+
+Types that Spark reads otherwise are ours too. What is decided on the way to a plan is a :class:`NativeRule`: a second process
+plans the rest of the table with it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from pyspark_tablestore.schema import spark_schema
+from tablestore.table.distributed import PlainFile
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+
+MIB = 1024 * 1024
+# Each scan of a union costs the planner some milliseconds, each listing task and each file some more: with more files than fit into
+# that many scans, either the files are so large that a listing job is nothing beside reading them, or most of them are left to us.
+MOST_SCANS = 32
+LARGE_FILE_BYTES = 8 * MIB
+
+_LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_ENCODING = "java_method('java.lang.System', 'getProperty', 'sun.jnu.encoding')"
+_PATTERN = frozenset("{}[]*?\\")
+_HIDDEN = ("_", ".")
+_FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
+_OPTIONS = {
+    # Without it, a flipped bit in a page can come out as another number.
+    "parquet.page.verify-checksum.enabled": "true",
+    "ignoreCorruptFiles": "false",
+    "ignoreMissingFiles": "false",
+    "mergeSchema": "false",
+    # Our files hold the proleptic Gregorian calendar, and do not carry the mark of Spark that says so.
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+_SKIP_NOTHING = {f"parquet.filter.{by}.enabled": "false" for by in ("stats", "dictionary", "columnindex", "bloom", "record-level")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeRule:
+    """Which plain files are read natively. ``most_files`` of None sets no bound."""
+
+    ascii_only: bool
+    most_files: int | None
+
+    def choose(self, files: Sequence[PlainFile]) -> list[PlainFile]:
+        """The files to read natively; the largest ones where they are too many. Pure."""
+        # Files of one schema share the columns.
+        columns = {id(file.columns): file.columns for file in files}
+        clear = {key for key, one in columns.items() if _are_clear(list(one))}
+        able = [file for file in files if id(file.columns) in clear and self.can_name(file.path) and not _is_hidden(file.path)]
+        total = sum(file.size_bytes for file in able)
+        if self.most_files is None or len(able) <= self.most_files or total >= LARGE_FILE_BYTES * len(able):
+            return able
+        return sorted(able, key=lambda file: (-file.size_bytes, file.path))[: self.most_files]
+
+    def can_name(self, path: str) -> bool:
+        """Whether Spark takes a path, or a part of it, as it is."""
+        return (path.isascii() or not self.ascii_only) and not _PATTERN & set(path)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it travels."""
+        return {"ascii-only": self.ascii_only, "most-files": self.most_files}
+
+    @classmethod
+    def from_json(cls, parsed: Mapping[str, Any]) -> "NativeRule":
+        """The inverse of :meth:`to_json`."""
+        return cls(ascii_only=parsed["ascii-only"], most_files=parsed["most-files"])
+
+
+def listing_threshold(spark: SparkSession) -> int:
+    """How many files Spark lists without a job; 0 if all are to be listed by one."""
+    return int(spark.conf.get(_LISTING_THRESHOLD) or 0)
+
+
+def names_unicode_paths(spark: SparkSession) -> bool:
+    """Whether the JVMs can open files whose names are not ASCII. Runs a small job."""
+    # The first is computed where the query is planned, the second where tasks run.
+    frames = spark.sql("SELECT id FROM VALUES (1L) AS one (id)"), spark.range(1)
+    found = {frame.selectExpr(f"{_ENCODING} AS encoding").collect()[0].encoding for frame in frames}
+    return all(str(encoding).upper() in ("UTF-8", "UTF8") for encoding in found)
+
+
+def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> DataFrame:
+    """The rows of Parquet files, by absolute local paths: at least one."""
+    nested = any(isinstance(field.type, RowType) and _has_float(field.type) for field in fields)
+    reader = spark.read.options(**_OPTIONS, **(_SKIP_NOTHING if nested else {})).schema(spark_schema(fields))
+    step = listing_threshold(spark)
+    if step < 1 or len(paths) > step * MOST_SCANS:
+        step = len(paths)
+    locations = [f"file:{path}" for path in paths]
+    scans = [reader.parquet(*locations[start : start + step]) for start in range(0, len(locations), step)]
+    return reduce(DataFrame.union, scans).select(*(_screened(field) for field in fields))
+
+
+def column(name: str) -> Column:
+    """A column by its exact name, whatever is in it."""
+    return sf.col("`" + name.replace("`", "``") + "`")
+
+
+def _screened(field: Field) -> Column:
+    plain = column(field.name)
+    if not isinstance(field.type, AtomicType) or not _has_float(field.type):
+        return plain
+    # The value itself, whether it is NaN or not; the optimiser does not see that.
+    metadata = {} if field.description is None else {"comment": field.description}
+    return sf.nanvl(plain, plain).alias(field.name, metadata=metadata)
+
+
+def _has_float(data_type: DataType) -> bool:
+    """Whether there is a float that a condition can name: inside structs, for of lists and maps Spark pushes nothing."""
+    match data_type:
+        case AtomicType():
+            return data_type.root in _FLOATS
+        case RowType():
+            return any(_has_float(field.type) for field in data_type.fields)
+        case _:
+            return False
+
+
+def _is_hidden(path: str) -> bool:
+    return path.rpartition("/")[2].startswith(_HIDDEN)
+
+
+def _are_clear(columns: Sequence[pa.Field]) -> bool:
+    """Whether no two columns, and no two fields of a struct, have names that are equal without regard to case."""
+    return len({_folded(column.name) for column in columns}) == len(columns) and all(
+        _are_clear([column.type.field(position) for position in range(column.type.num_fields)]) for column in columns
+    )
+
+
+def _folded(name: str) -> str:
+    # Equal for all that Java may take for equal: it compares in upper case and in lower case, and loses the dot of a Turkish I.
+    return name.upper().casefold().replace("\u0307", "")
+
+
+def reads_alike(data_type: DataType) -> bool:
+    """Whether Spark's Parquet scan gives the values that we give."""
+    match data_type:
+        case AtomicType(root=TypeRoot.TIME):
+            return False
+        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
+            return (data_type.precision or 0) <= 6
+        case AtomicType():
+            return True
+        case ArrayType() | MultisetType():
+            return reads_alike(data_type.element)
+        case MapType():
+            return reads_alike(data_type.key) and reads_alike(data_type.value)
+        case RowType():
+            return all(reads_alike(field.type) for field in data_type.fields)
