@@ -16,6 +16,7 @@ from tablestore.format.paths import CHANGELOG_DIR, CONSUMER_DIR, SCHEMA_DIR, SNA
 from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, FileStore
 from tablestore.store.condemned import EXPIRY_DIR
 from tablestore.store.followup import UNDONE_DIR
+from tablestore.store.holds import HOLDS_DIR
 from tablestore.store.replay import MARKS_DIR
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 MAIN_BRANCH = "main"
 # What belongs to one history and not to the table.
 OWN_DIRECTORIES = frozenset(
-    {SCHEMA_DIR, SNAPSHOT_DIR, TAG_DIR, CHANGELOG_DIR, CONSUMER_DIR, MARKS_DIR, EXPIRY_DIR, UNDONE_DIR}
+    {SCHEMA_DIR, SNAPSHOT_DIR, TAG_DIR, CHANGELOG_DIR, CONSUMER_DIR, MARKS_DIR, EXPIRY_DIR, UNDONE_DIR, HOLDS_DIR}
 )
 
 

@@ -19,6 +19,25 @@ from tablestore.io.filestore import FileStore
 
 # Stored, never renamed.
 NEXT_SNAPSHOT_KEY = "nextSnapshot"
+# By these other engines know what the table itself holds on to (tablestore.store.holds).
+LOG_CONSUMER = "tablestore-log-publisher"
+HOLD_CONSUMER_PREFIX = "tablestore-hold-"
+
+
+def is_reserved(consumer_id: str) -> bool:
+    """Whether an id is not for users' consumers."""
+    return consumer_id == LOG_CONSUMER or consumer_id.startswith(HOLD_CONSUMER_PREFIX)
+
+
+def check_consumer_id(consumer_id: str, table: str) -> str:
+    """The id of a user's consumer. Raises InvalidInputError (kind ``reserved-name``) for one of the table's own."""
+    if is_reserved(consumer_id):
+        raise InvalidInputError(
+            f"consumer {consumer_id!r} of table {table} is the table's own: it keeps snapshots for the log or a stream until they "
+            "are done; choose another name. A log that is not wanted ends with log.system = filestore",
+            kind="reserved-name",
+        )
+    return consumer_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +81,11 @@ class Consumers:
         return consumer
 
     def all(self) -> tuple[Consumer, ...]:
-        """All consumers, by id."""
+        """All consumers of users, by id."""
         found = []
         for info in self.files.list(CONSUMER_DIR, prefix=CONSUMER_PREFIX):
-            consumer = self.find(info.name[len(CONSUMER_PREFIX) :])
+            consumer_id = info.name[len(CONSUMER_PREFIX) :]
+            consumer = None if is_reserved(consumer_id) else self.find(consumer_id)
             if consumer is not None:
                 found.append(
                     Consumer(

@@ -254,12 +254,12 @@ class _Expiry:
     def _needed_from(self) -> tuple[int | None, str | None]:
         lifetime = self._context.once(_consumer_lifetime)
         alive_since = self._context.clock.now_ms() - lifetime if lifetime is not None else None
-        consumer = self._line.consumers.floor(alive_since_ms=alive_since)
-        if consumer is None:
+        needed = self._line.needed_from(alive_since)
+        if needed is None:
             return None, None
         # What its next snapshot takes away is removed with the one before it.
         before = 1 if self._looks_back() else 0
-        return consumer.next_snapshot - before, f"consumer {consumer.id!r}"
+        return needed[0] - before, needed[1]
 
     def _looks_back(self) -> bool:
         """Whether readers of changes compare with the state before a snapshot, or did under any schema."""

@@ -31,10 +31,9 @@ def expire_changelogs(context: TableContext, retention: Retention | None, *, dry
     end = _end(context, kept, latest, retention)
     lifetime = consumer_lifetime(context.schema.options)
     alive_since = context.clock.now_ms() - lifetime if lifetime is not None else None
-    consumer = line.consumers.floor(alive_since_ms=alive_since)
-    kept_by = None
-    if consumer is not None and consumer.next_snapshot < end:
-        end, kept_by = consumer.next_snapshot, f"consumer {consumer.id!r}"
+    needed, kept_by = line.needed_from(alive_since), None
+    if needed is not None and needed[0] < end:
+        end, kept_by = needed
     going = [snapshot for snapshot in kept if snapshot.id < end]
     staying = [snapshot for snapshot in kept if snapshot.id >= end]
     report = ExpireReport(dry_run=dry_run, changelogs=tuple(snapshot.id for snapshot in going), kept_by=kept_by)

@@ -25,6 +25,7 @@ from tablestore.store.branchfiles import MAIN_BRANCH, branch_files, branch_of, m
 from tablestore.store.changelogs import Changelogs, change_files, changelog_lists
 from tablestore.store.condemned import Condemned, digest_of, read_notes
 from tablestore.store.consumers import Consumers
+from tablestore.store.holds import Holds
 from tablestore.store.manifests import Manifests
 from tablestore.store.schemas import Schemas
 from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots, follows
@@ -62,6 +63,13 @@ class Line:
     def consumers(self) -> Consumers:
         """Its consumers."""
         return Consumers(self.files)
+
+    def needed_from(self, alive_since_ms: int | None) -> tuple[int, str] | None:
+        """The oldest snapshot that somebody still has to read, and who; consumers that last moved before that time are dead."""
+        consumer, hold = self.consumers.floor(alive_since_ms=alive_since_ms), Holds(self.files).floor()
+        needs = [(consumer.next_snapshot, f"consumer {consumer.id!r}")] if consumer is not None else []
+        needs += [(hold.next_snapshot, hold.owner)] if hold is not None else []
+        return min(needs, default=None)
 
 
 def branch_directories(files: FileStore) -> tuple[str, ...]:

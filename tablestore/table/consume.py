@@ -31,7 +31,7 @@ from tablestore.options import TableOptions, parse_int
 from tablestore.store.changefeed import ChangeFeed
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changescope import Discontinuity
-from tablestore.store.consumers import Consumer, Consumers
+from tablestore.store.consumers import Consumer, Consumers, check_consumer_id
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits
 from tablestore.table.identity import Identity
@@ -163,6 +163,7 @@ def check_consumption(
         time_millis = stored
     if time_millis is not None and mode != "from-timestamp":
         raise InvalidInputError(f'a timestamp goes with scan="from-timestamp", found scan={mode!r}', kind="scan-mode")
+    table = context.files.root_uri
     filter_text = None if predicate is None else to_sql(predicate)
     ids = {field.name: f"#{field.id}" for field in context.schema.fields}
     filter_by_id = None if predicate is None else to_sql(renamed(predicate, ids))
@@ -174,7 +175,7 @@ def check_consumption(
         pairs=pairs,
         scan="full" if mode == "full" else "latest" if mode == "latest" else "from-timestamp",
         time_millis=time_millis,
-        consumer_id=None if consumer_id is None else check_reference(consumer_id, "consumer"),
+        consumer_id=None if consumer_id is None else check_consumer_id(check_reference(consumer_id, "consumer"), table),
         position=None if position is None else parse_position(position),
         follow=follow,
         on_discontinuity="raise" if on_discontinuity == "raise" else "skip" if on_discontinuity == "skip" else "restart",

@@ -23,7 +23,7 @@ from tablestore.store.branches import (
     rename_tag,
 )
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_files, branch_of
-from tablestore.store.consumers import Consumer, Consumers
+from tablestore.store.consumers import Consumer, Consumers, check_consumer_id
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.expire import ExpireReport
 from tablestore.store.orphans import CleanReport
@@ -173,11 +173,11 @@ class Keeping:
 
     def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
         """Let a consumer go on with the changes of snapshot ``next_snapshot``, whatever it has read before."""
-        Consumers(self._context.files).write(check_reference(consumer_id, "consumer"), next_snapshot)
+        Consumers(self._context.files).write(self._consumer_id(consumer_id), next_snapshot)
 
     def delete_consumer(self, consumer_id: str) -> bool:
         """Forget a consumer, so that it holds nothing back; False if there was none."""
-        return Consumers(self._context.files).delete(check_reference(consumer_id, "consumer"))
+        return Consumers(self._context.files).delete(self._consumer_id(consumer_id))
 
     # -- partitions and files
 
@@ -202,6 +202,9 @@ class Keeping:
         return retention.clean(self._context, older_than=older_than, dry_run=dry_run)
 
     # -- helpers
+
+    def _consumer_id(self, consumer_id: str) -> str:
+        return check_consumer_id(check_reference(consumer_id, "consumer"), self._context.files.root_uri)
 
     def _named_snapshot(self, snapshot_id: int | None, tag: str | None, what: str) -> Snapshot:
         if (snapshot_id is None) == (tag is None):

@@ -21,12 +21,20 @@ from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputE
 from tablestore.log.settings import LogSettings
 from tablestore.options import TableOptions
 from tablestore.store.alter import alter_schema
-from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, attempt
+from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LogProgress
-from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, fence_slots, named_log, open_log, refuse_others, settings_of
-from tablestore.table.publish import PUBLISHER_CONSUMER
+from tablestore.table.logs import (
+    EARLY_CONCERNS,
+    PUBLISHERS,
+    fence_slots,
+    hold_for_log,
+    named_log,
+    open_log,
+    refuse_others,
+    settings_of,
+)
 from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
 from tablestore.types.optionchanges import set_option
 from tablestore.types.schema import TableSchema
@@ -116,7 +124,7 @@ def alter_table(context: TableContext, changes: Sequence[SchemaChange] | SchemaC
 
 
 def _begin(context: TableContext, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
-    log, consumers = open_log(settings), Consumers(context.files)
+    log = open_log(settings)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
     try:
         fence_slots(log, settings.slots)
@@ -124,7 +132,7 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
         # Of a log that the table had before.
         LogProgress(context.files).forget()
         latest = context.snapshots.latest()
-        consumers.write(PUBLISHER_CONSUMER, latest.id + 1 if latest else 1)
+        hold_for_log(context, log, settings, latest.id + 1 if latest else 1)
         return land()
     except CommitOutcomeUnknown:
         raise
@@ -132,7 +140,7 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
         # The topic is ours: it was made above. It is of no use to a table that has no such log.
         with suppress(TablestoreError):
             if _choice(context, context.schemas.refreshed_latest()).settings.system == "filestore":
-                consumers.delete(PUBLISHER_CONSUMER)
+                Holds(context.files).release(LOG_HOLD)
                 log.drop(ignore_if_not_exists=True)
         raise
 
@@ -142,7 +150,7 @@ def _end(context: TableContext, settings: LogSettings, land: Callable[[], TableS
     where = f"schema {made.id} of table {context.files.root_uri}, whose log was topic {settings.topic},"
     attempt(Chore.END_LOG, lambda: PUBLISHERS.close(context.files.root_uri), where=where)
     attempt(Chore.END_LOG, LogProgress(context.files).forget, where=where)
-    attempt(Chore.END_LOG, lambda: Consumers(context.files).delete(PUBLISHER_CONSUMER), where=where)
+    attempt(Chore.END_LOG, lambda: Holds(context.files).release(LOG_HOLD), where=where)
     attempt(Chore.DROP_LOG, lambda: open_log(settings).drop(ignore_if_not_exists=True), where=where)
     return made
 

@@ -29,12 +29,11 @@ from tablestore.log.logstore import LogCursor, LogStore, LogTruncated
 from tablestore.log.record import Mark, Offsets, RawRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.changefeed import filtered_kinds, update_pairs
-from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
+from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, SlotProgress, decode_log_offsets
 from tablestore.table.logrecords import find_changes, published_changes, rows_behind
 from tablestore.table.position import LogPlace
-from tablestore.table.publish import PUBLISHER_CONSUMER
 from tablestore.types.predicate import Predicate, evaluate
 from tablestore.types.predicate import columns as columns_of
 from tablestore.types.rowkind import RowKind, symbols_from_kinds
@@ -208,7 +207,7 @@ class LogReader:
         recorded = self._ever_recorded(incarnation)
         if recorded:
             return max(one.begins for one in recorded)
-        registered = Consumers(self._context.files).find(PUBLISHER_CONSUMER)
+        registered = Holds(self._context.files).find(LOG_HOLD)
         return registered.next_snapshot if registered is not None else 1
 
     def newest_gap(self, place: LogPlace, upto: int) -> int | None:

@@ -22,16 +22,16 @@ from tablestore.log.logstore import LogStore
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.options import TableOptions
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_of
-from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.followup import LeftAlone
+from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
 from tablestore.store.settings import table_settings
 from tablestore.table.consume import Consumption, FileStoreConsumption
 from tablestore.table.earlypublish import EarlyPublisher
 from tablestore.table.hybrid import HybridConsumption
 from tablestore.table.logrest import LOOK_S, RestingLogs
-from tablestore.table.publish import OPEN_TIMEOUT_S, PUBLISHER_CONSUMER, LogPublisher, PublishReport, current_offsets
+from tablestore.table.publish import OPEN_TIMEOUT_S, LogPublisher, PublishReport, current_offsets, log_owner
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
@@ -120,20 +120,26 @@ def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
     settings = settings_of(context)
     if settings.system == "filestore":
         return
-    log, consumers = open_log(settings), Consumers(context.files)
+    log = open_log(settings)
     made = log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=ignore_if_exists)
-    if consumers.find(PUBLISHER_CONSUMER) is not None:
+    if Holds(context.files).find(LOG_HOLD) is not None:
         return
     try:
         fence_slots(log, settings.slots)
         refuse_others(context, log, settings)
         # From the first snapshot on: expiry keeps what is still to be published.
-        consumers.write(PUBLISHER_CONSUMER, 1)
+        hold_for_log(context, log, settings, 1)
     except BaseException:
         if made:
             with suppress(TablestoreError):
                 log.drop(ignore_if_not_exists=True)
         raise
+
+
+def hold_for_log(context: TableContext, log: LogStore, settings: LogSettings, next_snapshot: int) -> None:
+    """Keep snapshots from ``next_snapshot`` on until the log that was just made has their changes."""
+    owner = log_owner(log, log.incarnation(partitions=settings.partitions))
+    Holds(context.files).take(LOG_HOLD, next_snapshot, owner=owner, ids=context.ids)
 
 
 def refuse_others(context: TableContext, log: LogStore, settings: LogSettings) -> None:
@@ -287,8 +293,8 @@ def rebuild_log(context: TableContext) -> tuple[PublishReport, ...]:
     # Nobody who still believes in the old one is to write to the new.
     fence_slots(log, max((settings.slots, *LogProgress(context.files).layouts())))
     LogProgress(context.files).forget()
-    Consumers(context.files).delete(PUBLISHER_CONSUMER)
+    Holds(context.files).release(LOG_HOLD)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
     ids = context.snapshots.live_ids()
-    Consumers(context.files).write(PUBLISHER_CONSUMER, ids[0] if ids else 1)
+    hold_for_log(context, log, settings, ids[0] if ids else 1)
     return publish_log(context)

@@ -19,6 +19,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,15 +31,14 @@ from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_tran
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.store.conflict import table_uuid_of
-from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
+from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LogProgress, SlotProgress
 from tablestore.table.logrecords import find_published, snapshot_records
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
 
-PUBLISHER_CONSUMER = "tablestore-log-publisher"
 OPEN_TIMEOUT_S = 60.0
 MAX_RECORDS = 50_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -254,7 +254,7 @@ class LogPublisher:
 
     def _first(self) -> int:
         """The first snapshot to send to a new log: what the publisher was registered for, else the earliest there is."""
-        registered = Consumers(self._context.files).find(PUBLISHER_CONSUMER)
+        registered = Holds(self._context.files).find(LOG_HOLD)
         ids = self._context.snapshots.live_ids()
         return registered.next_snapshot if registered is not None else (ids[0] if ids else 1)
 
@@ -364,11 +364,26 @@ class LogPublisher:
         found = self._progress.read_lasting(self._settings.slots)
         if len(found) == self._settings.slots:
             least = min(progress.snapshot_id for progress in found)
-            consumers = Consumers(self._context.files)
-            known = consumers.find(PUBLISHER_CONSUMER)
-            if known is None or known.next_snapshot <= least:
-                consumers.write(PUBLISHER_CONSUMER, least + 1)
+            self._let_go(least + 1)
             self._told = self._done
+
+
+    def _let_go(self, next_snapshot: int) -> None:
+        holds, owner = Holds(self._context.files), log_owner(self._log, self._incarnation)
+        hold = holds.find(LOG_HOLD)
+        if hold is None or not hold.epoch:
+            # Of a table of an earlier release, or of one from which it was taken away.
+            begin = next_snapshot if hold is None else min(hold.next_snapshot, next_snapshot)
+            hold = holds.take(LOG_HOLD, begin, owner=owner, ids=self._context.ids)
+        # The hold of another log, that began meanwhile, is not for us to move.
+        if hold.owner == owner and hold.next_snapshot < next_snapshot:
+            with suppress(ConflictError):
+                holds.move(hold, next_snapshot)
+
+
+def log_owner(log: LogStore, incarnation: str) -> str:
+    """Who holds snapshots for a log."""
+    return f"the log {log.name} (id {incarnation})"
 
 
 def _log_of(schema: TableSchema) -> tuple[object, ...]:

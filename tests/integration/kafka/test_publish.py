@@ -14,9 +14,9 @@ from tablestore_kafka import KafkaLogStore
 import tablestore as ts
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.settings import log_settings
-from tablestore.store.consumers import Consumers
+from tablestore.store.consumers import LOG_CONSUMER, Consumers
 from tablestore.store.logprogress import LogProgress
-from tablestore.table.publish import PUBLISHER_CONSUMER, LogPublisher
+from tablestore.table.publish import LogPublisher
 from tablestore.testing.kafka import KafkaBroker
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -161,7 +161,7 @@ def test_slots_share_the_buckets_and_their_number_may_change(tmp_path: Path, log
             outbox.publish()
             outbox.close()
     assert exactly_once(log, broker.servers, 3) and folded(log, broker.servers, 3) == content(table)
-    assert Consumers(table.context.files).get(PUBLISHER_CONSUMER).next_snapshot == 5
+    assert Consumers(table.context.files).get(LOG_CONSUMER).next_snapshot == 5
 
 
 def test_overwrites_are_not_published_and_what_follows_is(tmp_path: Path, log_of: MakeLog, broker: KafkaBroker) -> None:
