@@ -42,7 +42,6 @@ class RowGroup:
 
     index: int
     row_count: int
-    compressed_bytes: int
     bounds: dict[str, tuple[object, object]]
 
 
@@ -122,6 +121,10 @@ class DataFileReader:
             yield batch
         if found != expected and names:
             raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
+
+    def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
+        """What these columns of a row group take once decoded, at most; None if nobody knows. ``enough``: see DecodedSizes."""
+        return self._sizes.of(group, columns, enough).total_bytes
 
     def _check_values(self, groups: Sequence[int], names: set[str]) -> None:
         # A wrong number of values shifts columns that may hold nulls or lists, unnoticed. Where a read is a request, a page's
@@ -303,13 +306,11 @@ def _check_name(metadata: pq.FileMetaData, file_name: str, *, ours: bool) -> Non
 
 def _row_group(group: pq.RowGroupMetaData, index: int, names: Sequence[str | None]) -> RowGroup:
     bounds: dict[str, tuple[object, object]] = {}
-    compressed = 0
     for position, name in enumerate(names):
         column = group.column(position)
-        compressed += column.total_compressed_size
         if name is not None and column.is_stats_set and column.statistics is not None and column.statistics.has_min_max:
             bounds[name] = (column.statistics.min, column.statistics.max)
-    return RowGroup(index=index, row_count=group.num_rows, compressed_bytes=compressed, bounds=bounds)
+    return RowGroup(index=index, row_count=group.num_rows, bounds=bounds)
 
 
 def _damaged(file_name: str, error: BaseException) -> TablestoreError:

@@ -4,14 +4,16 @@
                                                                        and for row groups with hits -> the rows
 
 Keys and files are sorted, so both are matched stretch by stretch with numpy, never key by key. The key columns of a row group
-are decoded once; the other columns only where a key was found. Memory is one batch (at most 128 k rows) of a file, or one row
-group where a cache is filled, and the rows that are found in it.
+are decoded once; the other columns only where a key was found. Memory is one batch of a file and the rows that are found in it, or
+one row group of bounded bytes where a cache is filled. Who gathers what is found bounds it by :func:`in_portions`.
 
 Deleted positions (deletion vectors) count as found: what they mean is the caller's business.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +33,8 @@ from tablestore.store.read import SplitReader
 from tablestore.types.arrow import to_arrow_type
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
-# A row group of more bytes is not decoded as a whole to be kept, and not kept if its rows take so many.
-_KEPT_GROUP_BYTES = 64 * 1024 * 1024
-_KEPT_ROWS_BYTES = 1024 * 1024 * 1024
+# Portions grow again where they held less than such a part of what they may.
+_GROWTH = 4
 
 Positions = npt.NDArray[np.int64]
 Key = tuple[int | bytes, ...]
@@ -63,6 +64,15 @@ class Found:
     positions: Positions
     keys: Positions
     rows: pa.RecordBatch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """The keys found in one batch of a row group: where, which, and the key columns themselves if rows are asked for."""
+
+    positions: Positions
+    keys: Positions
+    key_columns: pa.RecordBatch
 
 
 def sorted_keys(rows: pa.Table | pa.RecordBatch, fields: Sequence[Field]) -> SortedKeys:
@@ -104,6 +114,41 @@ def find_rows(
             with _Lookup(reader, directory, file, columns, kept) as lookup:
                 for found in lookup.find(keys.slice(first, last)):
                     yield Found(file=file, positions=found.positions, keys=found.keys + first, rows=found.rows)
+
+
+def in_portions(
+    find: Callable[[SortedKeys], Iterator[Found]], windows: Iterable[SortedKeys], most_bytes: int
+) -> Iterator[tuple[SortedKeys, list[Found]]]:
+    """The keys of the windows in portions, each with all that ``find`` finds: so few that its rows take ``most_bytes``, or one key.
+
+    How large rows are shows when they are found; the next portions are as large as the ones before would allow.
+    """
+    count: int | None = None
+    for keys in windows:
+        start = 0
+        while start < len(keys):
+            part = keys.slice(start, min(start + (count or len(keys)), len(keys)))
+            found, size = _gathered(find(part), most_bytes if len(part) > 1 else None)
+            if len(part) > 1 and size > most_bytes:
+                count = len(part) // 2
+                continue
+            yield part, found
+            start += len(part)
+            if count is not None and size * _GROWTH < most_bytes:
+                count *= 2
+
+
+def _gathered(found: Iterator[Found], most_bytes: int | None) -> tuple[list[Found], int]:
+    """All of it and its bytes, or the first of it that is more than ``most_bytes``."""
+    gathered: list[Found] = []
+    size = 0
+    with closing(cast(Generator[Found], found)):
+        for one in found:
+            gathered.append(one)
+            size += 0 if one.rows is None else one.rows.nbytes
+            if most_bytes is not None and size > most_bytes:
+                break
+    return gathered, size
 
 
 def match_sorted(left: Sequence[PlainColumn], right: Sequence[PlainColumn]) -> tuple[Positions, Positions]:
@@ -177,9 +222,9 @@ class _Lookup:
             else:
                 first, last = self._keys_in_group(keys, group)
                 if first < last:
-                    found, before = self._find_in_group(keys.slice(first, last), group, start, before)
-                    for f in found:
-                        yield Found(file=self._file, positions=f.positions, keys=f.keys + first, rows=f.rows)
+                    hits, before = self._hits_in_group(keys.slice(first, last), group, before)
+                    for f in self._rows_of_hits(hits, group):
+                        yield Found(file=self._file, positions=f.positions + start, keys=f.keys + first, rows=f.rows)
             start += group.row_count
 
     def _find_in_kept(self, keys: SortedKeys, rows: pa.RecordBatch, start: int) -> Iterator[Found]:
@@ -191,70 +236,67 @@ class _Lookup:
             taken = _take(rows.select(self._rows_schema.names), at_row)
             yield Found(file=self._file, positions=at_row + start, keys=at_key + first, rows=taken)
 
-    def _find_in_group(self, keys: SortedKeys, group: RowGroup, start: int, before: Key | None) -> tuple[list[Found], Key | None]:
-        """The hits of one row group, batch by batch; ``before`` is the last key that was seen."""
-        hits: list[tuple[Positions, Positions, pa.RecordBatch]] = []
-        # Others write larger row groups; those are not for the memory.
-        fills = self._kept is not None and self._kept.fills and group.compressed_bytes <= _KEPT_GROUP_BYTES
-        all_keys: list[pa.RecordBatch] = []
+    def _hits_in_group(self, keys: SortedKeys, group: RowGroup, before: Key | None) -> tuple[list[_Hits], Key | None]:
+        """The keys found in one row group, batch by batch; ``before`` is the last key that was seen."""
+        hits: list[_Hits] = []
         row = 0
         for batch in self._source.read(self._keys.file_columns, [group.index]):
             columns = self._keys.apply(batch)
-            if fills:
-                all_keys.append(columns)
             plain = plain_columns(columns.columns, [field.type.nullable for field in self._key_fields])
             before = self._check_sorted(plain, before)
             low, high = _range_of(keys.plain, key_at(plain, 0), before)
             at_key, at_row = match_sorted(slice_plain(keys.plain, low, high), plain)
             if len(at_row):
                 kept = columns.slice(0, 0) if self._columns is None else _take(columns, at_row)
-                hits.append((at_row + row, at_key + low, kept))
+                hits.append(_Hits(at_row + row, at_key + low, kept))
             row += batch.num_rows
+        return hits, before
+
+    def _rows_of_hits(self, hits: Sequence[_Hits], group: RowGroup) -> Iterator[Found]:
+        """What was found in one row group, with its rows if they are asked for; positions count from the group's first row."""
         if not hits:
-            return [], before
+            return
         if self._columns is None:
-            return [Found(file=self._file, positions=at + start, keys=key) for at, key, _ in hits], before
-        places = np.concatenate([at for at, _, _ in hits])
-        if self._kept is not None and fills:
-            whole = self._whole_group(group, pa.Table.from_batches(all_keys))
-            if whole.nbytes <= _KEPT_ROWS_BYTES:
-                whole = pa.Table.from_batches([_one_batch(whole)])
-                self._kept.put(group.index, whole.to_batches()[0], self._layout)
-            rows = take_rows(whole.select(self._rows_schema.names), places)
-        else:
-            rows = self._rows_at(group, places, pa.Table.from_batches([rows for _, _, rows in hits]))
-        return self._several(places + start, np.concatenate([key for _, key, _ in hits]), rows), before
+            yield from (Found(file=self._file, positions=hit.positions, keys=hit.keys) for hit in hits)
+            return
+        positions = np.concatenate([hit.positions for hit in hits])
+        keys = np.concatenate([hit.keys for hit in hits])
+        if self._kept is not None and self._kept.fills and self._is_small(group):
+            whole = self._whole_group(group)
+            self._kept.put(group.index, whole, self._layout)
+            taken = _take(whole.select(self._rows_schema.names), positions)
+            yield Found(file=self._file, positions=positions, keys=keys, rows=taken)
+            return
+        key_columns = pa.Table.from_batches([hit.key_columns for hit in hits])
+        row = start = 0
+        for batch in self._source.read(self._values.file_columns, [group.index]):
+            stop = start + int(np.searchsorted(positions[start:], row + batch.num_rows))
+            if start < stop:
+                values = self._values.apply(_take(batch, positions[start:stop] - row))
+                of_keys = _one_batch(key_columns.slice(start, stop - start))
+                arrays = [(of_keys if name in self._key_names else values).column(name) for name in self._rows_schema.names]
+                rows = pa.RecordBatch.from_arrays(arrays, schema=self._rows_schema)
+                yield Found(file=self._file, positions=positions[start:stop], keys=keys[start:stop], rows=rows)
+            row, start = row + batch.num_rows, stop
 
-    def _several(self, positions: Positions, keys: Positions, rows: pa.Table) -> list[Found]:
-        """What was found as one, or where the rows are too wide for that, as several stretches."""
-        found, start = [], 0
-        for batch in rows.combine_chunks().to_batches():
-            stop = start + batch.num_rows
-            found.append(Found(file=self._file, positions=positions[start:stop], keys=keys[start:stop], rows=batch))
-            start = stop
-        return found
+    def _is_small(self, group: RowGroup) -> bool:
+        """Whether a row group may be decoded as a whole. Others write larger ones; those are not for the memory."""
+        names = {*self._keys.file_columns, *self._values.file_columns}
+        most = self._reader.bounds.window_bytes
+        size = self._source.decoded_bytes(group.index, sorted(names), most)
+        return size is not None and size <= most
 
-    def _whole_group(self, group: RowGroup, keys: pa.Table) -> pa.Table:
+    def _whole_group(self, group: RowGroup) -> pa.RecordBatch:
         """All rows of a row group: what lookups give back, and the key."""
-        values = pa.Table.from_batches([self._values.apply(b) for b in self._source.read(self._values.file_columns, [group.index])])
+        keys, values = (
+            pa.Table.from_batches([part.apply(batch) for batch in self._source.read(part.file_columns, [group.index])])
+            for part in (self._keys, self._values)
+        )
         schema = self._rows_schema
         columns = [(keys if name in self._key_names else values).column(name) for name in schema.names]
         others = [name for name in self._key_names if name not in schema.names]
         fields = [*schema, *(keys.schema.field(name) for name in others)]
-        return pa.Table.from_arrays([*columns, *(keys.column(name) for name in others)], schema=pa.schema(fields))
-
-    def _rows_at(self, group: RowGroup, places: Positions, key_columns: pa.Table) -> pa.Table:
-        """The system columns and the wanted ones of these rows of a row group."""
-        parts: list[pa.RecordBatch] = []
-        row = 0
-        for batch in self._source.read(self._values.file_columns, [group.index]):
-            low, high = np.searchsorted(places, [row, row + batch.num_rows])
-            if low < high:
-                parts.append(self._values.apply(_take(batch, places[low:high] - row)))
-            row += batch.num_rows
-        values = pa.Table.from_batches(parts)
-        arrays = [(key_columns if name in self._key_names else values).column(name) for name in self._rows_schema.names]
-        return pa.Table.from_arrays(arrays, schema=self._rows_schema)
+        return _one_batch(pa.Table.from_arrays([*columns, *(keys.column(name) for name in others)], schema=pa.schema(fields)))
 
     def _keys_in_group(self, keys: SortedKeys, group: RowGroup) -> tuple[int, int]:
         """Which of the keys the row group's statistics allow; all of them where these say nothing."""

@@ -11,7 +11,8 @@ takes all of level 0, and has to settle with the older rows of the same keys whe
                             other engines          the older row takes part in the fold too (``older``)
                             first-row              the newer row is dropped, the older one stays (``unknown_only``)
 
-Rows that are deleted already count as absent. Memory: one window of keys and the rows found for it, and four bytes a marked row.
+Rows that are deleted already count as absent. Memory: one window of keys, the rows found for as many of them at a time as the
+bounds allow, and four bytes a marked row.
 """
 
 from collections import defaultdict
@@ -29,10 +30,13 @@ from tablestore.lsm.gather import take_rows
 from tablestore.lsm.merge import SortedSource
 from tablestore.store.deletionvectors import DeletionVectors, Positions
 from tablestore.store.keywindows import key_windows
-from tablestore.store.lookup import Found, SortedKeys, find_rows, sorted_keys
+from tablestore.store.lookup import Found, SortedKeys, find_rows, in_portions, sorted_keys
 from tablestore.store.read import SplitReader
 from tablestore.store.settings import TableSettings
 from tablestore.types.sortedsets import contained
+
+# The rows that are found, once more in key order; and those of level 0, which are merged with them.
+_SHARE = 4
 
 
 class Upper(StrEnum):
@@ -99,8 +103,9 @@ class UpperFiles:
         return self.vectors.replace_bucket(self.partition, self.bucket, marks=marks, gone=rewritten)
 
     def _older(self, arriving: Sequence[DataFileMeta], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for keys in self._windows(arriving):
-            hits = list(self._alive(keys, columns))
+        windows = self._windows(arriving)
+        most = self.reader.bounds.window_bytes // _SHARE
+        for _, hits in in_portions(lambda keys: self._alive(keys, columns), windows, most):
             if not hits:
                 continue
             rows = pa.Table.from_batches([found.rows for found in hits])

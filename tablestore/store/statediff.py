@@ -6,7 +6,8 @@
         -> the differences, in key order
 
 Each state is folded by the table's own merge engine, so this is right for every engine. Only rows whose key occurs in a touched
-file are read (and what lies beside them in a row group). Memory: one window of keys, and all versions of their rows.
+file are read (and what lies beside them in a row group). Memory: one window of keys, and all versions of their rows for as many of
+these keys at a time as the bounds allow.
 
 Pure of policy: which files make a state, and which of them are touched, is decided by the caller (see changelog).
 """
@@ -18,6 +19,7 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 
+from tablestore.bounds import TOGETHER_BYTES
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.keys import plain_columns
@@ -26,20 +28,16 @@ from tablestore.lsm.mergefn import MergeFunction
 from tablestore.lsm.rowdiff import RowState, diff_rows
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.keywindows import WINDOW_KEYS, key_windows
-from tablestore.store.lookup import Found, Positions, SortedKeys, find_rows, match_sorted
+from tablestore.store.lookup import Found, Positions, SortedKeys, find_rows, in_portions, match_sorted
 from tablestore.store.lookupcache import LookupCache
 from tablestore.store.read import SplitReader
 from tablestore.types.schema import KEY_PREFIX
 from tablestore.types.sortedsets import contained
 
-# What the rows of one window may take, at a guess of how much larger they are in memory than in their file.
-_WINDOW_BYTES = 256 * 1024 * 1024
-_EXPANSION = 4
-_LEAST_WINDOW_KEYS = 1024
 # The number of a row among all that were found. Names with this prefix are reserved.
 _PLACE = f"{KEY_PREFIX}PLACE"
-# Arrow strings address 2 GiB per column.
-_ONE_BATCH_BYTES = 1 << 30
+# The versions that are found lie in memory twice, once more in one table; and the changes.
+_SHARE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +72,13 @@ class StateDiff:
         """
         files = {file.file_name: file for state in (before, after) for file in state.files}
         oldest_first = sorted(files.values(), key=_age)
-        window = min(self.window_keys, _keys_of(oldest_first))
-        for keys in key_windows(self.reader, self.partition, self.bucket, touched, window_keys=window):
+
+        def find(keys: SortedKeys) -> Iterator[Found]:
+            return find_rows(self.reader, self.partition, self.bucket, oldest_first, keys, self._read_columns, cache=self.cache)
+
+        windows = key_windows(self.reader, self.partition, self.bucket, touched, window_keys=self.window_keys)
+        for keys, hits in in_portions(find, windows, self.reader.bounds.window_bytes // _SHARE):
             found: dict[str, list[Found]] = {}
-            hits = find_rows(self.reader, self.partition, self.bucket, oldest_first, keys, self._read_columns, cache=self.cache)
             for hit in hits:
                 found.setdefault(hit.file.file_name, []).append(hit)
             fold = self._computed(found, keys) if self._merge.computes else self._chosen(found)
@@ -185,12 +186,6 @@ class StateDiff:
         return pa.Table.from_batches(batches).select([SEQUENCE_COLUMN, KIND_COLUMN, *self.columns])
 
 
-def _keys_of(files: Sequence[DataFileMeta]) -> int:
-    """How many keys make a window: fewer where rows are wide."""
-    widest = max((file.file_size / max(file.row_count, 1) for file in files), default=0)
-    return max(int(_WINDOW_BYTES / (_EXPANSION * widest + 1)), _LEAST_WINDOW_KEYS)
-
-
 def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
     """Older files first: a higher level never holds a newer version."""
     return -file.level, file.max_sequence_number, file.min_sequence_number, file.file_name
@@ -214,7 +209,7 @@ def _alive(hit: Found, vectors: DeletionVectors | None) -> pa.RecordBatch | None
 
 
 def _source(file: DataFileMeta, batches: list[pa.RecordBatch]) -> SortedSource:
-    if sum(batch.nbytes for batch in batches) <= _ONE_BATCH_BYTES:
+    if len(batches) > 1 and sum(batch.nbytes for batch in batches) <= TOGETHER_BYTES:
         # A merge goes from the end of one batch to the next: few long ones are faster.
         batches = [pa.concat_batches(batches)]
     return SortedSource(

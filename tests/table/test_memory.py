@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore
-from tablestore.bounds import ReadBounds
+from tablestore.bounds import BATCH_BYTES, ReadBounds
 from tablestore.format.parquet import ParquetOptions
 from tablestore.table.compact import compact_table
 from tablestore.table.table import Table
@@ -24,7 +24,7 @@ ROW_GROUP_BYTES = 4 * MIB
 # Pages, dictionaries, and what compressing takes; tests add a row or two where rows are large.
 CONSTANT = 6 * MIB
 RUNS = 6
-RUN_BYTES = 10 * MIB
+RUN_BYTES = 6 * MIB
 WIDTHS = [100, 10_000, 1_000_000]
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int64()), pa.field("w", pa.string())])
 # Buffers may outlive the test that made them, and need their pool.
@@ -82,3 +82,60 @@ def test_a_compaction_holds_a_window_and_a_row_group(tmp_path: Path, width: int,
         compact_table(table.context, full=True)
     assert pool.max_memory() <= 2 * (BOUNDS.window_bytes + BOUNDS.batch_bytes + ROW_GROUP_BYTES) + CONSTANT + 2 * width
     assert table.scan(["id", "v"]).to_arrow().sort_by("id").equals(before)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_changes_are_found_within_bounds(tmp_path: Path, width: int) -> None:
+    table = overlapping(tmp_path, width, changelog_producer="lookup")
+    with measured() as pool:
+        compact_table(table.context, full=True)
+    assert pool.max_memory() <= 2 * (BOUNDS.window_bytes + BOUNDS.batch_bytes + ROW_GROUP_BYTES) + CONSTANT + RUNS * width
+    snapshot = table.refresh().context.snapshots.latest()
+    assert snapshot is not None
+    found = bounded(table.refresh()).changes(snapshot.id - 1, columns=["id", "v"])
+    with measured() as pool:
+        changes = pa.Table.from_batches(found.to_batches(), schema=found.schema)
+    assert pool.max_memory() <= 2 * BOUNDS.batch_bytes + CONSTANT + 2 * width
+    assert sorted(changes["id"].to_pylist()) == sorted(table.refresh().scan(["id"]).to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_changes_of_an_update_are_looked_up_within_bounds(tmp_path: Path, width: int) -> None:
+    table = overlapping(tmp_path, width)
+    with measured() as pool:
+        rows = sum(batch.num_rows for batch in table.changes(RUNS - 2, RUNS).to_batches())
+    # The first of the two snapshots replaces rows, the second has new ones.
+    assert rows == 3 * (RUN_BYTES // width)
+    assert pool.max_memory() <= 2 * (BOUNDS.window_bytes + BOUNDS.batch_bytes) + CONSTANT + RUNS * width
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_of_upper_levels_are_folded_with_newer_ones_within_bounds(tmp_path: Path, width: int) -> None:
+    options = {"deletion_vectors.enabled": "true", "merge_engine": "partial-update"}
+    table = overlapping(tmp_path, width, **options)
+    compact_table(table.context, full=True)
+    ids = np.arange(RUN_BYTES // width) * RUNS
+    table.upsert(pa.table({"id": ids, "v": np.full(len(ids), 99)}))
+    with measured() as pool:
+        compact_table(table.context)
+    assert pool.max_memory() <= 2 * (BOUNDS.window_bytes + BOUNDS.batch_bytes + ROW_GROUP_BYTES) + CONSTANT + 4 * width
+    assert table.refresh().scan(["v"], "v = 99").count() == len(ids)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rows_that_are_written_are_in_memory_as_often_as_stated(tmp_path: Path, width: int) -> None:
+    catalog = tablestore.open_catalog(str(tmp_path))
+    catalog.create_database("db")
+    budget = 8 * MIB
+    options = {"bucket": "2", "write-only": "true", "write-buffer-size": f"{budget} b"}
+    table = catalog.create_table("db.t", SCHEMA, primary_key=["id"], options=options)
+
+    def given() -> Iterator[pa.RecordBatch]:
+        rows = max(MIB // width, 1)
+        for start in range(0, 4 * budget // width, rows):
+            texts = pa.array([f"{i}:".ljust(width, "x") for i in range(start, start + rows)])
+            yield pa.record_batch([pa.array(range(start, start + rows)), pa.array(range(rows)), texts], schema=SCHEMA)
+
+    with measured() as pool:
+        table.upsert(pa.RecordBatchReader.from_batches(SCHEMA, given()))
+    assert pool.max_memory() <= 2 * (budget + BATCH_BYTES)
