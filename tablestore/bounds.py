@@ -5,7 +5,8 @@
                               a sorted copy of the window, and BATCH_BYTES on their way out
     writing one file          a row group: ROW_GROUP_BYTES, before it is encoded
     buffering rows to write   the option ``write-buffer-size``, and PASS_BYTES of sorted copy while it is flushed
-    looking rows up           WINDOW_BYTES of the rows that were found for a window of keys
+    looking rows up           WINDOW_BYTES of the rows that were found, and of what is made of them
+    JSON text for a log       TEXT_BYTES, a few times over while it is put together
 
 Bytes are those of Arrow in memory: a file of a few kilobytes may hold rows of gigabytes, so the size of a file says nothing. All
 rows that are put together stay far below the 2 GiB that one Arrow column of text addresses. A single row may be larger than any
@@ -22,6 +23,7 @@ WINDOW_BYTES = 128 * MIB
 ROW_GROUP_BYTES = 64 * MIB
 ROW_GROUP_ROWS = 131_072
 PASS_BYTES = 1024 * MIB
+TEXT_BYTES = 16 * MIB
 # Files that one merge holds open. More runs take turns: a file is opened again where it was left.
 OPEN_FILES = 32
 # More than this is never put together in one Arrow column: its offsets have 32 bits.

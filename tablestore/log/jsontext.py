@@ -36,6 +36,8 @@ _ESCAPES = {
     **{code: f"\\u{code:04x}" for code in (*range(8), 0x0B, *range(0x0E, 0x20))},
 }
 _SPECIAL_FLOATS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+# What a value of fixed width takes as text, by far; how much longer a text becomes with its quotation marks and escapes.
+_VALUE_BYTES, _TEXT_GROWTH = 30, 2
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", dtype=np.uint8)
 
 
@@ -46,6 +48,33 @@ def rows_to_json(columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:
         opening = "{" if position == 0 else ","
         parts += [f"{opening}{json.dumps(name, ensure_ascii=False)}:", to_json(column)]
     return concat(*parts, "}")
+
+
+def text_bytes(rows: pa.Table | pa.RecordBatch) -> int:
+    """About how many bytes of text the rows become: high for most, low where half of a text has to be escaped."""
+    chunks = ((name, chunk) for name in rows.schema.names for chunk in _chunks(rows.column(name)))
+    return sum(len(chunk) * (len(name.encode()) + 4) + _text_bytes(chunk) for name, chunk in chunks)
+
+
+def _text_bytes(array: pa.Array) -> int:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        fields = zip(kind, array.flatten(), strict=True)
+        return sum(len(array) * (len(field.name.encode()) + 4) + _text_bytes(part) for field, part in fields)
+    if pa.types.is_map(kind):
+        start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        parts = (array.keys.slice(start, stop - start), array.items.slice(start, stop - start))
+        return 2 * len(array) + sum(_text_bytes(part) + 2 * len(part) for part in parts)
+    if pa.types.is_list(kind):
+        values = array.flatten()
+        return 2 * len(array) + len(values) + _text_bytes(values)
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return _TEXT_GROWTH * int(array.nbytes)
+    return _VALUE_BYTES * len(array)
+
+
+def _chunks(column: pa.Array | pa.ChunkedArray) -> Sequence[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def to_json(array: pa.Array) -> pa.Array:

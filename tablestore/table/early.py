@@ -14,8 +14,10 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 
+from tablestore.bounds import TEXT_BYTES
 from tablestore.format.bucket import bucket_of
 from tablestore.log.debezium import encode_changes
+from tablestore.log.jsontext import text_bytes
 from tablestore.log.logstore import SlotFenced
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.log.settings import LogSettings
@@ -23,10 +25,11 @@ from tablestore.store.context import TableContext
 from tablestore.table.earlypublish import EarlyPublisher, session_lock
 from tablestore.table.logs import PUBLISHERS, leave_alone, log_rests, publish_log, settings_of
 from tablestore.table.publish import try_lock
+from tablestore.types.pieces import pieces
 
 LOG = logging.getLogger(__name__)
 
-# So many rows are encoded at once.
+# So many rows are encoded at once, if their text is not too much.
 _ROWS = 50_000
 
 
@@ -110,8 +113,10 @@ class EarlyRows:
         schema = context.schema
         codes = np.zeros(rows.num_rows, dtype=np.int8) if kinds is None else np.asarray(kinds.to_numpy(zero_copy_only=False))
         now = context.clock.now_ms()
-        for start in range(0, rows.num_rows, _ROWS):
-            part, of_part = rows.slice(start, _ROWS).combine_chunks(), codes[start : start + _ROWS].astype(np.int8)
+        stop = 0
+        for stretch in pieces(rows, max_rows=_ROWS, max_bytes=TEXT_BYTES, size_of=text_bytes):
+            start, stop = stop, stop + stretch.num_rows
+            part, of_part = stretch.combine_chunks(), codes[start:stop].astype(np.int8)
             buckets = bucket_of(
                 [part.column(name).combine_chunks() for name in schema.bucket_keys],
                 [schema.field(name).type for name in schema.bucket_keys],

@@ -11,14 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablestore.bounds import TEXT_BYTES
 from tablestore.format.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.debezium import ChangelogMode, encode_changes
+from tablestore.log.jsontext import text_bytes
 from tablestore.log.record import LogRecords, Mark
 from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changescope import Discontinuity
 from tablestore.store.context import TableContext
+from tablestore.types.pieces import pieces
 
 
 def snapshot_records(
@@ -92,7 +95,7 @@ def _records(
 ) -> Iterator[LogRecords]:
     key = plan.context.schema.primary_keys
     for bucket in buckets:
-        for part in rows_behind(plan, snapshot.id, bucket, marks.get(bucket)):
+        for part in _in_stretches(rows_behind(plan, snapshot.id, bucket, marks.get(bucket))):
             messages = encode_changes(pa.Table.from_batches([part.rows]), part.kinds, key=key, mode=mode)
             if messages.values:
                 yield LogRecords(
@@ -104,3 +107,13 @@ def _records(
                     keys=messages.keys,
                     values=messages.values,
                 )
+
+
+def _in_stretches(changes: Iterator[OrdinalRows]) -> Iterator[OrdinalRows]:
+    """The same changes, so few at a time that their text is bounded."""
+    for part in changes:
+        start = 0
+        for rows in pieces(part.rows, max_rows=part.rows.num_rows, max_bytes=TEXT_BYTES, size_of=text_bytes):
+            stop = start + rows.num_rows
+            yield OrdinalRows(first=part.first + start, kinds=part.kinds[start:stop], rows=rows)
+            start = stop
