@@ -43,6 +43,7 @@ from tablestore.store.conflict import (
     table_uuid_of,
 )
 from tablestore.store.followup import Chore, attempt
+from tablestore.store.landings import LANDINGS_PROPERTY, Landings, digest_of, encode_landings
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage
@@ -90,7 +91,8 @@ class CommitSettings:
 class CommitRequest:
     """One logical commit.
 
-    ``identifier`` None: only the snapshot's uuid identifies it. ``plan_deletes``, ``plan_index`` and ``revise`` are called anew in
+    ``identifier`` None: only the snapshot's uuid identifies it. ``prepared``: its message has crossed processes, so somebody may
+    have committed it before. ``plan_deletes``, ``plan_index`` and ``revise`` are called anew in
     every round.
     """
 
@@ -99,6 +101,7 @@ class CommitRequest:
     kind: CommitKind = CommitKind.APPEND
     operation: str | None = None
     message: CommitMessage
+    prepared: bool = False
     plan_deletes: PlanDeletes | None = None
     plan_index: PlanIndex | None = None
     revise: Revise | None = None
@@ -107,11 +110,26 @@ class CommitRequest:
     allow_empty: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What became of a request. ``snapshot`` None: there was nothing to publish, or what it published once has expired.
+    ``is_replay``: it had landed before, and nothing was done."""
+
+    snapshot: Snapshot | None
+    is_replay: bool = False
+
+
 @dataclass(slots=True)
 class _OwnFiles:
-    """The commit's message; a round may replace its entries."""
+    """The commit's message; a round may replace its entries. ``retired``: files of the request's message that were replaced."""
 
     message: CommitMessage
+    retired: list[ManifestEntry] = field(default_factory=list)
+
+    def private(self, request: "CommitRequest") -> list[ManifestEntry]:
+        """The files that only this commit knows of."""
+        shared = {entry.file.file_name for entry in request.message.new_files}
+        return [entry for entry in self.message.new_files if entry.file.file_name not in shared]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,22 +180,31 @@ class Committer:
     keys: KeyOrder
     rewrite: Rewrite
     remove_file: Callable[[ManifestEntry], None]
+    has_file: Callable[[ManifestEntry], bool]
+
+    @property
+    def landings(self) -> Landings:
+        """Which messages have landed."""
+        return Landings(files=self.files, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
-        """Publish ``request``; returns its snapshot, or None if there was nothing to publish.
+        """As :meth:`commit_once`; returns the snapshot alone."""
+        return self.commit_once(request).snapshot
 
-        A replay returns the snapshot that it published the first time (None if that has expired). Raises ConflictError,
-        CommitOutcomeUnknown, StorageError; on the first and the last nothing of the request is visible.
+    def commit_once(self, request: CommitRequest) -> Committed:
+        """Publish ``request``, unless it has landed before: by its user and identifier, or by its ``prepared`` message.
+
+        Raises ConflictError, CommitOutcomeUnknown, StorageError; on the first and the last nothing of the request is visible.
         """
         files = _OwnFiles(request.message)
         try:
             return self._rounds(request, files)
         except (ConflictError, InvalidInputError):
             # Certainly not landed: nobody will ever refer to these files.
-            self._discard(files.message)
+            self._discard(request, files)
             raise
 
-    def _rounds(self, request: CommitRequest, files: "_OwnFiles") -> Snapshot | None:
+    def _rounds(self, request: CommitRequest, files: _OwnFiles) -> Committed:
         replays = Replays(self.files, self.snapshots)
         publisher = Publisher(
             files=self.files,
@@ -196,23 +223,28 @@ class Committer:
                 highest = replays.highest(request.user, latest)
                 replays.check_identifier(request.user, request.identifier, highest, latest)
                 if request.identifier is not None and highest is not None and request.identifier <= highest:
-                    self._discard(files.message)
-                    return replays.find(request.user, request.identifier)
+                    self._discard(request, files)
+                    return Committed(replays.find(request.user, request.identifier), is_replay=True)
             written = WrittenMetadata()
             try:
+                if request.prepared and (landing := self.landings.find(request.message, latest)) is not None:
+                    self._remove(files.private(request))
+                    return Committed(landing.snapshot, is_replay=True)
                 self._check_age(request.message)
                 check_table(request.message, latest=self.schemas.refreshed_latest(), table=self.files.root_uri)
+                if request.prepared:
+                    self.landings.check_files(request.message)
                 planned = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
                 deletes = (*planned, *request.message.compact_before)
                 if not (deletes or _has_changes(files.message) or request.plan_index or request.allow_empty):
-                    return None
+                    return Committed(None)
                 self._check_bucket_counts(files.message.entries, deletes, latest)
-                files.message = replace(files.message, entries=self._revised(request, files.message.entries, latest, attempt))
-                own = self._with_winning_numbers(request, files.message.entries, latest, attempt)
+                files.message = replace(files.message, entries=self._revised(request, files, latest, attempt))
+                own = self._with_winning_numbers(request, files, latest, attempt)
                 files.message = replace(files.message, entries=own)
                 delta = self._delta(request, files.message, deletes, latest, written)
                 if delta.is_empty and not request.allow_empty:
-                    return None
+                    return Committed(None)
                 snapshot = self._build(request, delta, latest, uuid, written)
                 # Once more: what came before may have taken hours, and the removal of orphans counts on this.
                 self._check_age(request.message)
@@ -230,14 +262,16 @@ class Committer:
                 raise
             if outcome is Outcome.LANDED:
                 self._acknowledge(request, snapshot, replays)
-                return snapshot
+                self._remove(files.retired)
+                return Committed(snapshot)
             self._take_back(written)
             attempt += 1
             self._wait(attempt, deadline_s, latest)
 
     def _with_winning_numbers(
-        self, request: CommitRequest, own: tuple[ManifestEntry, ...], latest: Snapshot | None, attempt: int
+        self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
     ) -> tuple[ManifestEntry, ...]:
+        own = files.message.entries
         base_id = request.message.base_snapshot_id
         if latest is None or latest.id == base_id or not own:
             return own
@@ -249,19 +283,27 @@ class Committer:
         if not outdated:
             return own
         renewed = renumber(own, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite)
-        kept = {entry.file.file_name for entry in renewed}
-        self._remove([entry for entry in own if entry.file.file_name not in kept])
+        self._retire(request, files, renewed)
         return renewed
 
     def _revised(
-        self, request: CommitRequest, own: tuple[ManifestEntry, ...], latest: Snapshot | None, attempt: int
+        self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
     ) -> tuple[ManifestEntry, ...]:
+        own = files.message.entries
         if request.revise is None or not own:
             return own
         revised = request.revise(latest, own, attempt)
-        kept = {entry.file.file_name for entry in revised}
-        self._remove([entry for entry in own if entry.file.file_name not in kept])
+        self._retire(request, files, revised)
         return revised
+
+    def _retire(self, request: CommitRequest, files: _OwnFiles, kept: Sequence[ManifestEntry]) -> None:
+        """Remove the own files that others took the place of. Those of a message that somebody else may be committing too stay
+        until this commit has landed: from then on that one finds its landing."""
+        names = {entry.file.file_name for entry in kept}
+        shared = {entry.file.file_name for entry in request.message.entries} if request.prepared else set()
+        gone = [entry for entry in files.message.entries if entry.file.file_name not in names]
+        files.retired += [entry for entry in gone if entry.file.file_name in shared]
+        self._remove([entry for entry in gone if entry.file.file_name not in shared])
 
     def _is_table(self, table_uuid: str | None) -> bool:
         try:
@@ -363,6 +405,11 @@ class Committer:
             properties[PARENT_PROPERTY] = latest.uuid
         # Also when there is none: whoever looks for a user's mark need not read on.
         properties[MARKS_PROPERTY] = encode_marks(marks)
+        landed = self.landings.known(latest)
+        if request.prepared:
+            landed[digest_of(request.message)] = latest.id + 1 if latest else 1
+        if landed:
+            properties[LANDINGS_PROPERTY] = encode_landings(landed)
         used = max_sequence_number(entry.file for entry in (*delta.message.entries, *delta.message.changelog)) + 1
         properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
         return properties
@@ -402,8 +449,18 @@ class Committer:
         with suppress(StorageError):
             self.manifests.remove(written)
 
-    def _discard(self, message: CommitMessage) -> None:
-        self._remove(message.new_files)
+    def _discard(self, request: CommitRequest, files: _OwnFiles) -> None:
+        """Remove the files of a commit that did not land. Of a prepared message some may have landed, with another commit."""
+        own, message = (*files.message.new_files, *files.retired), request.message
+        if request.prepared:
+            try:
+                named = self.landings.named({entry.file.file_name for entry in own})
+            except TablestoreError:
+                return
+            own = tuple(entry for entry in own if entry.file.file_name not in named)
+            if named:
+                message = replace(message, index_changes=())
+        self._remove(own)
         for change in message.index_changes:
             if change.kind is EntryKind.ADD:
                 with suppress(StorageError):

@@ -110,6 +110,19 @@ def discard(context: TableContext, message: CommitMessage) -> None:
                 context.files.delete(index_path(change.file_name))
 
 
+def discard_unnamed(context: TableContext, message: CommitMessage) -> None:
+    """As :func:`discard`, of a message that somebody else may have committed: what the table names stays."""
+    own = message.new_files
+    named = context.committer().landings.named({entry.file.file_name for entry in own})
+    if not named:
+        discard(context, message)
+        return
+    for entry in own:
+        if entry.file.file_name not in named:
+            with suppress(StorageError):
+                context.remove_file(entry)
+
+
 class _Rewriter:
     """One task being done."""
 

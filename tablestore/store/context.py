@@ -175,6 +175,7 @@ class TableContext:
             keys=KeyOrder.of(self.schema.key_fields),
             rewrite=self._rewrite,
             remove_file=self.remove_file,
+            has_file=lambda entry: self.files.exists(entry_path(self.paths, entry, self.schema)),
         )
 
     def remove_file(self, entry: ManifestEntry) -> None:

@@ -29,13 +29,13 @@ def after_write(
     most_compaction_bytes: int,
     publish: Publish = publish_log,
     early: EarlyRows | None = None,
-    is_replay: Callable[[], bool] = lambda: False,
+    is_replay: bool = False,
 ) -> None:
     """Follow up a write that brought the files ``written``. ``is_replay``: the snapshot is one that landed before."""
     chores = FollowUp(context.files, context.clock, snapshot.id)
     if early is not None:
         # A replay returns what landed the first time: these rows are not in it.
-        chores.do(Chore.EARLY, lambda: early.ended(landed=not is_replay()))
+        chores.do(Chore.EARLY, lambda: early.ended(landed=not is_replay))
     # First what others wait for; then what is compacted may bring changes of its own.
     published = chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
 

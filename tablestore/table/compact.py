@@ -17,7 +17,7 @@ from tablestore.format.manifest import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.compaction import WHOLE_REASONS
 from tablestore.store.commit import CommitRequest
-from tablestore.store.compact import BucketFiles, discard, run_compaction
+from tablestore.store.compact import BucketFiles, discard, discard_unnamed, run_compaction
 from tablestore.store.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
@@ -273,13 +273,16 @@ class _Run:
         return commit_compaction(self._context, messages, full=self._full)
 
 
-def commit_compaction(context: TableContext, messages: Sequence[CommitMessage], *, full: bool = False) -> CompactReport:
-    """Commit finished tasks as one COMPACT snapshot; those of a lost race are dropped and counted."""
+def commit_compaction(
+    context: TableContext, messages: Sequence[CommitMessage], *, full: bool = False, prepared: bool = False
+) -> CompactReport:
+    """Commit finished tasks as one COMPACT snapshot; those of a lost race are dropped and counted. ``prepared``: they have crossed
+    processes, see :class:`CommitRequest`."""
     try:
         message = merge_messages(messages)
     except TablestoreError:
         for one in messages:
-            discard(context, one)
+            (discard_unnamed if prepared else discard)(context, one)
         return CompactReport(dropped=len(messages))
     if message is None:
         return CompactReport()
@@ -288,12 +291,16 @@ def commit_compaction(context: TableContext, messages: Sequence[CommitMessage], 
         kind=CommitKind.COMPACT,
         operation="COMPACT",
         message=message,
+        prepared=prepared,
         properties={FULL_PROPERTY: "true"} if full else {},
     )
     try:
-        snapshot = context.committer().commit(request)
+        committed = context.committer().commit_once(request)
     except StalePlan:
         return CompactReport(dropped=len(messages))
+    if committed.is_replay:
+        return CompactReport(dropped=len(messages))
+    snapshot = committed.snapshot
     written = message.rewritten
     read = _rewritten(message)
     return CompactReport(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.store.compact import discard, run_compaction
+from tablestore.store.compact import discard_unnamed, run_compaction
 from tablestore.store.message import CommitMessage
 from tablestore.table.compact import CompactReport, commit_compaction
 from tablestore.table.compactplan import TaskPicker, live_buckets
@@ -75,10 +75,10 @@ def commit_tasks(table: Table, messages: Iterable[bytes], *, full: bool = False)
     for position, message in enumerate(parsed):
         try:
             # One by one: a task whose files others have replaced is dropped without the others.
-            done = commit_compaction(context, [message], full=full)
+            done = commit_compaction(context, [message], full=full, prepared=True)
         except BaseException:
             for waiting in parsed[position + 1 :]:
-                discard(context, waiting)
+                discard_unnamed(context, waiting)
             raise
         report += done + CompactReport(buckets=done.tasks)
     return report

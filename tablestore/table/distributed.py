@@ -29,6 +29,7 @@ from tablestore.io.opening import open_store
 from tablestore.lsm.missing import MissingColumns
 from tablestore.lsm.run import Section
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
+from tablestore.store.compact import discard_unnamed
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.scan import DeletionFile, Split, plan_scan
@@ -267,14 +268,19 @@ def commit_messages(
     identifier: int | None = None,
     publish: Callable[[TableContext], object] = publish_log,
 ) -> Snapshot | None:
-    """Commit the messages of all tasks, in task order, as one snapshot. ``publish`` then sends to the log what it lacks."""
+    """Commit the messages of all tasks, in task order, as one snapshot. ``publish`` then sends to the log what it lacks.
+
+    Committed again, the same messages change nothing: the snapshot that landed is returned, None if it has expired. Raises
+    ConflictError of kind ``partly-committed`` where some were committed together with others, and ``files-gone`` where their files
+    were removed because a commit was refused.
+    """
     context = table.context
     message = merge_messages([CommitMessage.from_bytes(data) for data in messages])
     if message is None:
         message = TableWriter(context).prepare()
     user = commit_user or context.ids.uuid()
     if overwrite:
-        return commit_overwrite(context, message, None, user=user, identifier=identifier, publish=publish)
+        return commit_overwrite(context, message, None, user=user, identifier=identifier, publish=publish, prepared=True)
     effect = Effect(allow_empty=identifier is not None)
     return commit_message(
         context,
@@ -284,28 +290,15 @@ def commit_messages(
         identifier=identifier,
         most_compaction_bytes=DRIVER_BUDGET_BYTES,
         publish=publish,
+        prepared=True,
     )
 
 
 def abort_messages(table: Table, messages: Iterable[bytes]) -> None:
-    """Remove the files of messages that no snapshot names. Only for messages that were never handed to a commit.
-
-    When a snapshot that might name them has expired meanwhile, they are left to the removal of orphan files.
-    """
-    context = table.context
-    parsed = [CommitMessage.from_bytes(data) for data in messages]
-    latest = context.snapshots.latest()
-    base_id = min((message.base_snapshot_id for message in parsed), default=0)
-    named: set[str] = set()
-    for snapshot_id in range(base_id + 1, (latest.id if latest else 0) + 1):
-        snapshot = context.snapshots.find(snapshot_id)
-        if snapshot is None:
-            return
-        named.update(entry.file.file_name for entry in context.manifests.delta(snapshot))
-    for message in parsed:
-        for entry in message.entries:
-            if entry.file.file_name not in named:
-                context.remove_file(entry)
+    """Remove the files of messages, but those that a snapshot, tag or branch of the table names. Only for messages of which no
+    commit is under way."""
+    for data in messages:
+        discard_unnamed(table.context, CommitMessage.from_bytes(data))
 
 
 # -- rows

@@ -45,8 +45,9 @@ def commit_overwrite(
     user: str,
     identifier: int | None = None,
     publish: Callable[[TableContext], object] = publish_log,
+    prepared: bool = False,
 ) -> Snapshot | None:
-    """Commit prepared files as an overwrite; ``wanted`` is :func:`overwrite`'s partition, ``publish`` that of a commit."""
+    """Commit written files as an overwrite; ``wanted`` is :func:`overwrite`'s partition, the others are as of a commit."""
     schema = context.schema
     if wanted is None and schema.partition_keys and context.settings.dynamic_overwrite:
         touched = {entry.partition for entry in message.entries}
@@ -70,7 +71,7 @@ def commit_overwrite(
         replaces=matches,
         replaces_everything_it_meets=True,
     )
-    return commit_message(context, message, effect, user=user, identifier=identifier, publish=publish)
+    return commit_message(context, message, effect, user=user, identifier=identifier, publish=publish, prepared=prepared)
 
 
 def _partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> dict[str, object] | None:

@@ -287,11 +287,13 @@ def commit_message(
     most_compaction_bytes: int = MOST_BUDGET_BYTES,
     publish: Callable[[TableContext], object] = publish_log,
     early: EarlyRows | None = None,
+    prepared: bool = False,
 ) -> Snapshot | None:
     """Commit prepared files, then compact a share of the buckets that they lie in, of ``most_compaction_bytes`` at most, and
     expire snapshots that are due. ``publish`` sends to the log what it lacks then.
 
-    If the commit certainly did not land, the files are removed before the error is raised. Nothing is raised once it has landed.
+    ``prepared``: the message has crossed processes. If it, or the commit of that identifier, has landed before, nothing is done. If
+    the commit certainly did not land, the files are removed before the error is raised. Nothing is raised once it has landed.
     """
     # A commit that plans its index files itself brings files that have their buckets.
     hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
@@ -302,6 +304,7 @@ def commit_message(
         kind=effect.kind,
         operation=effect.operation,
         message=message,
+        prepared=prepared,
         plan_deletes=effect.plan_deletes,
         plan_index=dynamic.plan_index if dynamic else effect.plan_index,
         revise=dynamic.revise if dynamic else None,
@@ -309,26 +312,23 @@ def commit_message(
         properties={**log_properties(context), **(effect.properties or {})},
         allow_empty=effect.allow_empty,
     )
-    snapshot = context.committer().commit(request)
+    committed = context.committer().commit_once(request)
+    snapshot = committed.snapshot
+    # What landed the first time was compacted then; only rows that nobody sees without it are looked after again.
+    written = () if committed.is_replay and not context.settings.skips_level_zero else message.entries
     if snapshot is not None:
         after_write(
             context,
             snapshot,
-            message.entries,
+            written,
             most_compaction_bytes=most_compaction_bytes,
             publish=publish,
             early=early,
-            is_replay=lambda: identifier is not None and not _holds(context, snapshot, message),
+            is_replay=committed.is_replay,
         )
     elif early is not None:
         early.ended(landed=False)
     return snapshot
-
-
-def _holds(context: TableContext, snapshot: Snapshot, message: CommitMessage) -> bool:
-    """Whether the snapshot brought files of this message, under the names that they were written with."""
-    names = {entry.file.file_name for entry in message.entries}
-    return any(entry.file.file_name in names for entry in context.manifests.delta(snapshot))
 
 
 def retractions_of(keys: pa.Table, context: TableContext) -> pa.Table:

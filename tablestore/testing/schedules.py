@@ -20,6 +20,7 @@ from typing import Any
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
+from tablestore.table.distributed import commit_messages
 from tablestore.table.table import Table
 from tablestore.testing.expirer import expire
 from tablestore.testing.files import Call, CapturedPublish, Faults, FaultyFileStore
@@ -145,6 +146,7 @@ class Play:
         self._lab = Lab(self._witness, keyed=self._keyed, options={**options, **self.options}, seed=self.seed)
         self._effects: dict[str, Effect] = {}
         self._landed: set[str] = set()
+        self._same: list[set[str]] = []
         self._reads: list[tuple[int, Rows]] = []
         self._late: list[CapturedPublish] = []
         self._report = Report(self.seed)
@@ -182,7 +184,7 @@ class Play:
 
     def _commit(self, table: Table, name: str, first_id: int) -> None:
         """One commit of a kind drawn by chance; its rows carry its ``name``."""
-        kind = self._chance.choices(("write", "delete", "overwrite", "numbered"), (6, 2, 1, 2))[0]
+        kind = self._chance.choices(("write", "delete", "overwrite", "numbered", "messages"), (6, 2, 1, 2, 2))[0]
         rows: Rows = [(0, name), (first_id, name), (first_id + 1, name)]
         try:
             if kind == "write":
@@ -193,6 +195,9 @@ class Play:
                 self._heard(name, self._write(table, name, rows, 5))
                 # Replayed at once, as a job does that did not hear the answer.
                 self._write(table, name, rows, 5)
+            elif kind == "messages":
+                self._effects[name] = self._adds(rows)
+                self._commit_messages(table, name, rows)
             elif kind == "delete":
                 gone = f"w{self._chance.randrange(self.writers)}c0"
                 self._effects[name] = lambda state: [row for row in state if row[1] != gone]
@@ -216,6 +221,30 @@ class Play:
         with table.new_writer(commit_user=user) as writer:
             writer.write(self._lab.rows(*rows))
             return writer.commit(identifier)
+
+    def _commit_messages(self, table: Table, name: str, rows: Rows) -> None:
+        """Commit messages, and again, as a job does that did not hear the answer: one of the tries may land."""
+        writer = table.new_writer()
+        writer.write(self._lab.rows(*rows))
+        messages = [writer.prepare().to_bytes()]
+        unheard: set[str] = set()
+        for _ in range(3):
+            try:
+                snapshot = commit_messages(table, messages)
+            except CommitOutcomeUnknown as error:
+                self._report.outcomes["unknown"] += 1
+                unheard.add(str(error).partition("uuid ")[2][:36])
+                continue
+            if snapshot is not None:
+                assert snapshot.uuid is not None
+                unheard.add(snapshot.uuid)
+                if name in self._effects:
+                    self._heard(name, snapshot)
+                    self._report.outcomes["replayed"] += 1
+        effect = self._effects.pop(name, None)
+        if effect is not None:
+            self._effects.update(dict.fromkeys(unheard, effect))
+        self._same.append(unheard)
 
     def _heard(self, name: str, snapshot: Snapshot | None) -> None:
         effect = self._effects.pop(name)
@@ -295,6 +324,7 @@ class Play:
         uuids = [history[i]["uuid"] for i in sorted(history)]
         assert len(set(uuids)) == len(uuids), "a commit landed twice"
         assert self._landed <= set(uuids), "an acknowledged commit is not in the history"
+        assert all(len(same & set(uuids)) <= 1 for same in self._same), "messages landed twice"
         moves = {found["uuid"] for found in history.values() if found["commitKind"] == "COMPACT"}
         assert set(uuids) - moves <= set(self._effects), "a commit that was refused is in the history"
         states: dict[int, Rows] = {0: []}

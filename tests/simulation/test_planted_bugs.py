@@ -21,6 +21,7 @@ from tablestore.store import references as references_module
 from tablestore.store.commit import Committer
 from tablestore.store.context import TableContext
 from tablestore.store.dynamicbuckets import DynamicCommit
+from tablestore.store.landings import Landings
 from tablestore.store.manifests import Manifests
 from tablestore.store.publish import Outcome, Publisher
 from tablestore.store.replay import Replays
@@ -380,6 +381,45 @@ def mark_by_a_stale_plan(m: pytest.MonkeyPatch) -> None:
     m.setattr(commit_module, "check_vectors", nothing)
 
 
+# messages that are committed again
+
+
+@caught_by(
+    "messages_that_are_committed_again_change_nothing",
+    "an_overwrite_that_is_committed_again_changes_nothing",
+    "messages_of_an_unknown_outcome_are_committed_once",
+    "two_commits_of_the_same_messages_at_once_are_one",
+    "a_part_of_messages_that_landed_is_not_committed_with_others",
+)
+def commit_messages_whatever_has_landed(m: pytest.MonkeyPatch) -> None:
+    m.setattr(Landings, "find", nothing)
+    m.setattr(Landings, "check_files", nothing)
+
+
+@caught_by("messages_that_are_committed_again_change_nothing")
+def take_no_note_of_what_landed(m: pytest.MonkeyPatch) -> None:
+    m.setattr(Landings, "known", lambda *_: {})
+
+
+@caught_by("a_replay_that_is_refused_removes_nothing_that_landed")
+def discard_what_the_table_names(m: pytest.MonkeyPatch) -> None:
+    m.setattr(Landings, "named", lambda *_: frozenset())
+
+
+@caught_by("messages_whose_files_are_gone_are_refused")
+def commit_files_that_are_gone(m: pytest.MonkeyPatch) -> None:
+    m.setattr(Landings, "check_files", nothing)
+
+
+@caught_by("two_commits_of_the_same_messages_at_once_are_one")
+def remove_renumbered_files_of_others_at_once(m: pytest.MonkeyPatch) -> None:
+    def retire(self: Committer, request: Any, files: Any, kept: Any) -> None:
+        names = {entry.file.file_name for entry in kept}
+        self._remove([entry for entry in files.message.entries if entry.file.file_name not in names])
+
+    m.setattr(Committer, "_retire", retire)
+
+
 # expiry and the removal of orphans
 
 
@@ -416,7 +456,9 @@ def test_a_planted_bug_is_caught(bug: str, tmp_path: Any) -> None:
                 RULES[name](MemoryFileStore(f"planted-{bug}-{name}{tmp_path}"))
 
 
-@pytest.mark.parametrize("bug", ["skip_the_look_at_the_base", "skip_the_renumbering", "skip_the_replay_filter"])
+@pytest.mark.parametrize(
+    "bug", ["skip_the_look_at_the_base", "skip_the_renumbering", "skip_the_replay_filter", "commit_messages_whatever_has_landed"]
+)
 def test_random_schedules_catch_planted_bugs_too(bug: str, tmp_path: Any) -> None:
     caught = []
     for seed in range(60):

@@ -6,7 +6,29 @@ on an engine with a planted bug, where the one that guards the rule must fail.
 "Paused" means: while one writer stands at a call of its store, others run to completion on handles of their own.
 """
 
-from tablestore.testing.commitrules import checking, compacting, history, keeping, numbering, publishing, replaying, vectors
+from tablestore.testing.commitrules import (
+    checking,
+    compacting,
+    history,
+    keeping,
+    numbering,
+    publishing,
+    repeating,
+    replaying,
+    vectors,
+)
 from tablestore.testing.commitrules.scenes import RULES, Rule
 
-__all__ = ["RULES", "Rule", "checking", "compacting", "history", "keeping", "numbering", "publishing", "replaying", "vectors"]
+__all__ = [
+    "RULES",
+    "Rule",
+    "checking",
+    "compacting",
+    "history",
+    "keeping",
+    "numbering",
+    "publishing",
+    "repeating",
+    "replaying",
+    "vectors",
+]
