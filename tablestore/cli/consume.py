@@ -12,6 +12,7 @@ from tablestore.cli.rowsink import RowFormat, write_rows
 from tablestore.cli.session import Session, TableName, command, names
 from tablestore.cli.tableread import Columns, Filter, Format, Limit, OutputFile
 from tablestore.cli.units import parse_time
+from tablestore.table.changes import earliest_start
 from tablestore.table.consume import ChangeBatch, ScanMode
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
@@ -56,8 +57,8 @@ def consume(
 ) -> None:
     """Print changes, oldest first: +I, -U, +U, -D in the column _row_kind.
 
-    Between two snapshots (--from-snapshot), or from a place on (--scan, --consumer), with --follow for ever. A named consumer is
-    recorded batch by batch, behind what was printed.
+    Between two snapshots (--from-snapshot, else from the earliest whose changes are there), or from a place on (--scan,
+    --consumer), with --follow for ever. A named consumer is recorded batch by batch, behind what was printed.
     """
     between = from_snapshot is not None or to_snapshot is not None
     onward = scan is not None or timestamp is not None or consumer is not None or follow
@@ -91,8 +92,11 @@ def consume(
         )
         recording.record()
     else:
+        start = earliest_start(table.context, pairs=not after_only) if from_snapshot is None else from_snapshot
+        if from_snapshot is None and start:
+            session.out.note(f"the changes up to snapshot {start} have expired; --scan full begins with the rows instead")
         changes = table.changes(
-            from_snapshot or 0,
+            start,
             to_snapshot,
             wanted,
             filter,

@@ -16,6 +16,8 @@ Errors: NotFoundError (no such log), AlreadyExistsError, SlotFenced (another pro
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from tablestore.errors import ConflictError, NotFoundError
 from tablestore.log.record import LogRecords, Offsets, RawRecords, Since, Tail
 
@@ -117,20 +119,21 @@ class LogStore(Protocol):
 
 
 def cut_into_transactions(records: Iterable[LogRecords], *, max_records: int, max_bytes: int) -> Iterator[list[LogRecords]]:
-    """Records in groups that each fit into one transaction, in order. A group holds at least one record."""
+    """Records in groups of at most so many records and bytes of keys and values, in order; a record above the bound is alone."""
     group: list[LogRecords] = []
     count = size = 0
     for batch in records:
-        start = 0
+        ends, start = np.cumsum(batch.sizes), 0
         while start < len(batch):
-            # Bytes are counted per batch, not per record: batches are small beside a transaction.
-            stop = min(len(batch), start + max_records - count)
-            part = batch if start == 0 and stop == len(batch) else batch.slice(start, stop)
-            group.append(part)
-            count += len(part)
-            size += part.size_bytes
-            start = stop
-            if count >= max_records or size >= max_bytes:
+            before = int(ends[start - 1]) if start else 0
+            fits = int(np.searchsorted(ends, before + max_bytes - size, side="right"))
+            stop = min(len(batch), start + max_records - count, max(fits, start if group else start + 1))
+            if stop > start:
+                group.append(batch if start == 0 and stop == len(batch) else batch.slice(start, stop))
+                count += stop - start
+                size += int(ends[stop - 1]) - before
+                start = stop
+            if start < len(batch) or count >= max_records or size >= max_bytes:
                 yield group
                 group, count, size = [], 0, 0
     if group:

@@ -50,9 +50,11 @@ class LogRecords:
         return len(self.values)
 
     @property
-    def size_bytes(self) -> int:
-        """Bytes of keys and values."""
-        return sum(len(key) for key in self.keys if key) + sum(len(value) for value in self.values if value)
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Bytes of the key and value of each record."""
+        # The client's own objects: there is no array of them.
+        keys = np.fromiter((len(key) if key else 0 for key in self.keys), dtype=np.int64, count=len(self))
+        return keys + np.fromiter((len(value) if value else 0 for value in self.values), dtype=np.int64, count=len(self))
 
     def behind(self, mark: Mark | None) -> "LogRecords":
         """Only the changes that come after ``mark``."""

@@ -20,6 +20,7 @@ from tablestore.format.parquetschema import KIND_COLUMN
 from tablestore.format.projection import Projection
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.rowdiff import equal_values
+from tablestore.store.changelogs import Changelogs
 from tablestore.store.changeplan import ChangeRule, FoundChanges, Source, StoredChanges, plan_changes, source_of
 from tablestore.store.changescope import ChangeScope, Discontinuity, change_scope
 from tablestore.store.context import TableContext
@@ -75,6 +76,19 @@ class ChangeFeed:
         if source not in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or snapshot.id == 1:
             return True
         return self.context.snapshots.find(snapshot.id - 1) is not None
+
+    def readable(self) -> Iterator[Snapshot]:
+        """The snapshots whose changes can be read, newest first: the retained ones, then those whose changes are kept."""
+        snapshots = self.context.snapshots
+        ids = snapshots.live_ids()
+        for snapshot_id in reversed(ids):
+            if not self.is_whole(snapshot := snapshots.read(snapshot_id)):
+                return
+            yield snapshot
+        kept, snapshot_id = Changelogs(self.context.files), ids[0] - 1 if ids else 0
+        while (found := kept.find(snapshot_id)) is not None and not self.looks_up(found):
+            yield found
+            snapshot_id -= 1
 
     def _scope(self, snapshot: Snapshot, then: TableContext) -> ChangeScope:
         # Partition columns keep name and type through all schemas.

@@ -187,6 +187,15 @@ def read_changes(
     return changes
 
 
+def earliest_start(context: TableContext, *, pairs: bool) -> int:
+    """The earliest snapshot from which all changes up to now can be read; 0 where none has expired."""
+    start = context.snapshots.latest()
+    first = start.id if start is not None else 0
+    for snapshot in ChangeFeed(context=context, columns=(), pairs=pairs).readable():
+        first = snapshot.id - 1
+    return first
+
+
 def _expired(context: TableContext, snapshot_id: int) -> NotFoundError:
     ids = context.snapshots.live_ids()
     kept = Changelogs(context.files).ids()

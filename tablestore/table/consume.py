@@ -272,26 +272,13 @@ class FileStoreConsumption:
         first = newest + 1
         if request.scan == "from-timestamp":
             assert request.time_millis is not None
-            for snapshot in self._readable():
+            for snapshot in self._feed.readable():
                 if snapshot.time_millis < request.time_millis:
                     break
                 first = snapshot.id
             else:
                 self.wants_older = first > 1
         return done(first - 1)
-
-    def _readable(self) -> Iterator[Snapshot]:
-        """The snapshots whose changes can be read, newest first: the retained ones, then those whose changes are kept."""
-        snapshots, feed = self._context.snapshots, self._feed
-        ids = snapshots.live_ids()
-        for snapshot_id in reversed(ids):
-            if not feed.is_whole(snapshot := snapshots.read(snapshot_id)):
-                return
-            yield snapshot
-        kept, snapshot_id = Changelogs(self._context.files), ids[0] - 1 if ids else 0
-        while (found := kept.find(snapshot_id)) is not None and not feed.looks_up(found):
-            yield found
-            snapshot_id -= 1
 
     def _checked(self, place: Place, *, reading: str | None = None) -> Place:
         if not isinstance(place, StorePlace) or not place.rows:

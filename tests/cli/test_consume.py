@@ -104,3 +104,17 @@ def test_system_tables_are_listed_chosen_from_and_only_read(run: Run, orders: ts
     assert len(run("table", "show", f"{orders.location}$files", "--snapshot", "1", "--json").rows) > 0
     run("table", "show", "shop.orders", "nothing", code=1)
     assert "system table" in run("table", "describe", "shop.orders$files", code=1).err
+
+
+@pytest.mark.parametrize("after_only", [(), ("--after-only",)])
+def test_without_a_beginning_changes_begin_with_the_earliest_that_are_there(
+    run: Run, orders: ts.Table, after_only: tuple[str, ...]
+) -> None:
+    for key in range(5, 8):
+        orders.upsert(pa.table({"id": [key], "item": ["cap"], "price": [1.0]}))
+    assert run("consume", "shop.orders", "--json", *after_only).err == ""
+    orders.expire_snapshots(retain_min=2, retain_max=2)
+    ran = run("consume", "shop.orders", "--json", *after_only)
+    assert kinds(ran.rows)[-1] == ("+I", 7) and "have expired" in ran.err
+    assert "expired" in run("consume", "shop.orders", "-s", "0", "--json", *after_only, code=1).err
+    assert kinds(run("consume", "shop.orders", "--scan", "full", "--json").rows) == [("+I", key) for key in range(1, 8)]
