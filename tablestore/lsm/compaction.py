@@ -13,7 +13,8 @@ large next to the oldest, the two oldest runs are merged in as many key ranges a
 
 Invariants, whatever is picked: the files of a task hang together in age, and every file of their key range between the newest
 and the oldest of them is among them, so a newer version of a key never comes to lie below an older one; a level above 0 is
-one run; retractions are dropped only where nothing older can be left that they would have to hide.
+one run; retractions are dropped only where nothing older can be left that they would have to hide; where all versions of a key
+are folded at once or not at all (``folds_at_once``), a task takes all files of its key range or folds nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -70,6 +71,12 @@ def pick_compaction(
     the cheapest if need be.
     """
     return _Picker(levels, policy, key_of, budget_bytes, whole=whole).pick()
+
+
+def pick_range(levels: Levels, policy: CompactionPolicy, *, key_of: KeyOf, start: int, stop: int) -> CompactionTask | None:
+    """The task that makes the sorted runs ``start`` to ``stop`` one, or more of them if these must not be merged alone; None if
+    there is none."""
+    return _Picker(levels, policy, key_of, None)._task(start, stop, "range")
 
 
 class _Picker:
@@ -260,7 +267,7 @@ class _Picker:
         fitting = [task for task in tasks if self._fits(task)]
         if fitting:
             return max(fitting, key=lambda task: len(task.files))
-        return min(tasks, key=lambda task: self._cost(task.files), default=None)
+        return min(tasks, key=lambda task: self._cost(task.files), default=whole)
 
     def _windows(self) -> Iterator[CompactionTask]:
         """Neighbouring runs that could become one: the older runs of level 0 with those behind them, or two upper runs."""
@@ -300,6 +307,8 @@ class _Picker:
         if self._policy.retractions_apart and not reaches_oldest and any(has_retractions(file) for file in files):
             # Such a retraction takes back part of what older runs hold: it is folded with all of them or not at all.
             return self.everything(reason) if start == 0 else None
+        if not self._may_fold(files):
+            return self.everything(reason) if start == 0 else None
         task = self._plan(files, place[0], reason, newest=start == 0, oldest=reaches_oldest)
         if task is None or reaches_oldest:
             return task
@@ -316,6 +325,8 @@ class _Picker:
         keep: bool = False,
         staying: Sequence[DataFileMeta] = (),
     ) -> CompactionTask | None:
+        if not keep and not self._may_fold(files):
+            return None
         drop = oldest and not keep and level > 0 and (newest or self._policy.last_arrival_wins)
         return plan_task(
             files,
@@ -327,6 +338,18 @@ class _Picker:
             rewrite_all=keep,
             staying=staying,
         )
+
+    def _may_fold(self, files: Sequence[DataFileMeta]) -> bool:
+        """Whether no version of a key is left out where others of it are folded, or that does not matter."""
+        if not self._policy.folds_at_once:
+            return True
+        taken = {file.file_name for file in files}
+        everything = [file for run in self._runs for file in run.files]
+        for section in partition_intervals(everything, self._key_of):
+            inside = sum(file.file_name in taken for file in section.files)
+            if 1 < inside < len(section.files):
+                return False
+        return True
 
     def _cuts(self, size: int) -> tuple[bytes, ...]:
         """Where to cut a run above the oldest one: at the ends of that one's files, as far as pieces stay large enough."""

@@ -28,7 +28,8 @@ class CompactionPolicy:
 
     ``takes_level_zero``: every compaction takes all of level 0. ``last_arrival_wins``: of several rows of a key the one written
     last counts, whole, so a retraction over nothing can go even if newer rows are elsewhere. ``retractions_apart``: a retraction
-    may only be folded together with everything older. ``file_cost_bytes``: what one more file costs, as bytes.
+    may only be folded together with everything older. ``folds_at_once``: all versions of a key are folded together or none.
+    ``file_cost_bytes``: what one more file costs, as bytes.
     """
 
     top_level: int = 5
@@ -42,6 +43,7 @@ class CompactionPolicy:
     takes_level_zero: bool = False
     last_arrival_wins: bool = True
     retractions_apart: bool = False
+    folds_at_once: bool = False
     file_cost_bytes: int = MIB // 4
 
     def file_bytes(self, bucket_bytes: int) -> int:

@@ -11,13 +11,17 @@ A merge function is named by the table's option ``merge-engine``; ``mergeoptions
 columns before the order of arrival: nulls are the smallest, also when the order is descending. A key with one row is never
 computed: the row stays what it is, a retraction included.
 
-Folding in steps (at a flush, in a compaction, when reading) gives what folding at once gives. Two things need care:
+Folding in steps (at a flush, in a compaction, when reading) gives what folding at once gives. Three things need care:
 
 * A ``-D`` that removes the row and is followed by additions: the fold has to remember that it starts anew. It is a row of kind
   ``+U``, in our own files only: there ``+U`` says "replaces what is older", elsewhere it says the same as ``+I``.
 * Retractions that take back what lies in older runs, under a function whose column cannot hold "take x back"
   (``keeps_retractions_apart``): a flush writes them into runs of their own, and only a fold that reaches the oldest run may
   combine them.
+* Versions that arrive in another order than they count in (``sequence.field``, sequence groups). A fold of x = 1 at sequence 1 and
+  x = null at sequence 3 is a row x = 1 of sequence 3, which then hides x = 2 of sequence 2. Such versions are folded all at once
+  (``folds_at_once``): only what lies together in the order, or all that there is of their keys. A flush folds what it is given:
+  rows that were never apart for any reader.
 """
 
 from collections.abc import Iterable
@@ -34,6 +38,10 @@ Keep = Literal["last", "first"]
 
 # What becomes of a retraction under a function: the column can hold it (a sum of -5), it cannot, or it is an error.
 _EXACT_RETRACTIONS = frozenset({"sum", "last_value"})
+# The order of the values does not matter to the result.
+_ORDER_FREE = frozenset(
+    {"sum", "product", "min", "max", "bool_and", "bool_or", "rbm32", "rbm64", "theta_sketch", "hll_sketch"}
+)
 _RETRACTIONS = frozenset({"product", "collect", "merge_map", "nested_update", "last_non_null_value"}) | _EXACT_RETRACTIONS
 
 
@@ -113,6 +121,23 @@ class MergeFunction:
         if self.engine == "partial-update" and not self.groups:
             return False
         return not all(function.holds_retractions for _, function in self.functions)
+
+    @property
+    def folds_at_once(self) -> bool:
+        """True if all versions of a key must be folded together: some of them first, and the others later, may give another row."""
+        if any(group.removes for group in self.groups):
+            return True
+        if any(function.name not in _ORDER_FREE and self._order_may_turn(column, function) for column, function in self.functions):
+            return True
+        return bool(self.sequence_fields) and (self.engine == "partial-update" or self.marks_replacements)
+
+    def _order_may_turn(self, column: str, function: ColumnFunction) -> bool:
+        """Whether a value that counts between two others may meet them when they are one already."""
+        if self.group_of(column) is not None:
+            return True
+        # The row that wins brings its own value along, unless that may be null and another's is taken.
+        follows_the_row = function.name == "last_value" or (function.name == "last_non_null_value" and column in self.not_null)
+        return bool(self.sequence_fields) and not follows_the_row
 
     @property
     def skipped_kinds(self) -> tuple[int, ...]:

@@ -54,6 +54,8 @@ def compaction_settings(schema: TableSchema, settings: TableSettings) -> Compact
             takes_level_zero=options.flag(opt.COMPACTION_FORCE_UP_LEVEL_0) or settings.skips_level_zero or producer == LOOKUP,
             last_arrival_wins=merge is None or (merge.engine == "deduplicate" and not merge.sequence_fields),
             retractions_apart=merge is not None and merge.keeps_retractions_apart,
+            # Above level 0, merge on write keeps one row a key, and what waits in level 0 is folded with it as one.
+            folds_at_once=merge is not None and merge.folds_at_once and not settings.deletion_vectors,
         ),
         write_only=options.flag(opt.WRITE_ONLY),
         forced=options.flag(opt.COMMIT_FORCE_COMPACT),
