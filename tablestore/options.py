@@ -182,7 +182,7 @@ MANIFEST_MERGE_MIN_COUNT = _option("manifest.merge-min-count", "int", 30,
 MANIFEST_FULL_COMPACTION_SIZE = _option("manifest.full-compaction-threshold-size", "bytes", 16 * MIB,
     "All manifests are rewritten without deleted files once small ones sum to this size.", minimum=1)
 METADATA_STATS_MODE = _option("metadata.stats-mode", "text", "full",
-    "Column statistics kept per data file: none, counts, truncate(n) or full.")
+    "Column statistics kept per data file: none, counts, truncate(n), or full, which cuts texts to 128 characters.")
 SNAPSHOT_NUM_RETAINED_MIN = _option("snapshot.num-retained.min", "int", 10,
     "Expiry keeps at least this many snapshots.", minimum=1)
 SNAPSHOT_NUM_RETAINED_MAX = _option("snapshot.num-retained.max", "int", 2_147_483_647,

@@ -7,14 +7,19 @@ The framing is parsed here and fastavro reads the records of one decompressed bl
 checked before memory is taken. A schema is checked before it is used: no recursion, bounded size, no type of zero bytes
 (a block of those could claim any number of records). Logical types are dropped: values are plain integers.
 
-Written files carry one block, codec zstandard, and the caller's nonce as sync marker, so that equal input gives equal
-bytes. The nonce is never zero: Java refuses such files.
+Memory: what is kept of a file is bounded by a multiple of its bytes (see :mod:`tablestore.format.limits`). A caller that can do
+without a part of its records, however large that part is, hands in ``lighten``: blocks that expand further are then decoded one
+record at a time, each is made lighter at once, and only one of them is in memory as it was.
+
+Written files carry blocks of codec zstandard, and the caller's nonce as sync marker, so that equal input gives equal
+bytes. The nonce is never zero: Java refuses such files. What readers would refuse is not written.
 """
 
 import io
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +27,14 @@ import fastavro
 import pyarrow as pa
 
 from tablestore.errors import FormatError
-from tablestore.format.limits import DEFAULT_LIMITS, Limits, over_limit, parse_json_bounded
+from tablestore.format.limits import (
+    DEFAULT_LIMITS,
+    WRITE_LIMITS,
+    Limits,
+    over_limit,
+    parse_json_bounded,
+    refuse_to_write,
+)
 
 MAGIC = b"Obj\x01"
 CODEC = "zstandard"
@@ -30,15 +42,26 @@ ZSTD_LEVEL = 3
 BLOCK_RECORDS = 4096
 
 Schema = Any  # a parsed JSON schema: str, list or dict, as Avro has it
+Lighten = Callable[[dict[str, Any]], int]
+"""Takes out of a record what its reader can do without; returns how many bytes of the file that were."""
 
 _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
 _CHUNK = 1 << 20
 
 
-def write_container(records: Sequence[Mapping[str, object]], schema: Schema, *, nonce: bytes) -> bytes:
+def write_container(
+    records: Sequence[Mapping[str, object]],
+    schema: Schema,
+    *,
+    nonce: bytes,
+    what: str = "an Avro file",
+    limits: Limits = WRITE_LIMITS,
+) -> bytes:
     """Encode ``records`` with ``schema``; the same records and nonce give the same bytes.
 
     :param nonce: 16 bytes, not all zero, different for each attempt (:meth:`tablestore.ids.Ids.nonce`).
+    :param what: what the file is, for messages.
+    :raises InvalidInputError: (kind ``limit``) if no reader would take the file.
     """
     if len(nonce) != 16 or not any(nonce):
         raise ValueError("the nonce of an Avro file is 16 bytes, not all zero")
@@ -50,37 +73,64 @@ def write_container(records: Sequence[Mapping[str, object]], schema: Schema, *, 
         out.write(_long(len(key)) + key.encode("ascii") + _long(len(value)) + value)
     out.write(b"\0" + nonce)
     codec = pa.Codec("zstd", compression_level=ZSTD_LEVEL)
+    expanded = 0
     for start in range(0, len(records), BLOCK_RECORDS):
         chunk = records[start : start + BLOCK_RECORDS]
         body = io.BytesIO()
         # An Avro array is a counted block and an end mark: what is between is what a container block holds.
         fastavro.schemaless_writer(body, array, chunk)
+        expanded += body.tell()
         payload = codec.compress(body.getbuffer()[len(_long(len(chunk))) : -1], asbytes=True)
         out.write(_long(len(chunk)) + _long(len(payload)) + payload + nonce)
-    return out.getvalue()
+    data = out.getvalue()
+    _check_readable(what, len(data), expanded, len(records), limits)
+    return data
+
+
+def _check_readable(what: str, size: int, expanded: int, records: int, limits: Limits) -> None:
+    for measure, found, allowed in (
+        ("the size in bytes", size, limits.max_bytes),
+        ("the decompressed size", expanded, limits.expanded_bytes(size)),
+        ("the number of records", records, limits.records(size)),
+    ):
+        if found > allowed:
+            way_out = "commit less at once, use shorter keys, or compact the table"
+            refuse_to_write(what, measure, found, allowed, way_out)
 
 
 def read_container(
-    data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, expected: Schema | None = None
+    data: bytes,
+    *,
+    name: str,
+    limits: Limits = DEFAULT_LIMITS,
+    expected: Schema | None = None,
+    lighten: Lighten | None = None,
 ) -> list[dict[str, Any]]:
     """Decode all records; a top-level union of null and one record is unwrapped.
 
     :param name: the file's name, for messages.
     :param expected: a record schema. Its fields must be present with a compatible type, or be nullable; other fields
         are returned too, and ignored by the caller.
+    :param lighten: makes records lighter where a file expands to more than is kept of it.
     :raises FormatError: for anything that is not a well-formed file within ``limits``.
     """
-    return [record for block in read_blocks(data, name=name, limits=limits, expected=expected) for record in block]
+    blocks = read_blocks(data, name=name, limits=limits, expected=expected, lighten=lighten)
+    return [record for block in blocks for record in block]
 
 
 def read_blocks(
-    data: bytes, *, name: str, limits: Limits = DEFAULT_LIMITS, expected: Schema | None = None
+    data: bytes,
+    *,
+    name: str,
+    limits: Limits = DEFAULT_LIMITS,
+    expected: Schema | None = None,
+    lighten: Lighten | None = None,
 ) -> Iterator[list[dict[str, Any]]]:
     """As :func:`read_container`, one block of records after the other."""
     if len(data) > limits.max_bytes:
         over_limit(name, "the size in bytes", len(data), limits.max_bytes)
     try:
-        yield from _blocks(data, name, limits, expected)
+        yield from _blocks(data, name, limits, expected, lighten)
     except FormatError:
         raise
     except (EOFError, ValueError, TypeError, LookupError, OverflowError, OSError, zlib.error, RecursionError) as error:
@@ -91,39 +141,93 @@ def read_blocks(
         raise
 
 
-def _blocks(data: bytes, name: str, limits: Limits, expected: Schema | None) -> Iterator[list[dict[str, Any]]]:
+def _blocks(
+    data: bytes, name: str, limits: Limits, expected: Schema | None, lighten: Lighten | None
+) -> Iterator[list[dict[str, Any]]]:
     reader = _Cursor(data, name)
     if reader.take(4) != MAGIC:
         raise _corrupt(name, f"expected an Avro container file, found {data[:4]!r} at its start")
     metadata = _read_metadata(reader, limits)
     sync = reader.take(16)
     codec = metadata.get("avro.codec", b"null").decode("ascii", "replace")
-    array, unwrap = _reader_schema(metadata.get("avro.schema", b""), name, limits, expected)
-    allowed = min(limits.max_decompressed_bytes, max(limits.expansion_floor_bytes, len(data) * limits.max_expansion))
-    total = records = 0
+    schema = _reader_schema(metadata.get("avro.schema", b""), name, limits, expected)
+    allowed, most_records = limits.expanded_bytes(len(data)), limits.records(len(data))
+    kept = passed = records = 0
     while not reader.at_end():
         count, size = reader.long(), reader.long()
         if count < 0 or size < 0:
             raise _corrupt(name, f"a block claims {count} records in {size} bytes")
-        if records + count > limits.max_records:
-            over_limit(name, "the number of records", records + count, limits.max_records)
+        if records + count > most_records:
+            over_limit(name, "the number of records", records + count, most_records)
         payload = reader.take(size)
         if reader.take(16) != sync:
             raise _corrupt(name, "a block does not end with the sync marker of the file")
-        body = decompress(payload, codec, name, allowed - total)
-        total += len(body)
-        if count == 0:
-            if body:
-                raise _corrupt(name, f"a block without records holds {len(body)} bytes")
-            continue
-        stream = io.BytesIO(_long(count) + body + b"\0")
-        block: list[dict[str, Any]] = fastavro.schemaless_reader(stream, array, None)  # type: ignore[assignment]
-        if len(block) != count or stream.read(1):
-            raise _corrupt(name, f"a block claims {count} records and holds other ones")
-        if unwrap and any(record is None for record in block):
-            raise _corrupt(name, "a record is null")
         records += count
-        yield block
+        try:
+            body = decompress(payload, codec, name, allowed - kept)
+        except FormatError as error:
+            if error.kind != "limit" or lighten is None or codec != CODEC:
+                raise
+        else:
+            kept += len(body)
+            if block := _decode_block(body, count, schema, name):
+                yield block
+            continue
+        for record, length in _one_by_one(payload, count, schema, name, limits):
+            passed += length
+            kept += length - lighten(record)
+            if passed > limits.max_decompressed_bytes:
+                over_limit(name, "the decompressed size", f"above {limits.max_decompressed_bytes}", limits.max_decompressed_bytes)
+            if kept > allowed:
+                over_limit(name, "the decompressed size", f"above {allowed}", allowed)
+            yield [record]
+
+
+def _decode_block(body: bytes, count: int, schema: "_ReaderSchema", name: str) -> list[dict[str, Any]]:
+    if count == 0:
+        if body:
+            raise _corrupt(name, f"a block without records holds {len(body)} bytes")
+        return []
+    stream = io.BytesIO(_long(count) + body + b"\0")
+    block: list[dict[str, Any]] = fastavro.schemaless_reader(stream, schema.array, None)  # type: ignore[assignment]
+    if len(block) != count or stream.read(1):
+        raise _corrupt(name, f"a block claims {count} records and holds other ones")
+    if schema.may_be_null and any(record is None for record in block):
+        raise _corrupt(name, "a record is null")
+    return block
+
+
+def _one_by_one(
+    payload: bytes, count: int, schema: "_ReaderSchema", name: str, limits: Limits
+) -> Iterator[tuple[dict[str, Any], int]]:
+    """The records of a block of codec zstandard with their lengths, in a window that holds whole records."""
+    source = pa.CompressedInputStream(pa.BufferReader(payload), "zstd")
+    window, ended = io.BytesIO(), False
+    held = 0
+    for _ in range(count):
+        while True:
+            start = window.tell()
+            try:
+                record: Any = fastavro.schemaless_reader(window, schema.record, None)
+                # What ends where the window does may have been cut.
+                whole = ended or window.tell() < held
+            except (EOFError, IndexError, TypeError, ValueError, StopIteration):
+                if ended:
+                    raise
+                whole = False
+            if whole:
+                break
+            if held - start > limits.max_record_bytes:
+                over_limit(name, "the decompressed size of a record", f"above {limits.max_record_bytes}", limits.max_record_bytes)
+            chunk = source.read(max(_CHUNK, held - start))
+            ended = not chunk
+            window = io.BytesIO(window.getvalue()[start:] + chunk)
+            held += len(chunk) - start
+        if record is None:
+            raise _corrupt(name, "a record is null")
+        yield record, window.tell() - start
+    if window.tell() < held or source.read(1):
+        raise _corrupt(name, f"a block claims {count} records and holds other ones")
 
 
 def _read_metadata(reader: "_Cursor", limits: Limits) -> dict[str, bytes]:
@@ -245,8 +349,17 @@ def _writer_schema(text: str) -> tuple[str, Schema]:
     return text, fastavro.parse_schema({"type": "array", "items": cleaned})
 
 
-def _reader_schema(text: bytes, name: str, limits: Limits, expected: Schema | None) -> tuple[Schema, bool]:
-    """The parsed schema of an array of the file's records, and whether they may be null (a wrapping union)."""
+@dataclass(frozen=True, slots=True)
+class _ReaderSchema:
+    """What to read a file's records by: all of a block as one array, or one record at a time."""
+
+    array: Schema
+    record: Schema
+    may_be_null: bool
+
+
+def _reader_schema(text: bytes, name: str, limits: Limits, expected: Schema | None) -> _ReaderSchema:
+    """The schema in a file's header, checked."""
     expected_text = None if expected is None else json.dumps(expected, separators=(",", ":"))
     try:
         return _parsed_reader_schema(text, expected_text, limits)
@@ -255,13 +368,15 @@ def _reader_schema(text: bytes, name: str, limits: Limits, expected: Schema | No
 
 
 @lru_cache(maxsize=64)
-def _parsed_reader_schema(text: bytes, expected: str | None, limits: Limits) -> tuple[Schema, bool]:
+def _parsed_reader_schema(text: bytes, expected: str | None, limits: Limits) -> _ReaderSchema:
     """All manifests of a table have one schema, so that parsing it once pays."""
     where = "the Avro schema"
     cleaned, record = _clean(parse_json_bounded(text, where, limits), where, limits)
     if expected is not None:
         _check_compatible(record, json.loads(expected), where, "")
-    return fastavro.parse_schema({"type": "array", "items": cleaned}), cleaned is not record
+    return _ReaderSchema(
+        fastavro.parse_schema({"type": "array", "items": cleaned}), fastavro.parse_schema(cleaned), cleaned is not record
+    )
 
 
 def _clean(schema: Schema, where: str, limits: Limits) -> tuple[Schema, Schema]:

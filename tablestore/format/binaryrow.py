@@ -107,9 +107,11 @@ def encode_row(values: Sequence[object], types: Sequence[DataType], *, java_proj
     return b"".join([len(types).to_bytes(4, "big"), header, *slots, *areas])
 
 
-def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
+def decode_row(data: bytes, types: Sequence[DataType], *, beyond_python_is_null: bool = False) -> tuple[object, ...]:
     """The values of a serialised row.
 
+    :param beyond_python_is_null: what dates and timestamps become that no Python value stands for (the year 10000), instead of an
+        error: right for bounds, which are then unknown.
     :raises FormatError: if the bytes are not a row of these types.
     """
     arity = row_arity(data)
@@ -127,6 +129,9 @@ def decode_row(data: bytes, types: Sequence[DataType]) -> tuple[object, ...]:
         try:
             values.append(_decode_value(row, head + 8 * index, _atomic(data_type)))
         except (ValueError, OverflowError, InvalidOperation, struct.error, InvalidInputError) as error:
+            if beyond_python_is_null and isinstance(error, OverflowError):
+                values.append(None)
+                continue
             raise FormatError(
                 f"expected a value of type {_describe(data_type)} in field {index} of a row, found "
                 f"{row[head + 8 * index :][:8].hex()} in {len(row)} bytes ({error})"
@@ -139,6 +144,16 @@ def row_arity(data: bytes) -> int:
     if len(data) < 12:
         raise FormatError(f"expected a row of at least 12 bytes, found {len(data)}: {data.hex()}")
     return int.from_bytes(data[:4], "big", signed=True)
+
+
+def without_values(data: bytes) -> bytes | None:
+    """A row of as many fields that are all null, in the form of statistics; None for bytes that are no row."""
+    arity = row_arity(data)
+    head = header_bytes(arity)
+    if arity < 0 or len(data) - 4 < head + 8 * arity:
+        return None
+    nulls = ((1 << arity) - 1) << 8
+    return data[:4] + nulls.to_bytes(head, "little") + bytes(8 * arity)
 
 
 def _reserved(data_type: DataType) -> int:

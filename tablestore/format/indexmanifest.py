@@ -109,7 +109,7 @@ _REQUIRED = ("_PARTITION", "_BUCKET", "_INDEX_TYPE", "_FILE_NAME", "_FILE_SIZE",
 
 def encode_index_manifest(entries: Iterable[IndexEntry], nonce: bytes) -> bytes:
     """The file's bytes; the same entries and nonce give the same bytes."""
-    return write_container([_to_record(entry) for entry in entries], INDEX_MANIFEST_SCHEMA, nonce=nonce)
+    return write_container([_to_record(entry) for entry in entries], INDEX_MANIFEST_SCHEMA, nonce=nonce, what="the index manifest")
 
 
 def decode_index_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[IndexEntry, ...]:

@@ -1,39 +1,64 @@
-"""How much a metadata file may ask for before it is refused, and the one JSON parser.
+"""How much a metadata file may ask for before it is refused, and the one JSON parser and writer.
 
 A corrupt or hostile file of a few kilobytes must not cost gigabytes or a crash of the interpreter. Every decoder
 takes a :class:`Limits`; crossing one raises ``FormatError(kind="limit")`` before the memory is taken.
+
+Who writes checks too, so that nothing is published that cannot be read: what would cross :data:`WRITE_LIMITS` raises
+``InvalidInputError(kind="limit")``. They are the stricter ones, because there are tables from before writers checked.
 """
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from tablestore.errors import FormatError
+from tablestore.errors import FormatError, InvalidInputError
 
-_JSON_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_JSON_TOKEN = re.compile(_TEXT + rb"|[\[{]|[\]}]", re.DOTALL)
+_JSON_TEXT = re.compile(_TEXT, re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Bounds for one metadata file. The defaults fit manifests of some million entries.
 
-    ``max_expansion`` compares decompressed with compressed bytes; ``expansion_floor_bytes`` is always allowed, because
-    small files of similar records compress very well.
+    An Avro file may expand to ``max_expansion`` times its bytes, or to ``expansion_floor_bytes`` if that is more, because small
+    files of similar records compress very well; and hold ``records_floor`` records, or one for every ``record_bytes`` of its own,
+    because each record of ours holds a name and a digest, which do not compress. What a reader lets go of at once (bounds that are
+    too wide to be of use, see :mod:`tablestore.format.manifest`) counts against ``max_decompressed_bytes`` only, and a record
+    with it against ``max_record_bytes``.
+
+    A JSON document may hold ``max_json_bytes``, and as many again three times over inside of its texts, which cost no more than
+    themselves.
     """
 
     max_bytes: int = 256 << 20
     max_records: int = 5_000_000
+    records_floor: int = 100_000
+    record_bytes: int = 8
     max_depth: int = 32
     max_schema_nodes: int = 2_000
     max_decompressed_bytes: int = 1 << 30
+    max_record_bytes: int = 32 << 20
     max_expansion: int = 200
     expansion_floor_bytes: int = 16 << 20
     max_json_bytes: int = 16 << 20
-    max_json_depth: int = 64
+    max_json_text_bytes: int = 64 << 20
+    max_json_depth: int = 256
+
+    def expanded_bytes(self, size: int) -> int:
+        """To how many bytes an Avro file of ``size`` may expand."""
+        return min(self.max_decompressed_bytes, max(self.expansion_floor_bytes, size * self.max_expansion))
+
+    def records(self, size: int) -> int:
+        """How many records an Avro file of ``size`` may hold."""
+        return min(self.max_records, max(self.records_floor, size // self.record_bytes))
 
 
 DEFAULT_LIMITS = Limits()
+WRITE_LIMITS = replace(DEFAULT_LIMITS, max_json_text_bytes=16 << 20, max_json_depth=64)
 
 
 def over_limit(name: str, what: str, found: object, allowed: object) -> NoReturn:
@@ -45,14 +70,46 @@ def over_limit(name: str, what: str, found: object, allowed: object) -> NoReturn
     )
 
 
+def refuse_to_write(name: str, what: str, found: object, allowed: object, way_out: str) -> NoReturn:
+    """Raise the error of something that no reader would take."""
+    raise InvalidInputError(
+        f"{name}: {what} would be {found}, expected at most {allowed}: readers refuse more. Nothing was written; {way_out}",
+        kind="limit",
+    )
+
+
+def json_within_limits(
+    content: Mapping[str, object], name: str, *, indent: int | None = None, limits: Limits = WRITE_LIMITS
+) -> bytes:
+    """The text of a JSON object of ours, which :func:`parse_json_bounded` reads. ``name`` says what it is, for messages.
+
+    Raises InvalidInputError for one that is too large or too deep.
+    """
+    way_out = "use shorter texts, fewer columns or options, or types that are nested less deep"
+    try:
+        separators = (",", ":") if indent is None else None
+        data = json.dumps(content, indent=indent, separators=separators, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        refuse_to_write(name, "the nesting depth", "far more", limits.max_json_depth, way_out)
+    if len(data) > limits.max_json_text_bytes:
+        refuse_to_write(name, "the size in bytes", len(data), limits.max_json_text_bytes, way_out)
+    if not _within_depth(data, limits.max_json_depth):
+        refuse_to_write(name, "the nesting depth", "more", limits.max_json_depth, way_out)
+    return data
+
+
 def parse_json_bounded(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> object:
     """Parse JSON text: UTF-8, bounded in size and depth, no duplicate keys, no NaN, no lone surrogates.
 
     Raises FormatError naming the file for anything else.
     """
     if len(data) > limits.max_json_bytes:
-        over_limit(name, "the size in bytes", len(data), limits.max_json_bytes)
-    _check_depth(data, name, limits.max_json_depth)
+        if len(data) > limits.max_json_text_bytes:
+            over_limit(name, "the size in bytes", len(data), limits.max_json_text_bytes)
+        if (structure := len(_JSON_TEXT.sub(b'""', data))) > limits.max_json_bytes:
+            over_limit(name, "the size in bytes without texts", structure, limits.max_json_bytes)
+    if not _within_depth(data, limits.max_json_depth):
+        over_limit(name, "the nesting depth", f"above {limits.max_json_depth}", limits.max_json_depth)
     try:
         value: object = json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
         if b"\\u" in data:
@@ -65,19 +122,20 @@ def parse_json_bounded(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) 
     return value
 
 
-def _check_depth(data: bytes, name: str, max_depth: int) -> None:
-    """Bound the nesting without recursion: the C parser would run out of stack first."""
+def _within_depth(data: bytes, max_depth: int) -> bool:
+    """Whether the nesting is bounded, found without recursion: the C parser would run out of stack first."""
     if data.count(b"[") + data.count(b"{") <= max_depth:
-        return
+        return True
     depth = 0
     for match in _JSON_TOKEN.finditer(data):
         token = match.group()
         if token in (b"[", b"{"):
             depth += 1
             if depth > max_depth:
-                over_limit(name, "the nesting depth", f"above {max_depth}", max_depth)
+                return False
         elif token in (b"]", b"}"):
             depth -= 1
+    return True
 
 
 def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:

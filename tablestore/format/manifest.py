@@ -2,20 +2,28 @@
 
 An Avro container with one record per entry. A changelog manifest has the same shape and only ADDs. Moving a file to
 another level is a DELETE followed by an ADD; a DELETE repeats the identity of the ADD exactly.
+
+Writers cut bounds and split what they write, so that a manifest of ours holds a few MiB. Earlier ones did neither: of a manifest
+that expands further than is kept in memory, entries are read without their bounds if these are wide. Unknown bounds are right.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from tablestore.errors import FormatError
 from tablestore.format.avro import read_container, write_container
+from tablestore.format.binaryrow import without_values
 from tablestore.format.datafile import FILE_SCHEMA, RECORD_NAME, DataFileMeta, file_from_record, file_to_record
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.paths import verify_content_name
+from tablestore.format.stats import EMPTY_STATS, stats_to_record
 
 # Stored, never renumbered.
 MANIFEST_VERSION = 2
+
+_WIDE_BOUNDS_BYTES = 1024
 
 
 class EntryKind(IntEnum):
@@ -80,7 +88,17 @@ def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes) -> bytes:
         }
         for entry in entries
     ]
-    return write_container(records, MANIFEST_SCHEMA, nonce=nonce)
+    return write_container(records, MANIFEST_SCHEMA, nonce=nonce, what="the manifest")
+
+
+def entry_bytes(entry: ManifestEntry) -> int:
+    """About how many bytes an entry takes, in a manifest before compression and in memory beside the objects themselves."""
+    file = entry.file
+    rows = (entry.partition, file.min_key, file.max_key, file.embedded_index or b"")
+    bounds = (part for stats in (file.key_stats, file.value_stats) for part in (stats.min_values, stats.max_values))
+    counts = len(file.key_stats.null_counts) + len(file.value_stats.null_counts)
+    names = sum(len(name) for name in (file.file_name, *file.extra_files, *(file.value_stats_cols or ()), *(file.write_cols or ())))
+    return 150 + sum(map(len, rows)) + sum(map(len, bounds)) + 4 * counts + names
 
 
 def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestEntry, ...]:
@@ -91,7 +109,7 @@ def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> 
     verify_content_name(name, data)
     partitions: dict[bytes, bytes] = {}
     entries = []
-    for record in read_container(data, name=name, limits=limits, expected=MANIFEST_SCHEMA):
+    for record in read_container(data, name=name, limits=limits, expected=MANIFEST_SCHEMA, lighten=_without_wide_bounds):
         check_version(record["_VERSION"], MANIFEST_VERSION, "manifest", name)
         partition, bucket, total_buckets = record["_PARTITION"], record["_BUCKET"], record["_TOTAL_BUCKETS"]
         kind = _KINDS.get(record["_KIND"])
@@ -112,6 +130,27 @@ def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> 
             )
         )
     return tuple(entries)
+
+
+def _without_wide_bounds(record: dict[str, Any]) -> int:
+    """Take the wide bounds out of an entry's record; how many bytes that were."""
+    file = record.get("_FILE") or {}
+    dropped = 0
+    key_stats, value_stats = file.get("_KEY_STATS"), file.get("_VALUE_STATS")
+    if key_stats and (size := _bounds_bytes(key_stats)) > _WIDE_BOUNDS_BYTES:
+        # Readers of others want an entry for each key column.
+        low, high = (without_values(key_stats[key]) for key in ("_MIN_VALUES", "_MAX_VALUES"))
+        if low is not None and high is not None:
+            key_stats["_MIN_VALUES"], key_stats["_MAX_VALUES"] = low, high
+            dropped += size - len(low) - len(high)
+    if value_stats and (size := _bounds_bytes(value_stats)) > _WIDE_BOUNDS_BYTES:
+        file["_VALUE_STATS"], file["_VALUE_STATS_COLS"] = stats_to_record(EMPTY_STATS), []
+        dropped += size
+    return dropped
+
+
+def _bounds_bytes(stats: dict[str, Any]) -> int:
+    return len(stats["_MIN_VALUES"] or b"") + len(stats["_MAX_VALUES"] or b"")
 
 
 def check_version(found: int | None, supported: int, what: str, name: str) -> None:

@@ -113,7 +113,7 @@ def encode_manifest_list(manifests: Iterable[ManifestFile], nonce: bytes) -> byt
         }
         for manifest in manifests
     ]
-    return write_container(records, MANIFEST_LIST_SCHEMA, nonce=nonce)
+    return write_container(records, MANIFEST_LIST_SCHEMA, nonce=nonce, what="the manifest list")
 
 
 def decode_manifest_list(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestFile, ...]:

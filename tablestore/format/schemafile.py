@@ -5,11 +5,10 @@ and 2 mean ORC files. Keys of newer writers are ignored. Two keys of ours make a
 name from passing it off as somebody else's: ``tablestore.checksum`` over the whole object, and ``tablestore.version``.
 """
 
-import json
 from collections.abc import Iterator
 
 from tablestore.errors import FormatError, TablestoreError
-from tablestore.format.limits import DEFAULT_LIMITS, Limits, parse_json_bounded
+from tablestore.format.limits import DEFAULT_LIMITS, Limits, json_within_limits, parse_json_bounded
 from tablestore.format.paths import parse_schema_id
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, refuse_unsealed, verify_checksum
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType
@@ -39,7 +38,11 @@ _KEYS = frozenset(
 
 
 def encode_schema(schema: TableSchema) -> bytes:
-    """The schema's file, in version 3; always the same bytes for the same value."""
+    """The schema's file, in version 3; always the same bytes for the same value.
+
+    Raises InvalidInputError (kind ``limit``) for one that could not be read again.
+    """
+    name = f"schema {schema.id}"
     content: dict[str, object] = {
         "version": SCHEMA_FILE_VERSION,
         "id": schema.id,
@@ -54,8 +57,9 @@ def encode_schema(schema: TableSchema) -> bytes:
         content["comment"] = schema.comment
     content["timeMillis"] = schema.time_millis
     content[VERSION_KEY] = SEAL_VERSION
+    json_within_limits(content, name)
     content[CHECKSUM_KEY] = object_checksum(content)
-    return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8")
+    return json_within_limits(content, name, indent=2)
 
 
 def decode_schema(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> TableSchema:

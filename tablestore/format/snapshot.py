@@ -6,13 +6,12 @@ cannot pass one of our files off as somebody else's. The check covers tags too; 
 tag are outside of it.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tablestore.errors import FormatError
-from tablestore.format.limits import DEFAULT_LIMITS, Limits, parse_json_bounded
+from tablestore.format.limits import DEFAULT_LIMITS, Limits, json_within_limits, parse_json_bounded
 from tablestore.format.paths import check_file_name, parse_snapshot_id
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, refuse_unsealed, verify_checksum
 
@@ -111,7 +110,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     properties = {key: value for key, value in sorted(snapshot.properties.items()) if key != CHECKSUM_KEY}
     content["properties"] = properties
     content["properties"] = {**properties, CHECKSUM_KEY: object_checksum(content)}
-    return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8")
+    return json_within_limits(content, f"snapshot {snapshot.id}", indent=2)
 
 
 def decode_snapshot(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> Snapshot:

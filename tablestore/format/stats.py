@@ -3,7 +3,11 @@
     SimpleStats   the stored form: a row of minima, a row of maxima (BinaryRow, nullable types), null counts
     ColumnStats   one column as Python values; a missing bound is unknown, unless all rows are null
 
-Bounds that we write are exact, never truncated, or unknown. Bounds of others may be truncated text: still bounds.
+A bound need not be a value: text is cut to a number of characters, the lower bound as it is, the upper one rounded up to the next
+text of that length, and if there is none both are unknown. So manifests stay small whatever is written. Other bounds are exact,
+or unknown:
+
+    values  "apple" .. "pear tree"        cut to 4: "appl" .. "peas"        U+10FFFF only: unknown
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,6 +31,10 @@ class SimpleStats:
     max_values: bytes
     null_counts: tuple[int | None, ...]
 
+
+# Text bounds have at most so many characters, whatever a table asks for.
+MAX_BOUND_CHARACTERS = 128
+_LAST_CHARACTER, _FIRST_SURROGATE, _AFTER_SURROGATES = 0x10FFFF, 0xD800, 0xE000
 
 EMPTY_STATS = SimpleStats(min_values=EMPTY_ROW, max_values=EMPTY_ROW, null_counts=())
 
@@ -99,21 +107,36 @@ def decode_stats(stats: SimpleStats, types: Sequence[DataType]) -> list[ColumnSt
     """
     if row_arity(stats.min_values) == 0 and row_arity(stats.max_values) == 0:
         return [UNKNOWN] * len(types)
-    lows = decode_row(stats.min_values, types)
-    highs = decode_row(stats.max_values, types)
+    lows = decode_row(stats.min_values, types, beyond_python_is_null=True)
+    highs = decode_row(stats.max_values, types, beyond_python_is_null=True)
     counts = stats.null_counts + (None,) * (len(types) - len(stats.null_counts))
     return [
         ColumnStats(min=low, max=high, null_count=count) for low, high, count in zip(lows, highs, counts[: len(types)], strict=True)
     ]
 
 
-def collect_stats(table: pa.Table, fields: Sequence[Field]) -> list[ColumnStats]:
-    """Exact statistics of the columns of ``table`` named by ``fields``, in that order.
+def collect_stats(table: pa.Table, fields: Sequence[Field], *, characters: int = MAX_BOUND_CHARACTERS) -> list[ColumnStats]:
+    """Statistics of the columns of ``table`` named by ``fields``, in that order; text bounds are cut to ``characters``.
 
     Nested columns have a null count only. A column of floats with a NaN has unknown bounds; a zero bound covers both
-    zeros, since Java orders -0.0 below 0.0.
+    zeros, since Java orders -0.0 below 0.0. A bound that no Python value stands for (the year 10000) is unknown.
     """
-    return [_collect(table.column(field.name), field.type) for field in fields]
+    return [_collect(table.column(field.name), field.type, characters) for field in fields]
+
+
+def cut_upper(text: str, characters: int) -> str | None:
+    """The least text of at most ``characters`` that is not below any text that begins as ``text`` does; None if there is none.
+
+    ``text`` itself if it is short enough. Texts are ordered by code point, which is the order of their UTF-8 bytes.
+    """
+    if len(text) <= characters:
+        return text
+    for kept in range(characters - 1, -1, -1):
+        code = ord(text[kept])
+        if code < _LAST_CHARACTER:
+            following = _AFTER_SURROGATES if code + 1 == _FIRST_SURROGATE else code + 1
+            return text[:kept] + chr(following)
+    return None
 
 
 def merge_stats(first: Sequence[ColumnStats], second: Sequence[ColumnStats]) -> list[ColumnStats]:
@@ -131,16 +154,16 @@ def _merge(one: ColumnStats, other: ColumnStats) -> ColumnStats:
 
 
 class StatsCollector:
-    """Exact statistics of rows that come in pieces, as :func:`collect_stats` would give them of all at once."""
+    """Statistics of rows that come in pieces, as :func:`collect_stats` would give them of all at once."""
 
-    def __init__(self, fields: Sequence[Field]) -> None:
-        self._fields = tuple(fields)
+    def __init__(self, fields: Sequence[Field], *, characters: int = MAX_BOUND_CHARACTERS) -> None:
+        self._fields, self._characters = tuple(fields), characters
         self._stats: list[ColumnStats | None] = [None] * len(fields)
         self._nulls = [0] * len(fields)
 
     def add(self, table: pa.Table) -> None:
         """Take a piece, whose columns are found by name."""
-        for position, stats in enumerate(collect_stats(table, self._fields)):
+        for position, stats in enumerate(collect_stats(table, self._fields, characters=self._characters)):
             assert stats.null_count is not None, "counted just now"
             self._nulls[position] += stats.null_count
             # A piece of nothing but nulls says nothing about the bounds.
@@ -156,7 +179,7 @@ class StatsCollector:
         ]
 
 
-def _collect(column: pa.ChunkedArray, data_type: DataType) -> ColumnStats:
+def _collect(column: pa.ChunkedArray, data_type: DataType, characters: int) -> ColumnStats:
     nulls = column.null_count
     if not isinstance(data_type, AtomicType) or nulls == len(column):
         return ColumnStats(null_count=nulls)
@@ -169,11 +192,24 @@ def _collect(column: pa.ChunkedArray, data_type: DataType) -> ColumnStats:
     if floating and pc.any(pc.is_nan(column)).as_py():
         return ColumnStats(null_count=nulls)
     bounds = pc.min_max(column)
-    low, high = python_value(bounds["min"]), python_value(bounds["max"])
-    if floating:
+    low, high = _known(bounds["min"]), _known(bounds["max"])
+    if isinstance(low, str) and isinstance(high, str):
+        low, high = low[:characters], cut_upper(high, characters)
+    elif floating:
         low = -0.0 if low == 0 else low
         high = 0.0 if high == 0 else high
+    if low is None or high is None:
+        # Others expect both or none.
+        return ColumnStats(null_count=nulls)
     return ColumnStats(min=low, max=high, null_count=nulls)
+
+
+def _known(scalar: pa.Scalar) -> Any:
+    try:
+        value = python_value(scalar)
+    except (OverflowError, ValueError):
+        return None
+    return None if isinstance(value, np.datetime64) and np.isnat(value) else value
 
 
 def python_value(scalar: pa.Scalar) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tablestore.errors import FormatError
-from tablestore.format.limits import DEFAULT_LIMITS, Limits, parse_json_bounded
+from tablestore.format.limits import DEFAULT_LIMITS, Limits, json_within_limits, parse_json_bounded
 from tablestore.format.snapshot import Snapshot, decode_snapshot
 
 # Stored, never renamed.
@@ -48,7 +48,7 @@ def encode_tag(snapshot_file: bytes, *, create_time_millis: int | None, retained
         content[CREATE_TIME_KEY] = [local.year, local.month, local.day, local.hour, local.minute, local.second, nanos]
     if retained_millis is not None:
         content[TIME_RETAINED_KEY] = retained_millis / 1000
-    return json.dumps(content, indent=2, ensure_ascii=False).encode()
+    return json_within_limits(content, "tag", indent=2)
 
 
 def decode_tag(data: bytes, tag: str, path: str, limits: Limits = DEFAULT_LIMITS) -> Tag:

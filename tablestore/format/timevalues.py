@@ -61,6 +61,7 @@ def parts_to_timestamp(millis: int, nanos: int, *, precision: int, utc: bool) ->
     """The inverse of :func:`timestamp_to_parts`; OverflowError where the value's type cannot hold it."""
     if precision > 6:
         count = millis * 1_000_000 + nanos
+        # The least one has no datetime64: numpy takes its number for no time at all.
         if not -(2**63) < count < 2**63:
             raise OverflowError(f"{millis} ms is outside of the range of nanoseconds")
         return np.datetime64(count, "ns")

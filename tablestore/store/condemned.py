@@ -8,13 +8,12 @@ on a free id, and whose files may still be committed.
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore.errors import FormatError, NotFoundError
-from tablestore.format.limits import parse_json_bounded
+from tablestore.format.limits import DEFAULT_LIMITS, json_within_limits, parse_json_bounded
 from tablestore.format.sealed import CHECKSUM_KEY, object_checksum
 from tablestore.io.filestore import FileStore
 
@@ -45,7 +44,7 @@ def digest_of(snapshot_file: bytes) -> str:
 def write_note(files: FileStore, condemned: Condemned) -> bool:
     """Make the note; False if an equal one is there."""
     content: dict[str, object] = {"snapshots": {str(key): value for key, value in condemned.digests.items()}}
-    data = json.dumps({**content, CHECKSUM_KEY: object_checksum(content)}, separators=(",", ":")).encode()
+    data = json_within_limits({**content, CHECKSUM_KEY: object_checksum(content)}, condemned.path, limits=DEFAULT_LIMITS)
     return files.publish_if_absent(condemned.path, data)
 
 

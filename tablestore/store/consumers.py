@@ -7,12 +7,11 @@ whether what it registered for is still there; expiry writes EARLIEST before it 
 A consumer that has not moved for ``consumer.expiration-time`` is taken for dead.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidInputError, NotFoundError
-from tablestore.format.limits import parse_json_bounded
+from tablestore.format.limits import json_within_limits, parse_json_bounded
 from tablestore.format.paths import CONSUMER_DIR, CONSUMER_PREFIX, consumer_path
 from tablestore.format.sealed import JsonObject
 from tablestore.io.filestore import FileStore
@@ -104,7 +103,7 @@ class Consumers:
                 f"consumer {consumer_id!r} of table {self.files.root_uri}: expected a snapshot id from 1, found {next_snapshot}"
             )
         content = {NEXT_SNAPSHOT_KEY: next_snapshot, **(extra or {})}
-        self.files.overwrite(consumer_path(consumer_id), json.dumps(content, separators=(",", ":")).encode())
+        self.files.overwrite(consumer_path(consumer_id), json_within_limits(content, f"consumer {consumer_id!r}"))
 
     def delete(self, consumer_id: str) -> bool:
         """Forget a consumer; False if there was none."""

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from tablestore.errors import NotFoundError
 from tablestore.format.indexmanifest import DeletionVectorRange, IndexEntry
+from tablestore.format.limits import refuse_to_write
 from tablestore.format.manifest import EntryKind
 from tablestore.format.paths import INDEX_DIR, index_file_name, index_path, verify_content_name
 from tablestore.ids import Ids
-from tablestore.io.filestore import FileStore
+from tablestore.io.filestore import READ_LIMIT_BYTES, FileStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,9 @@ class IndexFiles:
         deletion_vectors: tuple[DeletionVectorRange, ...] | None = None,
     ) -> IndexEntry:
         """Write a new index file; returns the entry that adds it. Its name is durable after :meth:`sync`."""
+        if len(data) > READ_LIMIT_BYTES:
+            way_out = "use more buckets or more partitions"
+            refuse_to_write(f"index of bucket {bucket}", "the size in bytes", len(data), READ_LIMIT_BYTES, way_out)
         name = index_file_name(data, int.from_bytes(self.ids.nonce()[:6], "big"))
         self.files.write(index_path(name), data)
         return IndexEntry(

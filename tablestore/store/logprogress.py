@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tablestore.errors import AlreadyExistsError, FormatError, NotFoundError
-from tablestore.format.limits import parse_json_bounded
+from tablestore.format.limits import json_within_limits, parse_json_bounded
 from tablestore.io.filestore import FileStore
 
 PROGRESS_DIR = "tablestore-log"
@@ -125,7 +125,7 @@ def _directory(slot: int, slots: int) -> str:
 
 
 def _encode(progress: SlotProgress) -> bytes:
-    return json.dumps(
+    return json_within_limits(
         {
             "snapshot": progress.snapshot_id,
             "uuid": progress.snapshot_uuid,
@@ -135,8 +135,8 @@ def _encode(progress: SlotProgress) -> bytes:
             "gap": progress.gap,
             **({} if progress.early is None else {"early": _texts(progress.early)}),
         },
-        separators=(",", ":"),
-    ).encode()
+        "progress of the log",
+    )
 
 
 def _texts(offsets: Mapping[int, int]) -> dict[str, int]:

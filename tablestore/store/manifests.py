@@ -6,7 +6,7 @@ looking: nobody else can have used those names.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
@@ -15,7 +15,7 @@ from tablestore.errors import NotFoundError
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.liveset import live_entries
-from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
 from tablestore.format.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
 from tablestore.format.paths import (
     MANIFEST_DIR,
@@ -32,17 +32,20 @@ from tablestore.types.datatypes import DataType
 
 V = TypeVar("V")
 
-# Entries of one manifest file: about 8 MiB before compression, the format's usual target size.
-ENTRIES_PER_MANIFEST = 20_000
-CACHED_ENTRIES = 200_000
+# Of one manifest file, before compression: the format's usual target size. Readers take twice as much, whatever it compresses to.
+MANIFEST_BYTES = 8 * 1024 * 1024
+CACHED_BYTES = 256 * 1024 * 1024
+# What the objects of an entry take in memory, beside its bytes.
+_OBJECT_BYTES = 1_100
 
 
 class _EntryCache(Generic[V]):
-    """Least recently used values by name, bounded by the sum of their lengths. Thread-safe."""
+    """Least recently used values by name, bounded by the memory they take. Thread-safe."""
 
-    def __init__(self, budget: int) -> None:
-        self._budget, self._used = budget, 0
+    def __init__(self, budget: int, size_of: Callable[[V], int]) -> None:
+        self._budget, self._used, self._size_of = budget, 0, size_of
         self._values: OrderedDict[str, tuple[V, ...]] = OrderedDict()
+        self._sizes: dict[str, int] = {}
         self._lock = Lock()
 
     def get(self, name: str) -> tuple[V, ...] | None:
@@ -52,14 +55,15 @@ class _EntryCache(Generic[V]):
             return value
 
     def put(self, name: str, value: tuple[V, ...]) -> None:
+        size = sum(map(self._size_of, value)) + _OBJECT_BYTES
         with self._lock:
-            if name in self._values or len(value) > self._budget:
+            if name in self._values or size > self._budget:
                 return
-            self._values[name] = value
-            self._used += len(value) + 1
+            self._values[name], self._sizes[name] = value, size
+            self._used += size
             while self._used > self._budget:
-                _, evicted = self._values.popitem(last=False)
-                self._used -= len(evicted) + 1
+                evicted, _ = self._values.popitem(last=False)
+                self._used -= self._sizes.pop(evicted)
 
 
 @dataclass(kw_only=True)
@@ -76,8 +80,8 @@ class Manifests:
     def __init__(self, files: FileStore, ids: Ids, partition_types: Sequence[DataType]) -> None:
         self._files, self._ids = files, ids
         self._partition_types = tuple(partition_types)
-        self._manifests: _EntryCache[ManifestEntry] = _EntryCache(CACHED_ENTRIES)
-        self._lists: _EntryCache[ManifestFile] = _EntryCache(CACHED_ENTRIES)
+        self._manifests: _EntryCache[ManifestEntry] = _EntryCache(CACHED_BYTES, lambda entry: entry_bytes(entry) + _OBJECT_BYTES)
+        self._lists: _EntryCache[ManifestFile] = _EntryCache(CACHED_BYTES, _list_entry_bytes)
 
     @property
     def location(self) -> str:
@@ -137,8 +141,11 @@ class Manifests:
 
     def write_manifests(self, entries: Sequence[ManifestEntry], written: WrittenMetadata) -> tuple[ManifestFile, ...]:
         """Write entries as one or more manifest files and describe them for a list."""
-        parts = [entries[i : i + ENTRIES_PER_MANIFEST] for i in range(0, len(entries), ENTRIES_PER_MANIFEST)]
-        return tuple(self._write_manifest(part, number, written) for number, part in enumerate(parts))
+        return tuple(self._write_manifest(part, number, written) for number, part in enumerate(_parts(entries)))
+
+    def is_full(self, manifest: ManifestFile) -> bool:
+        """Whether a manifest holds about as much as one may, so that there is nothing to be won by merging it with others."""
+        return sum(map(entry_bytes, self.read_manifest(manifest.file_name))) > MANIFEST_BYTES // 2
 
     def write_list(self, manifests: Sequence[ManifestFile], number: int, written: WrittenMetadata) -> tuple[str, int]:
         """Write a manifest list; returns its name and size in bytes."""
@@ -191,6 +198,24 @@ class Manifests:
 
     def _describe(self, name: str) -> str:
         return f"{self._files.root_uri}/{manifest_path(name)}"
+
+
+def _parts(entries: Sequence[ManifestEntry]) -> Iterator[Sequence[ManifestEntry]]:
+    """The entries in order, in parts of at most :data:`MANIFEST_BYTES`; a larger entry alone."""
+    start = size = 0
+    for place, entry in enumerate(entries):
+        weight = entry_bytes(entry)
+        if place > start and size + weight > MANIFEST_BYTES:
+            yield entries[start:place]
+            start, size = place, 0
+        size += weight
+    if start < len(entries):
+        yield entries[start:]
+
+
+def _list_entry_bytes(manifest: ManifestFile) -> int:
+    stats = manifest.partition_stats
+    return _OBJECT_BYTES + len(stats.min_values) + len(stats.max_values)
 
 
 def max_sequence_number(files: Iterable[DataFileMeta]) -> int:

@@ -23,9 +23,7 @@ class MergePolicy:
 
 def pick_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> range | None:
     """The tail of ``manifests`` (positions) to merge into one, or None. Pure."""
-    deleted = sum(manifest.num_deleted for manifest in manifests)
-    added = sum(manifest.num_added for manifest in manifests)
-    if len(manifests) > 1 and deleted > 1_000 and deleted * 3 > added:
+    if _mostly_deletes(manifests):
         # Most entries cancel: one pass over all makes every later plan cheaper.
         return range(len(manifests))
     weight, start = 0, len(manifests)
@@ -41,6 +39,12 @@ def pick_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> range 
     return range(start, len(manifests)) if len(manifests) - start >= policy.min_count else None
 
 
+def _mostly_deletes(manifests: Sequence[ManifestFile]) -> bool:
+    deleted = sum(manifest.num_deleted for manifest in manifests)
+    added = sum(manifest.num_added for manifest in manifests)
+    return len(manifests) > 1 and deleted > 1_000 and deleted * 3 > added
+
+
 def merged_base(
     manifests: Sequence[ManifestFile], policy: MergePolicy, store: Manifests, written: WrittenMetadata
 ) -> tuple[ManifestFile, ...]:
@@ -48,8 +52,16 @@ def merged_base(
     picked = pick_merge(manifests, policy)
     if picked is None:
         return tuple(manifests)
-    entries = cancel_pairs(store.entries(manifests[picked.start :]), keep_deletes=picked.start > 0)
-    return (*manifests[: picked.start], *store.write_manifests(entries, written))
+    start = picked.start
+    if start > 0 or not _mostly_deletes(manifests):
+        # Entries with many columns fill a manifest that is small on disk. Behind a full one the group ends: or full ones would be
+        # merged into as many full ones with every group.
+        full = (place for place in reversed(picked) if store.is_full(manifests[place]))
+        start = next(full, start - 1) + 1
+        if len(manifests) - start < policy.min_count:
+            return tuple(manifests)
+    entries = cancel_pairs(store.entries(manifests[start:]), keep_deletes=start > 0)
+    return (*manifests[:start], *store.write_manifests(entries, written))
 
 
 def cancel_pairs(entries: Sequence[ManifestEntry], *, keep_deletes: bool) -> list[ManifestEntry]:

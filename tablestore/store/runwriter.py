@@ -2,9 +2,11 @@
 
     rows, kinds, sequence numbers -> system columns -> Parquet, a new file at the target size -> manifest entries
 
-What a manifest says about a file is exact and taken from the rows as they pass: first and last key, statistics, the lowest and
-the highest sequence number, the number of retractions. Memory: one row group. Nothing is visible to anybody until a commit names
-the files; whoever abandons a run calls :meth:`RunWriter.abort`.
+What a manifest says about a file is taken from the rows as they pass: first and last key, null counts, the lowest and the highest
+sequence number and the number of retractions are exact, bounds of text are cut (see :mod:`tablestore.format.stats`). An entry that
+no manifest could hold is refused here, before anything refers to its file. Memory: one row group.
+
+Nothing is visible to anybody until a commit names the files; whoever abandons a run calls :meth:`RunWriter.abort`.
 """
 
 from collections.abc import Callable
@@ -19,13 +21,21 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.clock import Clock
-from tablestore.errors import StorageError
+from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
 from tablestore.format.datafile import DataFileMeta, FileSource
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest import EntryKind, ManifestEntry, encode_manifest, entry_bytes
 from tablestore.format.parquet import DataFileWriter, FileFooter, file_schema, with_system_columns
 from tablestore.format.paths import data_file_name
-from tablestore.format.stats import EMPTY_STATS, ColumnStats, SimpleStats, StatsCollector, encode_stats, python_value
+from tablestore.format.stats import (
+    EMPTY_STATS,
+    MAX_BOUND_CHARACTERS,
+    ColumnStats,
+    SimpleStats,
+    StatsCollector,
+    encode_stats,
+    python_value,
+)
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.store.datapaths import DataPaths
@@ -34,6 +44,10 @@ from tablestore.types.schema import TableSchema
 
 Kinds = npt.NDArray[np.int8]
 Sequences = npt.NDArray[np.int64]
+
+# Statistics over so many columns cost more than they save; and few entries are as large.
+_LARGE_ENTRY_BYTES = 2 * 1024 * 1024
+_ANY_NONCE = b"only looked at.."
 
 TakeNumbers = Callable[[int], int]
 """Takes that many sequence numbers and returns the first."""
@@ -219,7 +233,7 @@ class RunWriter:
             options=target.settings.parquet,
             unique_columns=frozenset(self._schema.trimmed_primary_keys),
         )
-        stats = StatsCollector(self._schema.fields)
+        stats = StatsCollector(self._schema.fields, characters=target.settings.bound_characters or MAX_BOUND_CHARACTERS)
         self._file = _OpenFile(name=name, holder=holder, writer=writer, number=number, stats=stats)
         return self._file
 
@@ -260,9 +274,12 @@ class RunWriter:
             value_stats_cols=stats_columns,
             footer_digest=footer.digest,
         )
-        return ManifestEntry(
+        entry = ManifestEntry(
             kind=EntryKind.ADD, partition=self._partition, bucket=self._bucket, total_buckets=self._total_buckets, file=meta
         )
+        if entry_bytes(entry) > _LARGE_ENTRY_BYTES:
+            encode_manifest([entry], _ANY_NONCE)
+        return entry
 
     def _sequence_range(self, file: _OpenFile) -> tuple[int, int]:
         if file.max_sequence >= file.min_sequence:
@@ -274,9 +291,14 @@ class RunWriter:
         return first, first + file.rows - 1
 
     def _value_stats(self, stats: list[ColumnStats]) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        if self._target.settings.value_stats:
-            return encode_stats(stats, [f.type for f in self._schema.fields]), None
-        return EMPTY_STATS, ()
+        settings = self._target.settings
+        if not settings.value_stats:
+            return EMPTY_STATS, ()
+        if not settings.bound_characters:
+            stats = [ColumnStats(null_count=column.null_count) for column in stats]
+        encoded = encode_stats(stats, [f.type for f in self._schema.fields])
+        wide = len(encoded.min_values) + len(encoded.max_values) > _LARGE_ENTRY_BYTES
+        return (EMPTY_STATS, ()) if wide else (encoded, None)
 
 
 class _Abandoned(Exception):
@@ -293,4 +315,18 @@ def local_millis(now_millis: int) -> int:
 def _values(row: pa.Table | None, names: tuple[str, ...]) -> tuple[object, ...]:
     # One row of metadata, not a data path.
     assert row is not None, "a file has rows"
-    return tuple(python_value(row.column(name)[0]) for name in names)
+    return tuple(_key_value(name, row.column(name)[0]) for name in names)
+
+
+def _key_value(name: str, scalar: pa.Scalar) -> object:
+    try:
+        value = python_value(scalar)
+        if isinstance(value, np.datetime64) and np.isnat(value):
+            raise OverflowError("it is the least 64-bit number, which stands for no time")
+    except OverflowError as error:
+        raise InvalidInputError(
+            f"key column {name!r}: expected a date or timestamp of the years 1 to 9999, found the {scalar.type} "
+            f"{scalar.value} ({error}); correct the row, or leave it out",
+            kind="out-of-range",
+        ) from error
+    return value

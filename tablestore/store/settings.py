@@ -6,6 +6,7 @@ from tablestore import options as opt
 from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
 from tablestore.errors import UnsupportedError
 from tablestore.format.parquet import ParquetOptions
+from tablestore.format.stats import MAX_BOUND_CHARACTERS
 from tablestore.lsm.bucketmap import BucketPolicy
 from tablestore.lsm.mergefn import MergeFunction
 from tablestore.lsm.mergeoptions import check_merge_options, merge_function
@@ -20,13 +21,17 @@ DYNAMIC_BUCKETS = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
-    """Typed settings of one table. Sizes in bytes, ages in seconds."""
+    """Typed settings of one table. Sizes in bytes, ages in seconds.
+
+    ``bound_characters``: how many characters of a text its bounds in manifests hold; 0 for value columns without bounds.
+    """
 
     total_buckets: int
     bucket_function: str
     dynamic_buckets: BucketPolicy | None
     thin: bool
     value_stats: bool
+    bound_characters: int
     data_file_prefix: str
     data_directory: str
     default_partition: str
@@ -68,12 +73,14 @@ def table_settings(schema: TableSchema) -> TableSettings:
     deletion_vectors = options.flag(opt.DELETION_VECTORS_ENABLED)
     compression = options.text(opt.FILE_COMPRESSION).lower()
     bucket = options.value(opt.BUCKET)
+    stats_mode = options.text(opt.METADATA_STATS_MODE).strip().lower()
     return TableSettings(
         total_buckets=bucket if isinstance(bucket, int) else -1,
         bucket_function=options.text(opt.BUCKET_FUNCTION).lower(),
         dynamic_buckets=_bucket_policy(options) if schema.is_keyed and bucket in (None, DYNAMIC_BUCKETS) else None,
         thin=options.flag(opt.DATA_FILE_THIN_MODE),
-        value_stats=options.text(opt.METADATA_STATS_MODE).lower() != "none",
+        value_stats=stats_mode != "none",
+        bound_characters=_bound_characters(stats_mode),
         data_file_prefix=options.text(opt.DATA_FILE_PREFIX),
         data_directory=str(options.value(opt.DATA_FILE_PATH_DIRECTORY) or "").strip("/"),
         default_partition=options.text(opt.PARTITION_DEFAULT_NAME),
@@ -129,6 +136,13 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
             "primary key, or fix the number of buckets",
             kind="cross-partition",
         )
+
+
+def _bound_characters(stats_mode: str) -> int:
+    if stats_mode == "counts":
+        return 0
+    asked = int(stats_mode[len("truncate(") : -1]) if stats_mode.startswith("truncate") else MAX_BOUND_CHARACTERS
+    return min(asked, MAX_BOUND_CHARACTERS)
 
 
 def _bucket_policy(options: TableOptions) -> BucketPolicy:

@@ -7,6 +7,8 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
 from tablestore.format.binaryrow import EMPTY_ROW, decode_row, encode_row
@@ -14,7 +16,9 @@ from tablestore.format.stats import (
     EMPTY_STATS,
     UNKNOWN,
     ColumnStats,
+    StatsCollector,
     collect_stats,
+    cut_upper,
     decode_stats,
     encode_stats,
     merge_stats,
@@ -179,3 +183,34 @@ def test_merged_statistics_keep_unknown_bounds_unknown():
     first = [ColumnStats(min=1, max=5, null_count=1), ColumnStats(min="a", max="b", null_count=0), UNKNOWN]
     second = [ColumnStats(min=-1, max=3, null_count=2), ColumnStats(null_count=3), ColumnStats(min=1, max=2, null_count=0)]
     assert merge_stats(first, second) == [ColumnStats(min=-1, max=5, null_count=3), ColumnStats(null_count=3), UNKNOWN]
+
+
+TEXTS = st.text(st.sampled_from("ab\ud7ff\ue000\U0010ffff"), max_size=6)
+
+
+@given(st.lists(st.none() | TEXTS, min_size=1, max_size=6), st.integers(1, 7), st.integers(0, 6))
+def test_cut_bounds_hold_every_text_and_can_be_stored(texts, characters, split):
+    fields = [Field(id=0, name="t", type=STRING)]
+    column = pa.table({"t": pa.array(texts, pa.string())})
+    (stats,) = collect_stats(column, fields, characters=characters)
+    pieces = StatsCollector(fields, characters=characters)
+    pieces.add(column.slice(0, split))
+    pieces.add(column.slice(split))
+    known = [text for text in texts if text is not None]
+    for found in (stats, pieces.result()[0]):
+        assert decode_stats(encode_stats([found], [STRING]), [STRING]) == [found], "it is valid UTF-8"
+        assert found.null_count == len(texts) - len(known)
+        assert (found.min is None) == (found.max is None)
+        if found.min is None:
+            assert not known or any(set(text[:characters]) == {"\U0010ffff"} for text in known if len(text) > characters)
+            continue
+        assert all(found.min <= text <= found.max for text in known)
+        assert len(found.min) <= characters and len(found.max) <= characters
+        if all(len(text) <= characters for text in known):
+            assert (found.min, found.max) == (min(known), max(known)), "short texts are not touched"
+
+
+def test_the_upper_bound_skips_what_is_no_character():
+    assert cut_upper("a\ud7ffx", 2) == "a\ue000"
+    assert cut_upper("a\U0010ffffx", 2) == "b"
+    assert cut_upper("\U0010ffff\U0010ffffx", 2) is None

@@ -75,6 +75,9 @@ class FakeManifests:
             ),
         )
 
+    def is_full(self, _: ManifestFile) -> bool:
+        return False
+
     def entries(self, manifests: Iterable[ManifestFile]) -> list[ManifestEntry]:
         return [e for manifest in manifests for e in self.kept[manifest.file_name]]
 
