@@ -49,7 +49,7 @@ def import_files(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the partitions that the rows fall into.")] = False,
     missing_columns: Annotated[
         MissingColumns | None,
-        typer.Option("--missing-columns", help="What becomes of stored values in columns that the rows lack."),
+        typer.Option("--missing-columns", help="Upsert rows that lack columns: write NULL, or keep what is stored."),
     ] = None,
     commit_every: Annotated[
         int | None, typer.Option("--commit-every", metavar="ROWS", min=1, help="Commit after so many rows; else once, at the end.")

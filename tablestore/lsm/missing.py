@@ -31,6 +31,7 @@ class MissingColumns(StrEnum):
 
     REFUSE = "refuse"
     NULL = "null"
+    KEEP = "keep"
 
     @classmethod
     def of(cls, text: "str | MissingColumns") -> "MissingColumns":
@@ -58,10 +59,21 @@ class Lost:
         names = ", ".join(path_text(path) for path in self.paths)
         raise InvalidInputError(
             f"the rows for {where} lack {names}: NULL would take the place of what is stored there. Give all columns, or choose: "
-            'missing_columns="null" writes NULL, or the default of the column (--missing-columns; in Spark the option '
-            "missing-columns). In a table with merge-engine = partial-update rows set only what they hold",
+            'missing_columns="keep" leaves what is stored, which is looked up; missing_columns="null" writes NULL, or the default '
+            "of the column (--missing-columns; in Spark the option missing-columns). In a table with merge-engine = partial-update "
+            "rows set only what they hold",
             kind="missing-columns",
         )
+
+
+    def check_keepable(self, where: str) -> None:
+        """Raise InvalidInputError for what cannot be looked up: parts of lists and maps, which have no identity."""
+        if inside := [path_text(path) for path in self.paths if any(part.startswith("[") for part in path)]:
+            raise InvalidInputError(
+                f"the rows for {where} lack {', '.join(inside)}: which stored element of a list or map stands for which given one "
+                'is not known, so missing_columns="keep" cannot look it up. Give these fields',
+                kind="missing-columns",
+            )
 
 
 def path_text(path: Path) -> str:

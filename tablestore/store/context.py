@@ -4,11 +4,13 @@ A context is bound to one schema: what a handle read when it was opened. It can 
 (:class:`TableSpec`), which is how tasks on other processes get theirs.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.clock import Clock, SystemClock
@@ -22,13 +24,16 @@ from tablestore.io.filestore import FileStore
 from tablestore.lsm.bucketmap import BucketMap
 from tablestore.lsm.buffer import AssignBuckets
 from tablestore.lsm.keyorder import KeyOrder
+from tablestore.lsm.missing import Path
 from tablestore.store.changeplan import ChangeRule, change_rule
-from tablestore.store.commit import CommitSettings, Committer
+from tablestore.store.commit import CommitSettings, Committer, Revise
 from tablestore.store.conflict import TABLE_UUID_OPTION
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.indexfiles import IndexFiles
+from tablestore.store.keepcolumns import KeepCommit, Keeper
 from tablestore.store.manifests import Manifests
+from tablestore.store.message import KeptColumns
 from tablestore.store.producer import INPUT, ChangelogSettings, changelog_settings
 from tablestore.store.read import SplitReader
 from tablestore.store.schemas import FieldsById, Schemas
@@ -117,13 +122,21 @@ class TableContext:
         return DeletionVectors(self.index_files, self.manifests.read_index(snapshot))
 
     def data_writer(
-        self, first_sequence: int, *, assign: AssignBuckets | None = None, replaces: bool = False, changelog: bool = True
+        self,
+        first_sequence: int,
+        *,
+        assign: AssignBuckets | None = None,
+        replaces: bool = False,
+        changelog: bool = True,
+        keeper: Keeper | None = None,
+        own_before: Sequence[ManifestEntry] = (),
     ) -> DataWriter:
         """A writer of data files. Raises UnsupportedError for tables that are only read.
 
         ``replaces``: its rows take the place of what their partitions hold, which is no change that a changelog tells. ``assign``
         gives the buckets of a table with dynamic ones in another way than by its hash indexes. ``changelog`` False: the rows were
-        written before, and their changelog with them.
+        written before, and their changelog with them. ``keeper`` looks up what rows lack elsewhere than in the newest snapshot;
+        ``own_before`` as in :class:`DataWriter`.
         """
         self.check_writable()
         if self.settings.dynamic_buckets is not None and assign is None:
@@ -138,6 +151,29 @@ class TableContext:
             first_sequence=first_sequence,
             assign=assign,
             changelog=self.settings.tracking if changelog and not replaces and self.changelog_settings.producer == INPUT else None,
+            keeper=keeper or self._keeper(None),
+            own_before=own_before,
+        )
+
+    def keep_commit(self, kept: tuple[KeptColumns, ...], move: Revise | None) -> KeepCommit:
+        """What a commit has to do about files for which something was looked up; ``move`` gives own files other buckets before."""
+        return KeepCommit(
+            reader=self.reader((), None),
+            snapshots=self.snapshots,
+            manifests=self.manifests,
+            first_sequence=lambda latest, attempt: self.sequence.next_after(latest) + HEADROOM * (attempt + 1),
+            rewrite=self._keep_again,
+            kept=kept,
+            move=move,
+        )
+
+    def _keeper(self, pinned: Snapshot | None) -> Keeper:
+        return Keeper(
+            reader=self.reader((), None),
+            snapshots=self.snapshots,
+            manifests=self.manifests,
+            vectors_of=self.deletion_vectors,
+            pinned=pinned,
         )
 
     def dynamic_commit(self, replaces: Callable[[bytes], bool] | None = None) -> DynamicCommit | None:
@@ -207,6 +243,35 @@ class TableContext:
             for part, kinds in rows:
                 writer.write(part, kinds)
             return writer.finish()
+        except BaseException:
+            with suppress(StorageError):
+                writer.abort()
+            raise
+
+    def _keep_again(
+        self,
+        first_sequence: int,
+        bucket: tuple[bytes, int],
+        snapshot: Snapshot | None,
+        own_before: Sequence[ManifestEntry],
+        rows: Iterator[tuple[pa.Table, pa.Array, tuple[Path, ...]]],
+    ) -> tuple[tuple[ManifestEntry, ...], tuple[KeptColumns, ...]]:
+        def stay(part: pa.Table, _partitions: object, _partition_of: object) -> npt.NDArray[np.int32]:
+            return np.full(part.num_rows, bucket[1], dtype=np.int32)
+
+        keeper = self._keeper(snapshot)
+        writer = self.data_writer(
+            first_sequence,
+            # Where buckets are fixed, the key gives the same one again.
+            assign=stay if self.settings.dynamic_buckets is not None else None,
+            changelog=False,
+            keeper=keeper,
+            own_before=own_before,
+        )
+        try:
+            for part, kinds, lacks in rows:
+                writer.write(part, kinds, lacks=lacks)
+            return writer.finish(), writer.take_kept()
         except BaseException:
             with suppress(StorageError):
                 writer.abort()

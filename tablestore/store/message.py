@@ -8,16 +8,29 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablestore.errors import ConflictError, FormatError
 from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest
 
-VERSION = 2
+VERSION = 3
 # Messages live for one commit, so their Avro container needs no unique marker, only a valid (non-zero) one.
 _MARKER = b"tablestore:msg:1"
 _FILE_LISTS = ("entries", "compact_before", "compact_after", "changelog")
+
+
+# No snapshot has this id: what was looked up is to be looked up again.
+NOT_LOOKED_UP = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptColumns:
+    """Of a new file: which ``columns`` (or fields in them) were looked up in the snapshot ``snapshot_id`` (0: none)."""
+
+    file_name: str
+    columns: tuple[tuple[str, ...], ...]
+    snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +42,7 @@ class CommitMessage:
     compact_after     what came of them: new files, or the same file at another level (an upgrade, nothing was rewritten)
     changelog         files that hold the row changes of this commit
     index_changes     index files to add and to delete
+    kept              what of the new files was looked up, and has to be what the newest snapshot holds when they land
 
     ``base_snapshot_id`` is the snapshot (0: none) that the writer's sequence numbers were drawn from, ``schema_id`` the
     schema its rows have, ``created_millis`` when its first file was begun.
@@ -43,6 +57,7 @@ class CommitMessage:
     compact_after: tuple[ManifestEntry, ...] = ()
     changelog: tuple[ManifestEntry, ...] = ()
     index_changes: tuple[IndexEntry, ...] = ()
+    kept: tuple[KeptColumns, ...] = ()
 
     @property
     def new_files(self) -> tuple[ManifestEntry, ...]:
@@ -66,6 +81,7 @@ class CommitMessage:
                 "created": self.created_millis,
                 **{name: _text(encode_manifest(getattr(self, name), _MARKER)) for name in _FILE_LISTS},
                 "index_changes": _text(encode_index_manifest(self.index_changes, _MARKER)),
+                "kept": [[kept.file_name, kept.columns, kept.snapshot_id] for kept in self.kept],
             },
             separators=(",", ":"),
         ).encode()
@@ -88,6 +104,10 @@ class CommitMessage:
                 base_snapshot_id=int(parsed["base"]),
                 created_millis=int(parsed["created"]),
                 index_changes=decode_index_manifest(_bytes(parsed["index_changes"]), "commit message"),
+                kept=tuple(
+                    KeptColumns(file_name=name, columns=tuple(map(tuple, columns)), snapshot_id=snapshot_id)
+                    for name, columns, snapshot_id in parsed["kept"]
+                ),
                 **files,
             )
         except (KeyError, TypeError, ValueError, binascii.Error) as error:
@@ -122,7 +142,18 @@ def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
         compact_after=tuple(entry for message in messages for entry in message.compact_after),
         changelog=tuple(entry for message in messages for entry in message.changelog),
         index_changes=tuple(entry for message in messages for entry in message.index_changes),
+        kept=_merged_kept(messages),
     )
+
+
+def _merged_kept(messages: tuple[CommitMessage, ...]) -> tuple[KeptColumns, ...]:
+    kept = tuple(kept for message in messages for kept in message.kept)
+    if sum(bool(message.entries) for message in messages) > 1 and any(
+        entry.file.delete_row_count for message in messages for entry in message.entries
+    ):
+        # A writer knows nothing of the rows that those before it delete.
+        return tuple(replace(entry, snapshot_id=NOT_LOOKED_UP) for entry in kept)
+    return kept
 
 
 def _text(data: bytes) -> str:

@@ -31,9 +31,9 @@ from tablestore.io.filestore import FileStore
 from tablestore.io.takingturns import TakingTurns
 from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
 from tablestore.lsm.run import Section
+from tablestore.store.datapaths import DataPaths
 from tablestore.store.scan import DeletionFile, Split
 from tablestore.store.settings import TableSettings
-from tablestore.store.write import DataPaths
 from tablestore.types.arrow import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.predicate import Predicate, evaluate

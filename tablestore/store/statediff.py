@@ -12,7 +12,7 @@ these keys at a time as the bounds allow.
 Pure of policy: which files make a state, and which of them are touched, is decided by the caller (see changelog).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -72,20 +72,31 @@ class StateDiff:
         """
         files = {file.file_name: file for state in (before, after) for file in state.files}
         oldest_first = sorted(files.values(), key=_age)
-
-        def find(keys: SortedKeys) -> Iterator[Found]:
-            return find_rows(self.reader, self.partition, self.bucket, oldest_first, keys, self._read_columns, cache=self.cache)
-
         windows = key_windows(self.reader, self.partition, self.bucket, touched, window_keys=self.window_keys)
-        for keys, hits in in_portions(find, windows, self.reader.bounds.window_bytes // _SHARE):
-            found: dict[str, list[Found]] = {}
-            for hit in hits:
-                found.setdefault(hit.file.file_name, []).append(hit)
-            fold = self._computed(found, keys) if self._merge.computes else self._chosen(found)
+        for keys, fold in self._folds(oldest_first, windows):
             old, new = fold(before), fold(after)
             changes = diff_rows(old, new, len(keys), deduplicate=self.deduplicate, ignored=self.ignored)
             if changes.num_rows:
                 yield self._with_partition(changes)
+
+    def rows_at(self, state: BucketState, windows: Iterable[SortedKeys]) -> Iterator[tuple[SortedKeys, RowState]]:
+        """The rows of these keys in one state, in portions of bounded size and in order."""
+        for keys, fold in self._folds(sorted(state.files, key=_age), windows):
+            yield keys, fold(state)
+
+    def _folds(
+        self, files: Sequence[DataFileMeta], windows: Iterable[SortedKeys]
+    ) -> Iterator[tuple[SortedKeys, Callable[[BucketState], RowState]]]:
+        """Keys in portions, and what folds a state of some of these files (oldest first) to its row of each key that has one."""
+
+        def find(keys: SortedKeys) -> Iterator[Found]:
+            return find_rows(self.reader, self.partition, self.bucket, files, keys, self._read_columns, cache=self.cache)
+
+        for keys, hits in in_portions(find, windows, self.reader.bounds.window_bytes // _SHARE):
+            found: dict[str, list[Found]] = {}
+            for hit in hits:
+                found.setdefault(hit.file.file_name, []).append(hit)
+            yield keys, self._computed(found, keys) if self._merge.computes else self._chosen(found)
 
     @property
     def _merge(self) -> MergeFunction:

@@ -6,11 +6,12 @@ Memory: the buffer's byte budget, plus one sorted copy of it while it is flushed
 commit names the files.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError
@@ -21,13 +22,17 @@ from tablestore.format.parquetschema import SEQUENCE_COLUMN
 from tablestore.format.paths import data_file_name
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.lsm.buffer import AssignBuckets, SortedRows, WriteBuffer
+from tablestore.lsm.buffer import AssignBuckets, Kinds, SortedRows, WriteBuffer
 from tablestore.lsm.compactiontask import CompactionPolicy
+from tablestore.lsm.missing import Path
 from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
+from tablestore.store.keepcolumns import Keeper
+from tablestore.store.message import KeptColumns
 from tablestore.store.producer import changelog_settings
 from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.store.settings import TableSettings
 from tablestore.store.tracking import Tracking
+from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 
 __all__ = ["DataPaths", "DataWriter", "RunTarget", "RunWriter", "entry_directory", "entry_path", "rewrite_with_sequence"]
@@ -38,7 +43,8 @@ class DataWriter:
 
     ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
     table does not fix them. ``changelog``: what is written to the partitions that it tells of is kept in changelog files too,
-    unfolded. The rows handed in must already have the table's schema (``types.arrow.conform``).
+    unfolded. ``keeper`` looks up what rows lack, in the table and in ``own_before``: files of the same commit that were flushed
+    earlier. The rows handed in must already have the table's schema (``types.arrow.conform``).
     """
 
     def __init__(
@@ -52,6 +58,8 @@ class DataWriter:
         first_sequence: int,
         assign: AssignBuckets | None = None,
         changelog: Tracking | None = None,
+        keeper: Keeper | None = None,
+        own_before: Sequence[ManifestEntry] = (),
     ) -> None:
         self._files, self._schema = files, schema
         self._paths = DataPaths(schema, settings)
@@ -70,16 +78,29 @@ class DataWriter:
         self._changelog: list[ManifestEntry] = []
         self._started_millis: int | None = None
         self._failed = False
+        self._keeper, self._own_before = keeper, tuple(own_before)
+        self._lacks: tuple[Path, ...] = ()
+        self._kept: list[KeptColumns] = []
 
     @property
     def created_millis(self) -> int | None:
         """When the first file was begun, None before that."""
         return self._started_millis
 
-    def write(self, rows: pa.Table, kinds: pa.Array | None = None) -> None:
-        """Take rows; ``kinds`` (int8 row kinds) None means that all are inserts."""
+    def write(self, rows: pa.Table, kinds: pa.Array | None = None, *, lacks: tuple[Path, ...] = ()) -> None:
+        """Take rows; ``kinds`` (int8 row kinds) None means that all are inserts. What they lack is looked up."""
         if rows.num_rows == 0:
             return
+        if lacks != self._lacks:
+            # All rows of a flush lack the same.
+            self.flush()
+        self._lacks = lacks
+        if lacks and kinds is not None:
+            deletes = pc.equal(kinds, int(RowKind.DELETE))
+            if pc.any(deletes).as_py():
+                # By themselves before the others: nothing is kept of what a row's own delete takes away.
+                self._buffer.add(rows.filter(deletes), kinds.filter(deletes))
+                self.flush()
         self._buffer.add(rows, kinds)
         if self._buffer.full:
             self.flush()
@@ -116,6 +137,11 @@ class DataWriter:
         entries, self._changelog = tuple(self._changelog), []
         return entries
 
+    def take_kept(self) -> tuple[KeptColumns, ...]:
+        """Hand over what was looked up for the files that :meth:`finish` handed over."""
+        kept, self._kept = tuple(self._kept), []
+        return kept
+
     def abort(self) -> None:
         """Remove what was written and not handed over."""
         for entry in (*self._entries, *self.take_changelog()):
@@ -127,6 +153,11 @@ class DataWriter:
             return ()
         if self._started_millis is None:
             self._started_millis = self._target.clock.now_ms()
+        parts: Iterator[tuple[pa.Table, Kinds]] = iter(((run.rows, run.kinds),))
+        looked_up = 0
+        if self._lacks:
+            assert self._keeper is not None, "who writes rows that lack columns says where they are looked up"
+            looked_up, parts = self._keeper.fill(run, self._lacks, (*self._own_before, *self._entries))
         with RunWriter(
             self._target,
             partition=run.partition,
@@ -138,8 +169,14 @@ class DataWriter:
             target_bytes=self._file_bytes(run),
             prefix=prefix,
         ) as writer:
-            writer.write(run.rows, run.kinds)
-            return writer.close()
+            for rows, kinds in parts:
+                writer.write(rows, kinds)
+            entries = writer.close()
+        if self._lacks:
+            self._kept += [
+                KeptColumns(file_name=entry.file.file_name, columns=self._lacks, snapshot_id=looked_up) for entry in entries
+            ]
+        return entries
 
     def _file_bytes(self, run: SortedRows) -> int:
         """A large flush is written in pieces, so that a compaction can take them one by one."""

@@ -7,7 +7,7 @@
 A writer that is left without a commit removes what it wrote. After a commit it can go on with the next one.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.lsm.missing import Lost, MissingColumns, lost_to_nulls
+from tablestore.lsm.missing import Lost, MissingColumns, lost_to_nulls, path_text
 from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
+from tablestore.store.producer import INPUT
 from tablestore.store.write import DataWriter
 from tablestore.table.aftercommit import after_write
 from tablestore.table.compact import MOST_BUDGET_BYTES
@@ -85,7 +86,8 @@ class TableWriter:
 
         ``changes`` True demands that column, False refuses it; with the option ``rowkind.field`` a column of the table takes its
         place. In a keyed table the later row of a key wins. Rows that lack columns are refused where stored values would be
-        lost; ``missing_columns="null"`` writes NULL, or the column's default, in their place. Raises
+        lost; ``missing_columns="null"`` writes NULL, or the column's default, in their place, ``"keep"`` what is stored when the
+        commit lands (new rows get the default, or NULL). Raises
         InvalidInputError for rows that do not fit; what was written before is kept.
         """
         choice = MissingColumns.of(missing_columns)
@@ -114,18 +116,22 @@ class TableWriter:
                 f"{where}: expected rows with the columns {', '.join(f.name for f in fields)}, found none", kind="missing-column"
             )
         # Even without a row the columns must fit: a wrong schema is an error now, not with the first row.
-        lost = check_given(context, schema, MissingColumns.NULL if self._replaces else choice, ragged=ragged_columns(rows))
+        choice = MissingColumns.NULL if self._replaces else choice
+        lost = check_given(context, schema, choice, ragged=ragged_columns(rows))
+        keeps = choice is MissingColumns.KEEP
+        absent = _absent(context, lost) if keeps else ()
         fills = _fills(context)
         writer = self._data_writer()
         for table in tables:
             values = table.drop_columns([ROW_KIND_COLUMN]) if has_kinds else table
             kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN)) if has_kinds else self._kinds_in_rows(values, where)
             adds = None if kinds is None else pc.equal(pc.bit_wise_and(kinds, pa.scalar(1, pa.int8())), 0)
-            if adds is not None and values.num_rows:
-                (lost if pc.any(adds).as_py() else replace(lost, paths=lost.ordering)).check(where)
-            conformed = conform(values, fields, where=where, fill=fills and (True if adds is None else adds))
-            writer.write(conformed, kinds)
-            if self._early is not None:
+            lacks = lost if adds is None or pc.any(adds).as_py() else replace(lost, paths=lost.ordering)
+            if not keeps and values.num_rows:
+                lacks.check(where)
+            conformed = conform(_with_nothing(values, absent), fields, where=where, fill=fills and (True if adds is None else adds))
+            writer.write(conformed, kinds, lacks=lacks.paths if keeps else ())
+            if self._early is not None and not (keeps and lacks.paths):
                 self._early.send(conformed, kinds)
 
     def _kinds_in_rows(self, rows: pa.Table, where: str) -> pa.ChunkedArray | None:
@@ -214,6 +220,7 @@ class TableWriter:
             created_millis=context.clock.now_ms() if created is None else created,
             entries=entries,
             changelog=writer.take_changelog() if writer is not None else (),
+            kept=writer.take_kept() if writer is not None else (),
         )
 
     def abort(self) -> None:
@@ -262,14 +269,45 @@ def check_given(
     where, schema = f"table {context.files.root_uri}", context.schema
     has_kinds = ROW_KIND_COLUMN in given.names
     nothing = given.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else [])
-    conform(nothing, schema.fields, where=where, fill=_fills(context))
-    if choice is not MissingColumns.REFUSE:
-        return Lost()
     full = pa.schema([field for field in nothing.schema if field.name not in ragged])
-    lost = lost_to_nulls(context.settings.merge, schema.fields, full)
-    if not has_kinds and context.settings.rowkind_field is None:
+    lost = Lost() if choice is MissingColumns.NULL else lost_to_nulls(context.settings.merge, schema.fields, full)
+    if choice is MissingColumns.KEEP:
+        _check_keepable(context, lost, ragged, where)
+        nothing = _with_nothing(nothing, _absent(context, lost))
+    conform(nothing, schema.fields, where=where, fill=_fills(context))
+    if choice is MissingColumns.REFUSE and not has_kinds and context.settings.rowkind_field is None:
         lost.check(where)
     return lost
+
+
+def _check_keepable(context: TableContext, lost: Lost, ragged: Collection[str], where: str) -> None:
+    lost.check_keepable(where)
+    if uneven := sorted(path[0] for path in lost.paths if path[0] in ragged):
+        raise InvalidInputError(
+            f"some of the rows for {where} lack {', '.join(uneven)} and others do not: write those with the same "
+            "columns together, one kind after the other",
+            kind="missing-columns",
+        )
+    if lost.paths and context.changelog_settings.producer == INPUT:
+        raise InvalidInputError(
+            f"with changelog-producer = input the rows for {where} are its changelog, which has to be complete: give "
+            f"{', '.join(path_text(path) for path in lost.paths)}, or choose the producer lookup",
+            kind="missing-columns",
+        )
+
+
+def _absent(context: TableContext, lost: Lost) -> tuple[pa.Field, ...]:
+    """The whole columns that are to be looked up, but those that hold the kinds of rows."""
+    names = {path[0] for path in lost.paths if len(path) == 1} - {context.settings.rowkind_field}
+    return tuple(field for field in context.schema.arrow_schema if field.name in names and not field.nullable)
+
+
+def _with_nothing(rows: pa.Table, absent: Sequence[pa.Field]) -> pa.Table:
+    """The rows with values of NOT NULL columns that will be looked up: nobody reads them."""
+    for field in absent:
+        if field.name not in rows.schema.names:
+            rows = rows.append_column(field.name, pa.chunked_array([pa.repeat(_zero(field.type), rows.num_rows)]))
+    return rows
 
 
 def _fills(context: TableContext) -> bool:
@@ -307,7 +345,11 @@ def commit_message(
         prepared=prepared,
         plan_deletes=effect.plan_deletes,
         plan_index=dynamic.plan_index if dynamic else effect.plan_index,
-        revise=dynamic.revise if dynamic else None,
+        revise=context.keep_commit(message.kept, dynamic.revise if dynamic else None).revise
+        if message.kept
+        else dynamic.revise
+        if dynamic
+        else None,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
         properties={**log_properties(context), **(effect.properties or {})},
         allow_empty=effect.allow_empty,

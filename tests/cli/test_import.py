@@ -227,6 +227,17 @@ def test_columns_are_chosen(run: Run, catalog: ts.Catalog) -> None:
     run("import", "shop.t", "-", "--file-format", "csv", "-c", "nothing", input=b"id\n2\n", code=1)
 
 
+def test_columns_that_a_file_lacks_are_refused_kept_or_null(run: Run, catalog: ts.Catalog) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, t STRING, f DOUBLE")
+    run("import", "shop.t", "-", "--file-format", "csv", input=b"id,t,f\n1,a,0.5\n")
+    lacking = ("import", "shop.t", "-", "--file-format", "csv")
+    run(*lacking, input=b"id,t\n1,b\n", code=1)
+    run(*lacking, "--missing-columns", "keep", input=b"id,t\n1,b\n")
+    assert [(row["t"], row["f"]) for row in rows_of(table)] == [("b", 0.5)]
+    run(*lacking, "--missing-columns", "null", input=b"id,t\n1,c\n")
+    assert [(row["t"], row["f"]) for row in rows_of(table)] == [("c", None)]
+
+
 def test_changes_with_row_kinds_are_applied(run: Run, orders: ts.Table) -> None:
     lines = b"_row_kind,id,item,price\n-D,1,,\n+U,2,ink,10\n"
     run("import", "shop.orders", "-", "--file-format", "csv", input=lines)

@@ -77,11 +77,12 @@ def test_what_orders_rows_is_named_apart() -> None:
 
 
 def test_the_refusal_names_the_columns_and_the_ways_out() -> None:
-    with pytest.raises(InvalidInputError, match=r'lack m, g: .*missing_columns="null".*partial-update') as error:
+    ways = r'lack m, g: .*missing_columns="keep".*missing_columns="null".*partial-update'
+    with pytest.raises(InvalidInputError, match=ways) as error:
         lost(only("id", "n", "r", "l")).check("table t")
     assert error.value.kind == "missing-columns"
 
 
 def test_an_unknown_choice_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidInputError, match=r"one of refuse, null, found 'nul'; did you mean 'null'"):
+    with pytest.raises(InvalidInputError, match=r"one of refuse, null, keep, found 'nul'; did you mean 'null'"):
         MissingColumns.of("nul")

@@ -11,7 +11,7 @@
                 split-size               most bytes of data files in one task, such as 64 mb (default 128 mb)
     writing     commit-user and          name the commit: a job that repeats one with the same (or a lower) identifier changes
                 commit-identifier        nothing
-                missing-columns          what rows do that lack columns whose stored values would be lost: refuse or null
+                missing-columns          what rows do that lack columns whose stored values would be lost: refuse, null or keep
 
 Spark hands every option to reads and writes alike, so a view may carry options of both; what cannot be meant is refused.
 """

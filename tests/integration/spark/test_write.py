@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyspark_tablestore
 import pytest
 
-from tablestore import CommitKind
+from tablestore import CommitKind, InvalidInputError
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 
@@ -52,7 +53,7 @@ def named_files(table: Table) -> set[str]:
 
 def test_append_upserts_into_a_keyed_table_as_one_snapshot(spark: "SparkSession", keyed: Table) -> None:
     save(some(spark, 0, 20), keyed)
-    save(some(spark, 10, 30, 2.0).select("price", "id"), keyed)
+    save(some(spark, 10, 30, 2.0).select("price", "id"), keyed, **{"missing-columns": "null"})
     assert by_id(keyed) == {n: 1.0 if n < 10 else 2.0 for n in range(30)}
     assert [snapshot.id for snapshot in keyed.snapshots()] == [1, 2]
     assert keyed.scan(filter="id = 10").to_arrow()["day"].to_pylist() == [None]
@@ -226,3 +227,18 @@ def test_writes_from_threads_each_land(spark: "SparkSession", days: Table) -> No
     assert failures == []
     assert sorted(days.scan().to_arrow()["id"].to_pylist()) == list(range(30))
     assert sum(snapshot.commit_kind is CommitKind.APPEND for snapshot in days.snapshots()) == 3
+
+
+def test_columns_that_a_frame_lacks_are_refused_kept_or_null(spark: "SparkSession", catalog: Catalog) -> None:
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int64()), ("s", pa.string())])
+    table = catalog.create_table("shop.lacking", schema=schema, primary_key=["id"], options={"bucket": "2"})
+    table.upsert(pa.table({"id": [1, 2], "n": [1, 2], "s": ["a", "b"]}))
+    given = spark.createDataFrame([(1, 10), (3, 30)], "id LONG, n LONG")
+    with pytest.raises(InvalidInputError, match="lack s: ") as error:
+        pyspark_tablestore.write(given, table.location)
+    assert error.value.kind == "missing-columns"
+    given.write.format("tablestore").mode("append").option("missing-columns", "keep").save(table.location)
+    found = table.scan().to_arrow().sort_by("id").to_pylist()
+    assert [tuple(row.values()) for row in found] == [(1, 10, "a"), (2, 2, "b"), (3, 30, None)]
+    pyspark_tablestore.write(given.limit(1), table.location, missing_columns="null")
+    assert table.scan(filter="id = 1").to_arrow()["s"].to_pylist() == [None]

@@ -1,0 +1,81 @@
+"""What do rows look like with the stored values in the places of what they lack?
+
+    given   id  name  r{a}         stored   id  meal  r{a, b}        out   id  name  meal  r{a, b}
+                                                                     a from the given row, b and meal from the stored one
+
+A row whose key is not stored gets the column's default, or null. Pure, whole columns at a time.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidInputError
+from tablestore.lsm.events import Places, take_or_null
+from tablestore.lsm.missing import Path
+from tablestore.types.datatypes import Field
+from tablestore.types.defaults import default_scalar
+
+Kinds = npt.NDArray[np.int8]
+
+
+def with_stored(
+    rows: pa.Table, kinds: Kinds, paths: Sequence[Path], stored: pa.Table, places: Places, fields: Sequence[Field], *, where: str
+) -> pa.Table:
+    """``rows`` with the parts ``paths`` of the stored rows at ``places`` (-1: there is none), in the table's columns ``fields``.
+
+    Raises InvalidInputError where a new row would need a value that nobody gives.
+    """
+    parts: dict[str, list[Path]] = {}
+    for path in paths:
+        parts.setdefault(path[0], []).append(path[1:])
+    for position, field in enumerate(fields):
+        if field.name not in parts:
+            continue
+        given = _single(rows.column(field.name))
+        found = take_or_null(_single(stored.column(field.name)), places)
+        if parts[field.name] == [()]:
+            found = _of_new_rows(found, given, field, places < 0, kinds, where)
+        else:
+            found = _joined(given, found, parts[field.name])
+        rows = rows.set_column(position, rows.schema.field(position), found)
+    return rows
+
+
+def _of_new_rows(
+    found: pa.Array, given: pa.Array, field: Field, new: npt.NDArray[np.bool_], kinds: Kinds, where: str
+) -> pa.Array:
+    if not new.any():
+        return found
+    adds = (kinds & 1) == 0
+    default = default_scalar(field)
+    if default is not None:
+        return pc.if_else(pa.array(new & (adds | (not field.type.nullable))), default, found)
+    if field.type.nullable:
+        return found
+    if count := int((new & adds).sum()):
+        raise InvalidInputError(
+            f"the rows for {where} lack {field.name}, which is NOT NULL and has no default, and {count} of them have keys that are "
+            "not stored: give it for new rows",
+            kind="missing-column",
+        )
+    # Nobody reads the values of a retraction.
+    return pc.if_else(pa.array(new), given, found)
+
+
+def _joined(given: pa.Array, stored: pa.Array, paths: Sequence[Path]) -> pa.Array:
+    """The struct ``given`` with the fields ``paths`` of ``stored``."""
+    names = [field.name for field in given.type]
+    children = []
+    for position, name in enumerate(names):
+        inner = [path[1:] for path in paths if path[0] == name]
+        mine, other = (pc.struct_field(side, [position]) for side in (given, stored))
+        children.append(mine if not inner else other if () in inner else _joined(mine, other, inner))
+    return pa.StructArray.from_arrays(children, fields=list(given.type), mask=given.is_null())
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
