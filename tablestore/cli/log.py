@@ -1,4 +1,4 @@
-"""``tablestore log``: how far a table's topic is, bring it up to date, check it, make it anew."""
+"""``tablestore log``: how far a table's topic is, bring it up to date, check it, make it anew, take it along."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -11,10 +11,10 @@ from tablestore.cli.session import FoundProblems, Session, TableName, Yes, comma
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
 from tablestore.table.logcheck import log_status, verify_log
-from tablestore.table.logs import publish_log, rebuild_log, settings_of
+from tablestore.table.logs import adopt, publish_log, rebuild_log, settings_of
 from tablestore.table.publish import PublishReport
 
-app = typer.Typer(no_args_is_help=True, help="The topic of a table: how far it is, publish, verify, rebuild.")
+app = typer.Typer(no_args_is_help=True, help="The topic of a table: how far it is, publish, verify, rebuild, adopt.")
 
 _STATUS = (
     Column("bucket", "bucket", "count"),
@@ -37,6 +37,8 @@ def status(session: Session, name: TableName) -> None:
         f"{found.system} topic {found.name}, mode {found.mode}, {found.slots} publisher(s), newest snapshot {found.latest}"
     )
     session.out.show(session.out.table(_STATUS, [asdict(bucket) for bucket in found.buckets]))
+    if found.problem is not None:
+        session.out.say(f"Nothing is published: {found.problem}")
 
 
 @command(app, "publish", "tablestore log publish shop.orders", "tablestore log publish shop.orders --watch --interval '1 s'")
@@ -118,3 +120,18 @@ def rebuild(session: Session, name: TableName, yes: Yes = False) -> None:
     reports = rebuild_log(table.context)
     document = {"table": table.name, "slots": [asdict(report) for report in reports]}
     session.out.done(document, f"{table.name}: {sum(report.records for report in reports):,} records in the new topic.")
+
+
+@command(app, "adopt", "tablestore log adopt shop.orders --yes")
+def adopt_log(session: Session, name: TableName, yes: Yes = False) -> None:
+    """Take the topic along with a table whose directory was moved: from now on this place publishes to it.
+
+    Not for a copy: two tables cannot publish to one topic, and the other one is refused from then on. Give a copy its own topic.
+    """
+    table = session.table(name)
+    settings = settings_of(table.context)
+    plan = {"topic": settings.topic, "location": table.location}
+    session.confirm(yes, f"Would make {table.location} the only place that publishes to topic {settings.topic}.", plan)
+    owner = adopt(table.context)
+    document = {"table": table.name, "topic": settings.topic, "location": owner.location, "former": list(owner.former)}
+    session.out.done(document, f"{table.name}: topic {settings.topic} belongs to {owner.location}.")

@@ -52,6 +52,13 @@ def open_store(
     return FsspecFileStore(text, options, publish_under_lock=publish_under_lock, clock=clock, ids=ids)
 
 
+def same_place(first: str, second: str) -> bool:
+    """Whether two ``root_uri`` name one directory, also through links of this host's file system."""
+    if first == second:
+        return True
+    return "://" not in first and "://" not in second and os.path.realpath(first) == os.path.realpath(second)
+
+
 def _local(path: str, ids: Ids | None) -> LocalFileStore:
     store = LocalFileStore(path, ids=ids)
     if os.path.lexists(store.root_uri) and not os.path.isdir(store.root_uri):

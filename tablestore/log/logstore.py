@@ -37,8 +37,17 @@ class LogTruncated(NotFoundError):
 class LogSlot(Protocol):
     """The right to write to the buckets of one slot. Not thread-safe."""
 
-    def publish(self, records: Iterable[LogRecords], *, table: str) -> Offsets:
+    def claim(self, bucket: int, *, table: str, location: str) -> None:
+        """Say in a bucket whose log it is, the table with this uuid in this place: for tails that look at what was given up.
+
+        No reader of visible records sees it. Raises SlotFenced, StorageError.
+        """
+        ...
+
+    def publish(self, records: Iterable[LogRecords], *, table: str, location: str | None = None) -> Offsets:
         """Send records of the table with this uuid, visible together; the position behind them in each bucket.
+
+        ``location``: where the table lies, which the last record of each batch carries.
 
         Raises SlotFenced, StorageError; after an error the slot must be opened again.
         """

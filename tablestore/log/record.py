@@ -18,6 +18,9 @@ TABLE_HEADER = "table"
 SNAPSHOT_HEADER = "snapshot"
 ORDINAL_HEADER = "ordinal"
 KIND_HEADER = "row-kind"
+# Of the last record of what is sent together of one bucket and snapshot: which snapshot of that id, and where the table lies.
+UUID_HEADER = "snapshot-uuid"
+LOCATION_HEADER = "location"
 
 # Of a row that was sent while it was written, before its snapshot (log.consistency = eventual): this takes the place of the
 # snapshot, and the id of the schema that of the ordinal. Snapshots count from 1.
@@ -36,7 +39,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRecords:
-    """Encoded changes of one bucket and one snapshot, ascending by ordinal. The five sequences are of one length."""
+    """Encoded changes of one bucket and one snapshot, ascending by ordinal. The sequences are of one length.
+
+    ``snapshot_uuid`` tells the snapshot from others of its id.
+    """
 
     bucket: int
     snapshot_id: int
@@ -45,6 +51,7 @@ class LogRecords:
     kinds: Kinds
     keys: list[bytes | None]
     values: list[bytes | None]
+    snapshot_uuid: str | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -75,6 +82,7 @@ class LogRecords:
             kinds=self.kinds[start:stop],
             keys=self.keys[start:stop],
             values=self.values[start:stop],
+            snapshot_uuid=self.snapshot_uuid,
         )
 
 
@@ -106,13 +114,15 @@ class Tail:
     """The last record that readers see in one bucket of the log; ``empty`` if they see none.
 
     ``table`` and ``mark`` are None for a record that no tablestore has written. ``next_offset`` is the position behind the record;
-    of an empty bucket, the first one that there is.
+    of an empty bucket, the first one that there is. ``snapshot_uuid`` and ``location`` are None where the record does not say.
     """
 
     table: bytes | None = None
     mark: Mark | None = None
     next_offset: int
     empty: bool = False
+    snapshot_uuid: str | None = None
+    location: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

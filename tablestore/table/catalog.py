@@ -11,7 +11,7 @@ from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
-from tablestore.table.logs import create_log, drop_log, named_log
+from tablestore.table.logs import create_log, drop_log, named_log, rename_log
 from tablestore.table.named import named_part
 from tablestore.table.system import SEPARATOR
 from tablestore.table.table import Table
@@ -134,7 +134,11 @@ class Catalog:
 
     def rename_table(self, name: str, new_name: str, ignore_if_not_exists: bool = False) -> None:
         """Give a table another name; ``new_name`` may be in another database."""
-        self._meta.rename_table(parse_identifier(name), parse_identifier(new_name), ignore_if_not_exists=ignore_if_not_exists)
+        old, new = parse_identifier(name), parse_identifier(new_name)
+        context = self._log_owner(old)
+        self._meta.rename_table(old, new, ignore_if_not_exists=ignore_if_not_exists)
+        if context is not None:
+            rename_log(context, self.table(new_name).context)
 
     def __repr__(self) -> str:
         return f"Catalog({self._uri!r})"

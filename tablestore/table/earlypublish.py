@@ -120,13 +120,12 @@ class EarlyPublisher(LogPublisher):
         if not self._finds_early_rows():
             self._unsettled = None
 
-    def _checked(self, bucket: int, tail: Tail, latest: Snapshot | None) -> Mark | None:
-        is_ours = tail.table == (self._context.table_uuid or "").encode()
-        if is_ours and tail.mark is not None and tail.mark.snapshot_id == EARLY_SNAPSHOT:
+    def _checked(self, bucket: int, tail: Tail) -> Mark | None:
+        if tail.mark is not None and tail.mark.snapshot_id == EARLY_SNAPSHOT:
             # Says nothing of how far the outbox is: that is read a little further before.
             self._behind_early[bucket] = tail
             return None
-        return super()._checked(bucket, tail, latest)
+        return super()._checked(bucket, tail)
 
     def _current(self, snapshot_id: int, uuid: str | None) -> SlotProgress:
         return replace(super()._current(snapshot_id, uuid), early=self._unsettled)
@@ -140,7 +139,7 @@ class EarlyPublisher(LogPublisher):
         if self._unsettled is None:
             self._unsettled, self._ours = dict(self._offsets), True
         for group in cut_into_transactions(records, max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
-            self._slot.publish(group, table=self._context.table_uuid or "")
+            self._slot.publish(group, table=self._context.table_uuid or "", location=self._location)
 
     def _finds_early_rows(self) -> bool:
         """Whether the log goes on behind what was settled when progress was last recorded."""
@@ -182,7 +181,7 @@ class EarlyPublisher(LogPublisher):
                 found = repairs(self._context, snapshot, bucket, keys, schema_id, first=first)
                 first += len(keys)
                 for group in cut_into_transactions(found, max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
-                    self._offsets.update(self._slot.publish(group, table=uuid))
+                    self._offsets.update(self._slot.publish(group, table=uuid, location=self._location))
                     self._records += sum(map(len, group))
                     self._transactions += 1
         self._unsettled, self._ours = None, False

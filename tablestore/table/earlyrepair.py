@@ -17,6 +17,7 @@ from tablestore.log.jsonrows import rows_from_json
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits
+from tablestore.table.identity import snapshot_name
 from tablestore.types.predicate import IsIn, Predicate, all_of
 from tablestore.types.rowkind import RowKind
 
@@ -92,4 +93,5 @@ def _encoded(
         kinds=messages.kinds,
         keys=messages.keys,
         values=messages.values,
+        snapshot_uuid=snapshot_name(snapshot) if snapshot else None,
     )

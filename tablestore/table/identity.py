@@ -44,7 +44,7 @@ class Identity:
 
     def position(self, place: Place) -> Position:
         """The place, with the history that it is of."""
-        return Position(table=self._context.table_uuid, snapshot_uuid=self._name(place.anchor), place=place)
+        return Position(table=self._context.table_uuid, snapshot_uuid=self.name(place.anchor), place=place)
 
     def after(self, snapshot_id: int) -> Position:
         """The position behind a snapshot that has landed; 0: before all of them. Raises NotFoundError."""
@@ -86,7 +86,8 @@ class Identity:
         self._remember(place.anchor, position.snapshot_uuid)
         return place
 
-    def _name(self, snapshot_id: int) -> str | None:
+    def name(self, snapshot_id: int) -> str | None:
+        """What tells a snapshot from others of its id; None if that is not known any more."""
         if snapshot_id not in self._names:
             found = self._find(snapshot_id)
             self._remember(snapshot_id, self._parent_of(snapshot_id) if found is None else snapshot_name(found))

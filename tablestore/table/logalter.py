@@ -25,16 +25,8 @@ from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, attempt
 from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LogProgress
-from tablestore.table.logs import (
-    EARLY_CONCERNS,
-    PUBLISHERS,
-    fence_slots,
-    hold_for_log,
-    named_log,
-    open_log,
-    refuse_others,
-    settings_of,
-)
+from tablestore.table.logowner import own_log
+from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, hold_for_log, named_log, open_log, remove_log, settings_of
 from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
 from tablestore.types.optionchanges import set_option
 from tablestore.types.schema import TableSchema
@@ -127,10 +119,9 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
     log = open_log(settings)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
     try:
-        fence_slots(log, settings.slots)
-        refuse_others(context, log, settings)
         # Of a log that the table had before.
         LogProgress(context.files).forget()
+        own_log(context, log, settings)
         latest = context.snapshots.latest()
         hold_for_log(context, log, settings, latest.id + 1 if latest else 1)
         return land()
@@ -141,6 +132,7 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
         with suppress(TablestoreError):
             if _choice(context, context.schemas.refreshed_latest()).settings.system == "filestore":
                 Holds(context.files).release(LOG_HOLD)
+                LogProgress(context.files).forget()
                 log.drop(ignore_if_not_exists=True)
         raise
 
@@ -149,9 +141,10 @@ def _end(context: TableContext, settings: LogSettings, land: Callable[[], TableS
     made = land()
     where = f"schema {made.id} of table {context.files.root_uri}, whose log was topic {settings.topic},"
     attempt(Chore.END_LOG, lambda: PUBLISHERS.close(context.files.root_uri), where=where)
+    # Whose log it is, is known before the table forgets it.
+    attempt(Chore.DROP_LOG, lambda: remove_log(context, open_log(settings), settings), where=where)
     attempt(Chore.END_LOG, LogProgress(context.files).forget, where=where)
     attempt(Chore.END_LOG, lambda: Holds(context.files).release(LOG_HOLD), where=where)
-    attempt(Chore.DROP_LOG, lambda: open_log(settings).drop(ignore_if_not_exists=True), where=where)
     return made
 
 

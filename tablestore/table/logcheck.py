@@ -25,6 +25,7 @@ from tablestore.store.logprogress import LogProgress
 from tablestore.store.scan import plan_splits
 from tablestore.table.earlypublish import unsettled_keys
 from tablestore.table.logconsume import LogReader, LogRows
+from tablestore.table.logowner import log_problem
 from tablestore.table.logrecords import published_changes, published_gap, rows_behind
 from tablestore.table.logs import open_log, settings_of
 from tablestore.table.position import LogPlace
@@ -48,7 +49,7 @@ class BucketStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogStatus:
-    """A table's log. ``latest``: the newest snapshot."""
+    """A table's log. ``latest``: the newest snapshot; ``problem``: why nothing is published to it, and the ways out."""
 
     system: str
     name: str
@@ -56,6 +57,7 @@ class LogStatus:
     slots: int
     latest: int
     buckets: tuple[BucketStatus, ...]
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ def log_status(context: TableContext, *, count_records: bool = True) -> LogStatu
         slots=settings.slots,
         latest=latest.id if latest else 0,
         buckets=tuple(rows),
+        problem=str(problem) if (problem := log_problem(context, log, settings)) is not None else None,
     )
 
 
@@ -130,7 +133,8 @@ def verify_log(context: TableContext) -> LogCheck:
     base = min((one.snapshot_id if one else 0 for one in recorded), default=0)
     snapshot = context.snapshots.read(base) if base else None
     last_gap = _last_gap(context, settings, base)
-    problems: list[str] = []
+    problem = log_problem(context, log, settings)
+    problems: list[str] = [] if problem is None else [str(problem)]
     records = keys = 0
     complete = last_gap == 0 and 1 in context.snapshots.live_ids()
     for bucket in range(settings.partitions):

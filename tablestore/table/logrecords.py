@@ -21,6 +21,7 @@ from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changescope import Discontinuity
 from tablestore.store.context import TableContext
+from tablestore.table.identity import snapshot_name
 from tablestore.types.pieces import pieces
 
 
@@ -106,6 +107,7 @@ def _records(
                     kinds=messages.kinds,
                     keys=messages.keys,
                     values=messages.values,
+                    snapshot_uuid=snapshot_name(snapshot),
                 )
 
 

@@ -2,7 +2,7 @@
 
     CREATE   the topic is named, made, and every publisher slot opened once (a publisher of a dropped table is fenced for good)
     commit   the snapshot notes where later records begin; after it has landed this process publishes what the log lacks
-    DROP     the topic goes with the table
+    DROP     the topic goes with the table, if it is this table's (:mod:`tablestore.table.logowner`)
 
 A log system is found by the entry point group ``tablestore.log_stores``, so the engine knows no client library. A publish that
 fails never fails the write that it follows (:mod:`~tablestore.table.aftercommit`): the next publisher catches up.
@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from threading import Lock
 
 from tablestore import options as opt
-from tablestore.errors import ConflictError, InvalidInputError, StorageError, TablestoreError, UnsupportedError
+from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.log.logstore import LogStore
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.options import TableOptions
@@ -25,13 +25,15 @@ from tablestore.store.branchfiles import MAIN_BRANCH, branch_of
 from tablestore.store.context import TableContext
 from tablestore.store.followup import LeftAlone
 from tablestore.store.holds import LOG_HOLD, Holds
+from tablestore.store.logowner import LogOwner
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
 from tablestore.store.settings import table_settings
 from tablestore.table.consume import Consumption, FileStoreConsumption
 from tablestore.table.earlypublish import EarlyPublisher
 from tablestore.table.hybrid import HybridConsumption
+from tablestore.table.logowner import adopt_log, fence_slots, foreign_log, log_problem, move_owner, own_log
 from tablestore.table.logrest import LOOK_S, RestingLogs
-from tablestore.table.publish import OPEN_TIMEOUT_S, LogPublisher, PublishReport, current_offsets, log_owner
+from tablestore.table.publish import LogPublisher, PublishReport, current_offsets, log_owner
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
@@ -125,8 +127,7 @@ def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
     if Holds(context.files).find(LOG_HOLD) is not None:
         return
     try:
-        fence_slots(log, settings.slots)
-        refuse_others(context, log, settings)
+        own_log(context, log, settings)
         # From the first snapshot on: expiry keeps what is still to be published.
         hold_for_log(context, log, settings, 1)
     except BaseException:
@@ -142,25 +143,6 @@ def hold_for_log(context: TableContext, log: LogStore, settings: LogSettings, ne
     Holds(context.files).take(LOG_HOLD, next_snapshot, owner=owner, ids=context.ids)
 
 
-def refuse_others(context: TableContext, log: LogStore, settings: LogSettings) -> None:
-    """The log that a table begins with must not hold what others wrote: of another table, or a moment ago of one of that name."""
-    uuid = (context.table_uuid or "").encode()
-    tails = log.tails(list(range(settings.partitions)))
-    taken = [bucket for bucket, tail in tails.items() if not tail.empty and tail.table != uuid]
-    if taken:
-        raise ConflictError(
-            f"{log.name} holds records of another table or of somebody else (partition {taken[0]}), it cannot be the log of "
-            f"{context.files.root_uri} too; give the table a topic of its own (log.kafka.topic)",
-            kind="foreign-log",
-        )
-
-
-def fence_slots(log: LogStore, slots: int) -> None:
-    """Whoever still publishes to a log that had this name before does so no longer."""
-    for slot in range(slots):
-        log.open_slot(slot, (), timeout_s=OPEN_TIMEOUT_S).close()
-
-
 def drop_log(context: TableContext) -> None:
     """Remove the log of a table that is dropped."""
     try:
@@ -171,12 +153,20 @@ def drop_log(context: TableContext) -> None:
         return
     PUBLISHERS.close(context.files.root_uri)
     try:
-        open_log(settings).drop(ignore_if_not_exists=True)
+        remove_log(context, open_log(settings), settings)
     except InvalidInputError as error:
         # Nobody with these settings can reach the log: no reason to keep the table.
         LOG.warning(
             "the log %s of table %s is left behind, delete it by hand: %s", settings.topic, context.files.root_uri, error
         )
+
+
+def remove_log(context: TableContext, log: LogStore, settings: LogSettings) -> None:
+    """Delete the log of a table that will have none; that of another table, or of the one it is a copy of, is left alone."""
+    if (found := foreign_log(context, log, settings)) is not None:
+        LOG.warning("topic %s is left as it is: %s", log.name, found)
+        return
+    log.drop(ignore_if_not_exists=True)
 
 
 def consumption(context: TableContext, request: Consumption) -> FileStoreConsumption | HybridConsumption:
@@ -186,7 +176,11 @@ def consumption(context: TableContext, request: Consumption) -> FileStoreConsump
     wants_lookup = request.pairs and settings.mode == "upsert" and context.schema.is_keyed
     if settings.system == "filestore" or wants_lookup:
         return FileStoreConsumption(context, request)
-    return HybridConsumption(context, request, open_log(settings), settings)
+    log = open_log(settings)
+    if (problem := log_problem(context, log, settings)) is not None:
+        LOG.warning("%s. Its changes are read from the file store", problem)
+        return FileStoreConsumption(context, request)
+    return HybridConsumption(context, request, log, settings)
 
 
 def log_properties(context: TableContext) -> dict[str, str]:
@@ -288,13 +282,29 @@ def rebuild_log(context: TableContext) -> tuple[PublishReport, ...]:
     if settings.system == "filestore":
         raise UnsupportedError(f"the log of {context.files.root_uri} is the file store itself: there is nothing to rebuild")
     log = open_log(settings)
+    if (found := foreign_log(context, log, settings)) is not None:
+        raise found
     PUBLISHERS.close(context.files.root_uri)
     log.drop(ignore_if_not_exists=True)
     # Nobody who still believes in the old one is to write to the new.
-    fence_slots(log, max((settings.slots, *LogProgress(context.files).layouts())))
+    fence_slots(log, range(max((settings.slots, *LogProgress(context.files).layouts()))))
     LogProgress(context.files).forget()
     Holds(context.files).release(LOG_HOLD)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
+    own_log(context, log, settings)
     ids = context.snapshots.live_ids()
     hold_for_log(context, log, settings, ids[0] if ids else 1)
     return publish_log(context)
+
+
+def adopt(context: TableContext) -> LogOwner:
+    """Make this place the owner of the log of a table that was moved here; see :func:`~tablestore.table.logowner.adopt_log`."""
+    settings = settings_of(context)
+    PUBLISHERS.close(context.files.root_uri)
+    return adopt_log(context, open_log(settings), settings)
+
+
+def rename_log(before: TableContext, after: TableContext) -> None:
+    """The log of a table that has another name now; the log keeps its own."""
+    PUBLISHERS.close(before.files.root_uri)
+    move_owner(after, before.files.root_uri)

@@ -33,13 +33,15 @@ from tablestore.log.settings import LogSettings, log_settings
 from tablestore.store.conflict import table_uuid_of
 from tablestore.store.context import TableContext
 from tablestore.store.holds import LOG_HOLD, Holds
+from tablestore.store.logowner import LogOwner, write_log_owner
 from tablestore.store.logprogress import LogProgress, SlotProgress
+from tablestore.table.identity import Identity
+from tablestore.table.logowner import CLAIM_BUCKET, OPEN_TIMEOUT_S, check_end, check_history, check_name, owner_here
 from tablestore.table.logrecords import find_published, snapshot_records
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
 
-OPEN_TIMEOUT_S = 60.0
 MAX_RECORDS = 50_000
 MAX_BYTES = 64 * 1024 * 1024
 # A holder of the slot's lock that gets nowhere for so long is taken for hung.
@@ -79,7 +81,7 @@ class LogPublisher:
         self._progress = LogProgress(context.files)
         self._lock = slot_lock(context.table_uuid, log.name, slot)
         self._slot: LogSlot | None = None
-        self._incarnation = ""
+        self._incarnation = self._location = ""
         self._marks: dict[int, Mark | None] = {}
         self._offsets: dict[int, int] = {}
         self._done = self._gap = self._newest = 0
@@ -173,26 +175,29 @@ class LogPublisher:
 
     def _open(self) -> None:
         log, settings = self._log, self._settings
+        # Before anybody is fenced: a copy of the table leaves its log alone.
+        owner = owner_here(self._context)
         self._incarnation = log.incarnation(partitions=settings.partitions)
         self._slot = log.open_slot(self._number, self._buckets, timeout_s=OPEN_TIMEOUT_S)
         own, recorded = self._progress.read(self._number, settings.slots), self._progress_of_other_layouts()
         if recorded is None or (own is not None and own.snapshot_id >= recorded.snapshot_id):
             recorded = own
-        if recorded is not None and recorded.incarnation != self._incarnation:
+        published_to = recorded.incarnation if recorded is not None else owner.incarnation or self._incarnation
+        if published_to != self._incarnation:
             raise ConflictError(
                 f"{log.name} is not the log that table {self._context.files.root_uri} was published to: it was deleted and made "
-                f"again since snapshot {recorded.snapshot_id}; `tablestore log rebuild` starts it anew from the table",
+                f"again since snapshot {recorded.snapshot_id if recorded else 0}; `tablestore log rebuild` starts it anew from the "
+                "table",
                 kind="log-replaced",
             )
         self._done = recorded.snapshot_id if recorded else self._first() - 1
         self._end_other_layouts(own)
         self._begins, self._gap = (recorded.begins, recorded.gap) if recorded else (self._done + 1, 0)
         whole = Mark(self._done, _WHOLE)
-        latest = self._context.snapshots.latest()
         noted = recorded.offsets if recorded else {}
         lost: dict[int, Mark | None] = {}
-        for bucket, tail in log.tails(self._buckets).items():
-            mark = self._checked(bucket, tail, latest)
+        for bucket, tail in self._own_tails(owner, recorded).items():
+            mark = self._checked(bucket, tail)
             self._offsets[bucket] = tail.next_offset
             self._marks[bucket] = whole if mark is None or mark < whole else mark
             if tail.next_offset < noted.get(bucket, 0):
@@ -202,6 +207,24 @@ class LogPublisher:
         if own is None:
             # Before anything is sent: whoever comes with another number of slots has to know of this one.
             self._progress.record(self._number, settings.slots, self._current(self._done, None))
+        if not owner.incarnation:
+            write_log_owner(self._context.files, replace(owner, incarnation=self._incarnation))
+        self._location = owner.location
+
+    def _own_tails(self, owner: LogOwner, recorded: SlotProgress | None) -> dict[int, Tail]:
+        """The ends of the slot's buckets. Raises ConflictError if the log is not this table's, or not of its history."""
+        log, context = self._log, self._context
+        identity, root = Identity(context), context.files.root_uri
+        if recorded is not None and recorded.snapshot_id:
+            check_name(identity, root, log.name, recorded.snapshot_id, recorded.snapshot_uuid)
+        for bucket, tail in log.tails([CLAIM_BUCKET], uncommitted=True).items():
+            check_end(context, log, owner, bucket, tail)
+        tails = log.tails(self._buckets)
+        latest = context.snapshots.latest()
+        for bucket, tail in tails.items():
+            check_end(context, log, owner, bucket, tail)
+            check_history(context, identity, log, bucket, tail, latest)
+        return tails
 
     def _end_other_layouts(self, own: SlotProgress | None) -> None:
         """Where the number of slots was another one lately: fence those slots, whose buckets are this one's too."""
@@ -258,29 +281,16 @@ class LogPublisher:
         ids = self._context.snapshots.live_ids()
         return registered.next_snapshot if registered is not None else (ids[0] if ids else 1)
 
-    def _checked(self, bucket: int, tail: Tail, latest: Snapshot | None) -> Mark | None:
-        """The mark of a tail that is this table's. Raises ConflictError for another one's."""
+    def _checked(self, bucket: int, tail: Tail) -> Mark | None:
+        """The mark of a tail. Raises ConflictError where strangers write too."""
         if tail.empty:
             return None
-        where, root = f"partition {bucket} of {self._log.name}", self._context.files.root_uri
-        way_out = "give the table a topic of its own (log.kafka.topic), or `tablestore log rebuild`"
         if tail.table is None or tail.mark is None:
             raise ConflictError(
-                f"{where} ends with a record that no tablestore has written: somebody else writes to it, and how far the log of "
-                f"{root} is cannot be told; {way_out}",
+                f"partition {bucket} of {self._log.name} ends with a record that no tablestore has written: somebody else writes "
+                f"to it, and how far the log of {self._context.files.root_uri} is cannot be told; give the table a topic of its "
+                "own (log.kafka.topic), or `tablestore log rebuild`",
                 kind="foreign-log",
-            )
-        if tail.table != (self._context.table_uuid or "").encode():
-            raise ConflictError(
-                f"{where} belongs to the table with uuid {tail.table.decode(errors='replace')}, not to {self._context.table_uuid} "
-                f"({root}): two tables name the same topic, or the table was dropped and created again; {way_out}",
-                kind="foreign-log",
-            )
-        if latest is None or tail.mark.snapshot_id > latest.id:
-            raise ConflictError(
-                f"{where} holds changes of snapshot {tail.mark.snapshot_id}, the newest of {root} is "
-                f"{latest.id if latest else 'none'}: the table was restored from an older copy; {way_out}",
-                kind="log-ahead",
             )
         return tail.mark
 
@@ -293,7 +303,7 @@ class LogPublisher:
         self._check_still_its_log()
         uuid = self._context.table_uuid or ""
         for group in cut_into_transactions(self._pending(latest.id, latest), max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
-            self._offsets.update(self._slot.publish(group, table=uuid))
+            self._offsets.update(self._slot.publish(group, table=uuid, location=self._location))
             for records in group:
                 self._marks[records.bucket] = Mark(records.snapshot_id, int(records.ordinals[-1]))
             self._records += sum(map(len, group))

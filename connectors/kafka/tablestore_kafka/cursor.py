@@ -10,7 +10,18 @@ import numpy.typing as npt
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tablestore.log.logstore import LogTruncated
-from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, Mark, Offsets, RawRecords
+from tablestore.log.record import (
+    KIND_HEADER,
+    LOCATION_HEADER,
+    ORDINAL_HEADER,
+    SNAPSHOT_HEADER,
+    TABLE_HEADER,
+    UUID_HEADER,
+    Mark,
+    Offsets,
+    RawRecords,
+    Tail,
+)
 from tablestore.types.rowkind import RowKind
 from tablestore_kafka.client import translated
 
@@ -39,6 +50,18 @@ def describe(message: Message) -> Described:
     snapshot, ordinal = headers.get(SNAPSHOT_HEADER, b""), headers.get(ORDINAL_HEADER, b"")
     mark = Mark(int(snapshot), int(ordinal)) if snapshot.isdigit() and ordinal.isdigit() else None
     return Described(headers.get(TABLE_HEADER), mark, _KINDS.get(headers.get(KIND_HEADER, b""), -1))
+
+
+def tail_of(message: Message) -> Tail:
+    """The record as the last one of its partition."""
+    headers, described = _headers(message), describe(message)
+    return Tail(
+        table=described.table,
+        mark=described.mark,
+        next_offset=(message.offset() or 0) + 1,
+        snapshot_uuid=_said(headers, UUID_HEADER),
+        location=_said(headers, LOCATION_HEADER),
+    )
 
 
 class KafkaCursor:
@@ -257,3 +280,8 @@ def _headers(message: Message) -> dict[str, bytes]:
     # The client's stubs promise less than it gives: a list of pairs, or None.
     found: Any = message.headers()
     return {name: value for name, value in found or () if isinstance(value, bytes)}
+
+
+def _said(headers: dict[str, bytes], name: str) -> str | None:
+    found = headers.get(name)
+    return None if found is None else found.decode(errors="replace")

@@ -20,7 +20,16 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tablestore.clock import Clock
-from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords, Offsets
+from tablestore.log.record import (
+    KIND_HEADER,
+    LOCATION_HEADER,
+    ORDINAL_HEADER,
+    SNAPSHOT_HEADER,
+    TABLE_HEADER,
+    UUID_HEADER,
+    LogRecords,
+    Offsets,
+)
 from tablestore.types.rowkind import RowKind
 from tablestore_kafka.client import BOOTSTRAP, LOG, code_of, made, translated
 
@@ -30,7 +39,7 @@ _LOOK_S = 2.0
 _SILENT_TRIES = 3
 _QUEUE_FULL_WAIT_S = 0.05
 # Of a record that no reader of committed records ever sees.
-_ABORTED = b"aborted"
+_ABORTED, _CLAIM = b"aborted", b"claim"
 _KINDS = [kind.symbol.encode() for kind in RowKind]
 
 
@@ -47,14 +56,19 @@ class KafkaSlot:
         except KafkaException as error:
             raise translated(error, f"taking over publisher slot {transactional_id}", self._servers) from error
 
-    def publish(self, records: Iterable[LogRecords], *, table: str) -> Offsets:
+    def claim(self, bucket: int, *, table: str, location: str) -> None:
+        """Send a record that says whose topic it is, and abort it."""
+        headers = [(TABLE_HEADER, table.encode()), (LOCATION_HEADER, location.encode()), (KIND_HEADER, _CLAIM)]
+        self._send_in_vain([bucket], headers, f"claiming topic {self._topic} as {self._id}")
+
+    def publish(self, records: Iterable[LogRecords], *, table: str, location: str | None = None) -> Offsets:
         """Send records in one transaction. ``table`` is the uuid that every record carries."""
         doing = f"publishing to topic {self._topic} as {self._id}"
         self._behind.clear()
         try:
             self._producer.begin_transaction()
             for batch in records:
-                self._send(batch, table.encode())
+                self._send(batch, table.encode(), location)
             self._commit()
             return dict(self._behind)
         # A delivery report that meets a fatal error surfaces as SystemError.
@@ -66,15 +80,19 @@ class KafkaSlot:
 
     def abort_what_hangs(self, buckets: Sequence[int]) -> None:
         """End the transactions of this slot's predecessors that are still open in these buckets; nothing of them is visible."""
+        self._send_in_vain(buckets, [(KIND_HEADER, _ABORTED)], f"ending open transactions of topic {self._topic} as {self._id}")
+
+    def _send_in_vain(self, buckets: Sequence[int], headers: list[tuple[str, bytes]], doing: str) -> None:
+        """Send a record without a key or value to each bucket, and abort that."""
         try:
             self._producer.begin_transaction()
             for bucket in buckets:
-                self._producer.produce(self._topic, partition=bucket, headers=[(KIND_HEADER, _ABORTED)])
+                self._producer.produce(self._topic, partition=bucket, headers=[*headers])
             # Without a record in the partition the marker would not reach it.
             self._producer.flush(self._timeout_s)
             self._producer.abort_transaction(self._timeout_s)
         except (KafkaException, SystemError) as error:
-            raise translated(error, f"ending open transactions of topic {self._topic} as {self._id}", self._servers) from error
+            raise translated(error, doing, self._servers) from error
 
     def close(self) -> None:
         """Give up the connection; an open transaction is aborted by the broker or the next holder of the slot."""
@@ -84,7 +102,7 @@ class KafkaSlot:
             warnings.simplefilter("ignore", RuntimeWarning)
             self._producer.close()
 
-    def _send(self, batch: LogRecords, table: bytes) -> None:
+    def _send(self, batch: LogRecords, table: bytes, location: str | None) -> None:
         snapshot = str(batch.snapshot_id).encode()
         ordinals = pa.array(batch.ordinals).cast(pa.string()).cast(pa.binary()).to_pylist()
         produce, topic, bucket, millis = self._producer.produce, self._topic, batch.bucket, batch.time_millis
@@ -96,6 +114,10 @@ class KafkaSlot:
             # A report per record would cost as much as sending it: the last one says where the batch ends.
             reports = {"on_delivery": self._note_position} if position == last else {}
             headers = [(TABLE_HEADER, table), (SNAPSHOT_HEADER, snapshot), (ORDINAL_HEADER, ordinal), (KIND_HEADER, _KINDS[kind])]
+            if position == last:
+                # Whoever looks at the end of a partition learns from it whose it is.
+                said = {UUID_HEADER: batch.snapshot_uuid, LOCATION_HEADER: location}
+                headers += [(name, text.encode()) for name, text in said.items() if text is not None]
             while True:
                 try:
                     produce(topic, value, key, bucket, timestamp=millis, headers=headers, **reports)

@@ -13,7 +13,7 @@ from tablestore.clock import Clock
 from tablestore.errors import StorageError
 from tablestore.log.record import Tail
 from tablestore_kafka.client import translated
-from tablestore_kafka.cursor import describe
+from tablestore_kafka.cursor import describe, tail_of
 
 _FIRST_WINDOW = 8
 _LIMIT_S = 60.0
@@ -31,8 +31,7 @@ def read_tails(
         last = _last_records(consumer, topic, starts, clock, deadline_s, servers)
         for bucket, message in last.items():
             if message is not None:
-                header = describe(message)
-                tails[bucket] = Tail(table=header.table, mark=header.mark, next_offset=(message.offset() or 0) + 1)
+                tails[bucket] = tail_of(message)
         wanted = {
             bucket: window * 4 for bucket, window in wanted.items() if last[bucket] is None and starts[bucket] > bounds[bucket][0]
         }

@@ -153,20 +153,6 @@ def test_two_warehouses_cannot_name_the_same_topic(new_table: NewTable) -> None:
     assert verify_log(one.context).problems == () and len(records(one)) == 5
 
 
-def test_two_tables_that_shared_an_empty_topic_are_told_apart(new_table: NewTable, caplog: pytest.LogCaptureFixture) -> None:
-    one = new_table("a")
-    topic = one.options()["log.kafka.topic"]
-    other = new_table("b", ignore_if_exists=True, **{"log.kafka.topic": topic})
-    one.upsert(rows(range(4), "a"))
-    other.upsert(rows(range(10, 14), "b"))
-    assert "two tables name the same topic" in caplog.text
-    with pytest.raises(ConflictError, match="two tables name the same topic"):
-        publish(other)
-    for table, expected in ((one, {i: f"a{i}" for i in range(4)}), (other, {i: f"b{i}" for i in range(10, 14)})):
-        got = told(from_the_start(table))
-        assert once(got) and folded(got) == content(table) == expected
-
-
 def test_a_publisher_of_a_dropped_table_does_not_speak_for_the_one_made_again(new_table: NewTable, silent: None) -> None:
     old = new_table()
     topic = old.options()["log.kafka.topic"]

@@ -1,0 +1,55 @@
+"""Which log was this table given, and where did the table lie then?
+
+    tablestore-log/owner.json      {"table": uuid, "location": "/wh/shop.db/orders", "log": …, "former": [...]}
+
+A copy of the table's directory brings this file along, and so finds that it is a copy: its location is another one. ``log`` is the
+incarnation of the log; ``former`` are places where the same table lay before it was moved, so records sent from there are its own.
+"""
+
+import json
+from dataclasses import dataclass
+
+from tablestore.errors import FormatError, NotFoundError
+from tablestore.format.limits import parse_json_bounded
+from tablestore.io.filestore import FileStore
+from tablestore.store.logprogress import PROGRESS_DIR
+
+_PATH = f"{PROGRESS_DIR}/owner.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOwner:
+    """A table as the owner of a log. ``incarnation`` is empty while the log has not been looked at."""
+
+    table: str | None
+    location: str
+    incarnation: str
+    former: tuple[str, ...] = ()
+
+
+def read_log_owner(files: FileStore) -> LogOwner | None:
+    """What the table was given; None for one that has no log, or got it from an early version. Raises FormatError."""
+    where = f"{files.root_uri}/{_PATH}"
+    try:
+        data = files.read(_PATH)
+    except NotFoundError:
+        return None
+    try:
+        content = parse_json_bounded(data, where)
+        assert isinstance(content, dict)
+        table, former = content["table"], content["former"]
+        assert table is None or isinstance(table, str)
+        assert isinstance(former, list)
+        return LogOwner(
+            table=table, location=str(content["location"]), incarnation=str(content["log"]), former=tuple(map(str, former))
+        )
+    except (AssertionError, KeyError, TypeError) as error:
+        raise FormatError(
+            f"{where} does not say whose log it is: {data[:80]!r}; `tablestore log adopt` writes it anew, if the log is its own"
+        ) from error
+
+
+def write_log_owner(files: FileStore, owner: LogOwner) -> None:
+    """Record it, in place of what was recorded before."""
+    content = {"table": owner.table, "location": owner.location, "log": owner.incarnation, "former": list(owner.former)}
+    files.overwrite(_PATH, json.dumps(content, separators=(",", ":")).encode())

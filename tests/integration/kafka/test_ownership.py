@@ -1,0 +1,242 @@
+"""A topic is that of one table, in one place, and of one history: whoever else comes is refused by name, and loses no write."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+import tablestore as ts
+from tablestore.errors import ConflictError
+from tablestore.store.logowner import read_log_owner
+from tablestore.table.logcheck import log_status, verify_log
+from tablestore.table.logs import PUBLISHERS, adopt, publish_log, rebuild_log
+from tablestore.testing.commandline import run_command
+from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, rows, told
+from tablestore.testing.kafka import KafkaBroker
+from tablestore.types.changes import SetOption
+
+TOPICS = (f"owned-{number}" for number in count())
+NewTable = Callable[..., ts.Table]
+
+
+@pytest.fixture(autouse=True)
+def _closed_publishers() -> Iterator[None]:
+    yield
+    PUBLISHERS.close()
+
+
+@pytest.fixture
+def new_table(tmp_path: Path, broker: KafkaBroker) -> NewTable:
+    def make(warehouse: str = "wh", *, ignore_if_exists: bool = False, **options: str) -> ts.Table:
+        catalog = ts.open_catalog(str(tmp_path / warehouse))
+        catalog.create_database("shop", ignore_if_exists=True)
+        given = {
+            "log.kafka.bootstrap.servers": broker.servers,
+            "log.kafka.topic": next(TOPICS),
+            "bucket": "2",
+            "write-only": "true",
+        }
+        return catalog.create_table(
+            "shop.t", schema=SCHEMA, primary_key=["id"], options={**given, **options}, ignore_if_exists=ignore_if_exists
+        )
+
+    return make
+
+
+def at(path: Path) -> ts.Table:
+    return ts.open_catalog(str(path)).table("shop.t")
+
+
+def publish(table: ts.Table) -> int:
+    return sum(report.records for report in publish_log(table.context))
+
+
+def seen(broker: KafkaBroker, topic: str, *, level: str = "read_committed") -> list[tuple[bytes | None, bytes | None]]:
+    """What a plain consumer gets."""
+    consumer = Consumer(
+        {"bootstrap.servers": broker.servers, "group.id": "plain", "isolation.level": level, "enable.partition.eof": True}
+    )
+    found, ends = [], 0
+    consumer.assign([TopicPartition(topic, bucket, 0) for bucket in (0, 1)])
+    while ends < 2:
+        message = consumer.poll(10)
+        assert message is not None
+        if message.error():
+            ends += 1
+        else:
+            found.append((message.key(), message.value()))
+    consumer.close()
+    return found
+
+
+def topic_of(table: ts.Table) -> str:
+    return table.options()["log.kafka.topic"]
+
+
+def there(broker: KafkaBroker, topic: str) -> bool:
+    return topic in AdminClient({"bootstrap.servers": broker.servers}).list_topics(timeout=10).topics
+
+
+def test_a_copy_of_a_warehouse_does_not_publish_to_the_topic_of_the_original(
+    new_table: NewTable, tmp_path: Path, broker: KafkaBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = new_table()
+    table.upsert(rows([1, 2], "a"))
+    shutil.copytree(tmp_path / "wh", tmp_path / "copy")
+    copy = at(tmp_path / "copy")
+    assert copy.upsert(rows([3], "copy")) is not None, "the write lands"
+    assert f"belongs to {table.location}" in caplog.text and "`tablestore log adopt`" in caplog.text
+    table.upsert(rows([4], "original"))
+    assert content(table) == {1: "a1", 2: "a2", 4: "original4"}
+    assert folded(told(from_the_start(table))) == content(table) and len(seen(broker, topic_of(table))) == 3
+    assert verify_log(table.context).problems == () and log_status(table.context).problem is None
+    # Who follows the copy gets the copy's changes.
+    assert folded(told(from_the_start(copy))) == folded(told(all_of(copy))) == content(copy) == {1: "a1", 2: "a2", 3: "copy3"}
+    for refused in (publish, lambda table: rebuild_log(table.context)):
+        with pytest.raises(ConflictError, match="this is a copy of it, or it was moved") as caught:
+            refused(copy)
+        assert caught.value.kind == "log-moved"
+    assert "this is a copy" in str(log_status(copy.context).problem)
+    # Dropping the copy, or giving it another log, leaves the topic alone.
+    ended = copy.alter([SetOption("log.system", "filestore")])
+    again = ended.alter([SetOption("log.kafka.topic", next(TOPICS)), SetOption("log.system", "kafka")])
+    again.upsert(rows([5], "copy"))
+    assert publish(again) == 0 and log_status(again.context).problem is None
+    shutil.copytree(tmp_path / "wh", tmp_path / "dropped")
+    ts.open_catalog(str(tmp_path / "dropped")).drop_table("shop.t")
+    assert there(broker, topic_of(table))
+    table.upsert(rows([6], "original"))
+    assert folded(told(from_the_start(table))) == content(table)
+
+
+def test_a_table_that_was_moved_takes_its_topic_along_when_it_is_told_to(new_table: NewTable, tmp_path: Path) -> None:
+    table = new_table()
+    table.upsert(rows([1], "a"))
+    PUBLISHERS.close()
+    (tmp_path / "wh").rename(tmp_path / "moved")
+    moved = at(tmp_path / "moved")
+    moved.upsert(rows([2], "b"))
+    assert "was moved here by hand" in run_command("log", "status", moved.location, "--json").json["problem"]
+    assert "Nothing is published" in run_command("log", "status", moved.location).out
+    assert "Would make" in run_command("log", "adopt", moved.location, code=3).out
+    adopted = run_command("log", "adopt", moved.location, "--yes", "--json").json
+    assert (adopted["location"], adopted["former"]) == (moved.location, [table.location])
+    assert publish(moved) == 1 and log_status(moved.context).problem is None
+    assert verify_log(moved.context).complete and verify_log(moved.context).problems == ()
+    assert folded(told(from_the_start(moved))) == content(moved) == {1: "a1", 2: "b2"}
+
+
+def test_of_a_table_and_its_copy_that_adopted_the_topic_only_one_publishes(new_table: NewTable, tmp_path: Path) -> None:
+    table = new_table()
+    table.upsert(rows([1], "a"))
+    shutil.copytree(tmp_path / "wh", tmp_path / "copy")
+    copy = at(tmp_path / "copy")
+    adopt(copy.context)
+    table.upsert(rows([2], "original"))
+    with pytest.raises(ConflictError, match=f"belongs to {copy.location} by now") as caught:
+        publish(table)
+    assert caught.value.kind == "foreign-log"
+    copy.upsert(rows([3], "copy"))
+    assert folded(told(from_the_start(copy))) == content(copy) == {1: "a1", 3: "copy3"}
+    assert folded(told(all_of(table))) == content(table) == {1: "a1", 2: "original2"}
+    # Taken back, the topic holds the other's history: that is refused too, until it is made anew.
+    adopt(table.context)
+    with pytest.raises(ConflictError, match=r"snapshot 2 that .* does not have") as caught:
+        publish(table)
+    assert caught.value.kind == "log-history"
+    rebuild_log(table.context)
+    assert verify_log(table.context).problems == () and folded(told(from_the_start(table))) == content(table)
+
+
+@pytest.mark.parametrize("written", [0, 1, 4])
+def test_an_older_copy_in_the_tables_place_does_not_mix_two_histories(
+    new_table: NewTable, tmp_path: Path, broker: KafkaBroker, caplog: pytest.LogCaptureFixture, written: int
+) -> None:
+    table = new_table(bucket="2")
+    table.upsert(rows(range(4), "a"))
+    shutil.copytree(tmp_path / "wh", tmp_path / "backup")
+    for number in range(2):
+        table.upsert(rows(range(4), f"lost{number}-"))
+    before = seen(broker, topic_of(table))
+    PUBLISHERS.close()
+    shutil.rmtree(tmp_path / "wh")
+    (tmp_path / "backup").rename(tmp_path / "wh")
+    restored = at(tmp_path / "wh")
+    for number in range(written):
+        restored.upsert(rows([number], f"new{number}-"))
+    with pytest.raises(ConflictError, match="older copy") as caught:
+        publish_log(restored.context, look=True)
+    assert caught.value.kind == ("log-history" if written > 2 else "log-ahead")
+    assert seen(broker, topic_of(restored)) == before
+    assert "`tablestore log rebuild`" in str(log_status(restored.context).problem)
+    assert folded(told(all_of(restored))) == folded(told(from_the_start(restored))) == content(restored)
+    assert "read from the file store" in caplog.text
+    rebuild_log(restored.context)
+    assert verify_log(restored.context).problems == () and log_status(restored.context).problem is None
+
+
+def test_an_empty_topic_of_another_table_is_neither_adopted_nor_deleted(
+    new_table: NewTable, tmp_path: Path, broker: KafkaBroker
+) -> None:
+    table = new_table()
+    topic = topic_of(table)
+    for ignoring in (True, False):
+        with pytest.raises(ts.TablestoreError, match=topic):
+            new_table("other", ignore_if_exists=ignoring, **{"log.kafka.topic": topic})
+    assert ts.open_catalog(str(tmp_path / "other")).list_tables("shop") == () and there(broker, topic)
+    assert seen(broker, topic) == [], "the claim is not for plain readers"
+    table.upsert(rows([1], "a"))
+    assert folded(told(from_the_start(table))) == {1: "a1"} and len(seen(broker, topic)) == 1
+    # The same again changes nothing.
+    assert content(new_table(ignore_if_exists=True, **{"log.kafka.topic": topic})) == {1: "a1"}
+
+
+def test_a_topic_that_was_made_beforehand_and_never_used_is_taken(new_table: NewTable, broker: KafkaBroker) -> None:
+    topic = next(TOPICS)
+    admin = AdminClient({"bootstrap.servers": broker.servers})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
+    table = new_table(ignore_if_exists=True, **{"log.kafka.topic": topic})
+    table.upsert(rows([1], "a"))
+    assert folded(told(from_the_start(table))) == {1: "a1"} and log_status(table.context).problem is None
+
+
+def test_a_table_that_is_renamed_keeps_its_topic(new_table: NewTable, tmp_path: Path, broker: KafkaBroker) -> None:
+    table = new_table()
+    table.upsert(rows([1], "a"))
+    catalog = ts.open_catalog(str(tmp_path / "wh"))
+    catalog.rename_table("shop.t", "shop.u")
+    renamed = catalog.table("shop.u")
+    renamed.upsert(rows([2], "b"))
+    assert len(seen(broker, topic_of(renamed))) == 2 and log_status(renamed.context).problem is None
+    catalog.drop_table("shop.u")
+    assert not there(broker, topic_of(renamed))
+
+
+def test_a_table_of_an_early_version_records_where_it_lies_with_its_next_publish(new_table: NewTable, tmp_path: Path) -> None:
+    table = new_table()
+    table.upsert(rows([1], "a"))
+    table.context.files.delete("tablestore-log/owner.json")
+    shutil.copytree(tmp_path / "wh", tmp_path / "copy")
+    PUBLISHERS.close()
+    table.upsert(rows([2], "b"))
+    owner = read_log_owner(table.context.files)
+    assert owner is not None and owner.location == table.location and owner.incarnation
+    copy = at(tmp_path / "copy")
+    copy.upsert(rows([3], "copy"))
+    with pytest.raises(ConflictError, match="belongs to"):
+        publish(copy)
+    assert verify_log(table.context).problems == ()
+
+
+def test_a_table_seen_through_a_link_is_no_copy(new_table: NewTable, tmp_path: Path) -> None:
+    table = new_table()
+    table.upsert(rows([1], "a"))
+    PUBLISHERS.close()
+    (tmp_path / "link").symlink_to(tmp_path / "wh")
+    linked = at(tmp_path / "link")
+    linked.upsert(rows([2], "b"))
+    assert log_status(linked.context).problem is None and log_status(table.context).buckets[0].lag_snapshots == 0
