@@ -102,7 +102,7 @@ class KafkaSlot:
             warnings.simplefilter("ignore", RuntimeWarning)
             self._producer.close()
 
-    def _send(self, batch: LogRecords, table: bytes, location: str | None) -> None:
+    def _send(self, batch: LogRecords, table: bytes, location: str | None = None) -> None:
         snapshot = str(batch.snapshot_id).encode()
         ordinals = pa.array(batch.ordinals).cast(pa.string()).cast(pa.binary()).to_pylist()
         produce, topic, bucket, millis = self._producer.produce, self._topic, batch.bucket, batch.time_millis

@@ -152,7 +152,7 @@ def test_of_a_table_and_its_copy_that_adopted_the_topic_only_one_publishes(new_t
     assert verify_log(table.context).problems == () and folded(told(from_the_start(table))) == content(table)
 
 
-@pytest.mark.parametrize("written", [0, 1, 4])
+@pytest.mark.parametrize("written", [pytest.param(0, marks=pytest.mark.slow), 1, 4])
 def test_an_older_copy_in_the_tables_place_does_not_mix_two_histories(
     new_table: NewTable, tmp_path: Path, broker: KafkaBroker, caplog: pytest.LogCaptureFixture, written: int
 ) -> None:
