@@ -397,7 +397,8 @@ class Following:
         for step in range(14):
             match choose.choice(["upsert", "upsert", "upsert", "delete", "compact", "read", "read", "add", "rename"]):
                 case "upsert":
-                    table.upsert(rows(choose.sample(range(12), 4), f"s{step}-").rename_columns(["day", "id", text]))
+                    some = rows(choose.sample(range(12), 4), f"s{step}-").rename_columns(["day", "id", text])
+                    table.upsert(some, missing_columns="null")
                 case "delete":
                     table.delete(keys(choose.sample(range(12), 3)))
                 case "compact":
