@@ -210,9 +210,10 @@ class FileStoreConsumption:
         """
         start = self.start()
         # A position in a log that the table no longer has: everything up to its base is done.
-        return self._batches(start if isinstance(start, StorePlace) else self._out_of_log(start))
+        return self.batches_from(start if isinstance(start, StorePlace) else self._out_of_log(start))
 
-    def _batches(self, position: StorePlace) -> Iterator[ChangeBatch]:
+    def batches_from(self, position: StorePlace) -> Iterator[ChangeBatch]:
+        """As :meth:`batches`, from a place on."""
         while not self._stopped():
             if position.phase == "frame":
                 yield from self._frame(position)

@@ -5,6 +5,7 @@
 * A *discontinuity* (an overwrite, an untracked write) is not in the log; before a change of a later snapshot is handed out the
   snapshots up to it are looked at, so nobody reads across one without being told. Of those that have expired the publishers have
   noted it.
+* A log that does not answer when a reader begins is not waited for: the snapshots serve it.
 * The log lags behind when nobody publishes. A reader that sees snapshots and no records for a while takes their changes from the
   file store, and says so; when they are published after all it leaves them out.
 """
@@ -13,6 +14,7 @@ import logging
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
+from tablestore.errors import StorageError
 from tablestore.log.logstore import LogStore, LogTruncated
 from tablestore.log.settings import LogSettings
 from tablestore.store.changelogs import Changelogs
@@ -59,12 +61,27 @@ class HybridConsumption:
         """The batches, for ever if the request follows. Where to begin is decided now."""
         request = self._request
         is_new = request.position is None and request.scan != "from-timestamp"
-        # Measured before the snapshot is chosen: what the log has lost by now belongs to snapshots that are there by then.
-        begins = self._reader.begins() if is_new else {}
+        try:
+            self._log.incarnation(partitions=self._settings.partitions)
+            # Measured before the snapshot is chosen: what the log has lost by now belongs to snapshots that are there by then.
+            begins = self._reader.begins() if is_new else {}
+        except StorageError as error:
+            return self._without_log(error)
         start = self._store.start()
         if self._store.wants_older and (older := self._older(start)) is not None:
             self._store.progress.begin(start := older)
         return self._batches(start, {} if self._store.resumed else begins)
+
+    def _without_log(self, error: StorageError) -> Iterator[ChangeBatch]:
+        """The log does not answer: what was not begun in it is read from the snapshots alone."""
+        start = self._store.start()
+        if not isinstance(start, StorePlace):
+            raise error
+        self._reader.close()
+        LOG.warning(
+            "%s; table %s is read from its snapshots instead, until it is consumed anew", error, self._context.files.root_uri
+        )
+        return self._store.batches_from(start)
 
     def _older(self, start: Place) -> Place | None:
         """Where the changes since the time asked for begin in the log, if it goes back further than the table's snapshots."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, StorageError
 from tablestore.store.followup import read_undone
 from tablestore.table.publish import slot_lock, try_lock
 from tablestore.types.changes import SetOption
@@ -112,3 +112,18 @@ def test_a_lock_that_cannot_be_had_leaves_it_to_the_fence(tmp_path: Path, caplog
     lock = type(lock)(str(tmp_path / "locks" / "log-1"))
     assert try_lock(lock) and not lock.is_locked and "fence each other" in caplog.text
     lock.release()
+
+
+def test_a_new_consumer_reads_the_snapshots_where_no_broker_answers(table: ts.Table, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr("tablestore.table.aftercommit.publish_after_commit", lambda *_: None)
+        table.upsert(rows(1))
+        table.upsert(rows(2))
+
+    def silent(*_: object, **__: object) -> str:
+        raise StorageError("Kafka at localhost:1 does not do it", kind="kafka")
+
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr("tablestore_kafka.logstore.KafkaLogStore.incarnation", silent)
+        found = [row["id"] for batch in table.consume("full", follow=False) for row in batch.rows.to_pylist()]
+    assert sorted(found) == [1, 2] and "read from its snapshots instead" in caplog.text
