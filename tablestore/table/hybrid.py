@@ -39,9 +39,18 @@ _EXPIRED_GAP = (
 
 
 class HybridConsumption:
-    """Reads rows from the file store and changes from the log."""
+    """Reads rows from the file store and changes from the log. ``silence``: the log has just not answered."""
 
-    def __init__(self, context: TableContext, request: Consumption, log: LogStore, settings: LogSettings) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        request: Consumption,
+        log: LogStore,
+        settings: LogSettings,
+        *,
+        silence: StorageError | None = None,
+    ) -> None:
+        self._silence = silence
         self._context, self._request, self._log, self._settings = context, request, log, settings
         self._store = FileStoreConsumption(context, request)
         reader = EarlyReader if settings.eventual else LogReader
@@ -61,8 +70,9 @@ class HybridConsumption:
         """The batches, for ever if the request follows. Where to begin is decided now."""
         request = self._request
         is_new = request.position is None and request.scan != "from-timestamp"
+        if self._silence is not None:
+            return self._without_log(self._silence)
         try:
-            self._log.incarnation(partitions=self._settings.partitions)
             # Measured before the snapshot is chosen: what the log has lost by now belongs to snapshots that are there by then.
             begins = self._reader.begins() if is_new else {}
         except StorageError as error:

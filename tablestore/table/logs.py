@@ -176,11 +176,14 @@ def consumption(context: TableContext, request: Consumption) -> FileStoreConsump
     wants_lookup = request.pairs and settings.mode == "upsert" and context.schema.is_keyed
     if settings.system == "filestore" or wants_lookup:
         return FileStoreConsumption(context, request)
-    log = open_log(settings)
-    if (problem := log_problem(context, log, settings)) is not None:
-        LOG.warning("%s. Its changes are read from the file store", problem)
-        return FileStoreConsumption(context, request)
-    return HybridConsumption(context, request, log, settings)
+    log, silence = open_log(settings), None
+    try:
+        if (problem := log_problem(context, log, settings)) is not None:
+            LOG.warning("%s. Its changes are read from the file store", problem)
+            return FileStoreConsumption(context, request)
+    except StorageError as error:
+        silence = error
+    return HybridConsumption(context, request, log, settings, silence=silence)
 
 
 def log_properties(context: TableContext) -> dict[str, str]:
