@@ -24,8 +24,8 @@ from tablestore.types.arrowtypes import timestamp_unit, to_arrow_field, to_arrow
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
 from tablestore.types.typestring import type_to_sql
 
-# Data files are larger than metadata, and are read a block at a time.
-LIMITS = replace(DEFAULT_LIMITS, max_bytes=1 << 30, max_records=1 << 31, max_decompressed_bytes=8 << 30)
+# Data files are larger than metadata, their rows may be small, and they are read a block at a time.
+LIMITS = replace(DEFAULT_LIMITS, max_bytes=1 << 30, max_records=1 << 31, records_floor=1 << 31, max_decompressed_bytes=8 << 30)
 BATCH_ROWS = 65_536
 
 

@@ -136,3 +136,9 @@ def test_a_file_of_another_table_or_with_other_values_is_refused() -> None:
 def test_nanoseconds_are_refused_by_name() -> None:
     with pytest.raises(UnsupportedError, match=r"TIMESTAMP\(9\)"):
         read(written([("a", "long")], [{"a": 1}]), [("a", "TIMESTAMP(9)")])
+
+
+def test_a_file_may_have_any_number_of_small_rows() -> None:
+    data = written([("a", "int")], [{"a": 1}] * 150_000, "deflate")
+    assert len(data) < 150_000, "less than a byte a row"
+    assert read(data, [("a", "INT")]).num_rows == 150_000

@@ -167,6 +167,28 @@ def test_everyone_filters_our_rows_by_a_column_of_every_type(readers: list[Any],
                 assert got == comparable(expected), (reader.name, value)
 
 
+@pytest.mark.parametrize("mode", ["truncate(2)", "full", "counts"])
+@pytest.mark.parametrize("keyed", [True, False])
+def test_everyone_finds_our_texts_whose_bounds_are_cut(readers: list[Any], warehouse: Path, mode: str, keyed: bool) -> None:
+    columns = number_fields([{"name": "k", "type": "STRING NOT NULL"}, {"name": "c", "type": "STRING"}])
+    path = warehouse / "db.db" / "cut"
+    us = Ours()
+    options = {"metadata.stats-mode": mode, "bucket": "1" if keyed else "-1"}
+    us.create(path, columns, primary_key=["k"] if keyed else [], options=options)
+    ends = ["", "a", "ab", "abc", "b", "\ud7ff", "\ue000", "\U0010ffff"]
+    starts = [first * count for first in ("a", "\ud7ff", "\U0010ffff") for count in (0, 1, 2, 127, 300)]
+    texts = list(dict.fromkeys(start + end for start in starts for end in ends))
+    rows = [{"k": text, "c": text[::-1]} for text in texts]
+    for start in range(0, len(rows), 13):
+        us.write(path, rows[start : start + 13])
+    assert len(ts.open_table(str(path)).snapshots()) > 3
+    for value in ["a", "ab", "a" * 300 + "b", "a" * 128, "\ud7ff" * 128, "\ud7ff\ue000", "\U0010ffff" * 128, "\U0010ffff" * 301]:
+        for column in ("k", "c"):
+            expected = comparable([row for row in rows if row[column] == value])
+            for reader in readers:
+                assert comparable(reader.read(path, equals={column: value})) == expected, (reader.name, column, value)
+
+
 @pytest.mark.parametrize("shape", ["keyed-partitioned", "append-partitioned"])
 def test_an_overwritten_partition_is_replaced_for_everyone(readers: list[Any], warehouse: Path, shape: str) -> None:
     spec = TableSpec(
