@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tablestore.cli.safetext import UNSAFE, UNSAFE_CLASS
 from tablestore.log.jsontext import encode_base64
+from tablestore.log.jsontimes import time_texts
 
 # Texts of one slice stay far below what one Arrow array can hold, whatever the rows are.
 SLICE_ROWS = 8192
@@ -102,6 +103,8 @@ def _atomic_text(array: pa.Array) -> pa.Array:
         return encode_base64(array.cast(pa.binary())).cast(_TEXT)
     if pa.types.is_timestamp(kind):
         return _timestamp_text(array)
+    if pa.types.is_date32(kind):
+        return time_texts(array).cast(_TEXT)
     text = array.cast(_TEXT)
     if pa.types.is_floating(kind):
         # A reader that takes numbers without a point for integers would lose the sign of -0.

@@ -5,6 +5,7 @@ does not fit, or of which nobody knows, is felt out: a few rows first, then as m
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -308,7 +309,10 @@ def _row_group(group: pq.RowGroupMetaData, index: int, names: Sequence[str | Non
     bounds: dict[str, tuple[object, object]] = {}
     for position, name in enumerate(names):
         column = group.column(position)
-        if name is not None and column.is_stats_set and column.statistics is not None and column.statistics.has_min_max:
+        if name is None or not column.is_stats_set or column.statistics is None or not column.statistics.has_min_max:
+            continue
+        # No Python value stands for the year 10000.
+        with suppress(OverflowError):
             bounds[name] = (column.statistics.min, column.statistics.max)
     return RowGroup(index=index, row_count=group.num_rows, bounds=bounds)
 

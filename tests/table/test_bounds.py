@@ -151,6 +151,8 @@ def test_times_that_python_does_not_have_are_stored_and_found(kind: pa.DataType)
     assert table.scan().to_arrow().sort_by("k").column("t").cast(number).to_pylist() == ends
     assert table.scan(filter="t IS NULL", columns=["k"]).to_arrow().to_pylist() == [{"k": 3}]
     assert table.scan(filter="k = 0", columns=["k"]).to_arrow().to_pylist() == [{"k": 0}]
+    consumed = pa.Table.from_batches(batch.rows for batch in table.consume(follow=False))
+    assert consumed.sort_by("k").column("t").cast(number).to_pylist() == ends
     keyed = pa.schema([pa.field("t", kind, nullable=False), ("k", pa.int64())])
     refusing = Lab(_files(), schema=keyed, primary_key=["t"]).open()
     with pytest.raises(InvalidInputError, match="key column 't'"):
