@@ -94,8 +94,9 @@ class FileStore(Protocol):
         """
         ...
 
-    def overwrite(self, path: str, data: bytes) -> None:
-        """Replace a file atomically, or make it. For hints only: the last writer wins."""
+    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
+        """Replace a file atomically, or make it. For hints only: the last writer wins. Not ``lasting``: after a power failure it
+        may hold what it held before."""
         ...
 
     def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:

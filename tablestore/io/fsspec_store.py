@@ -157,7 +157,7 @@ class FsspecFileStore:
         self._create(path, lambda fs, full: fs.pipe_file(full, data))
         return True
 
-    def overwrite(self, path: str, data: bytes) -> None:
+    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         self._create(path, lambda fs, full: fs.pipe_file(full, data))
 
     @contextmanager

@@ -40,6 +40,9 @@ _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 # Without O_NONBLOCK a pipe that somebody left under a file's name would block the open for ever.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+# Two changes further apart than this get different times: the coarsest clocks of file systems tick every two seconds.
+_CLOCK_TICK_NS = 3_000_000_000
+_MOST_REMEMBERED = 10_000
 _ATTEMPTS = 16
 """How often work on a directory is begun again when others remove parts of it meanwhile."""
 
@@ -49,13 +52,22 @@ class LocalFileStore:
 
     can_publish = True
 
-    def __init__(self, root: str | os.PathLike[str], *, ids: Ids | None = None, _anchor: str | None = None) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        ids: Ids | None = None,
+        _anchor: str | None = None,
+        _synced: dict[str, tuple[int, int, int]] | None = None,
+    ) -> None:
         text = os.fspath(root)
         if not text or "\0" in text:
             raise InvalidInputError(f"a directory is expected as root of a file store, found {text!r}", kind="path")
         self._root = os.path.abspath(text)
         self._anchor = _anchor or self._root
         self._ids = ids or SystemIds()
+        # Directories above others, as they were when they were synced.
+        self._synced: dict[str, tuple[int, int, int]] = {} if _synced is None else _synced
 
     @property
     def root_uri(self) -> str:
@@ -65,7 +77,7 @@ class LocalFileStore:
         return f"LocalFileStore({self._root!r})"
 
     def at(self, path: str) -> "LocalFileStore":
-        return LocalFileStore(join_inside(self._root, path), ids=self._ids, _anchor=self._anchor)
+        return LocalFileStore(join_inside(self._root, path), ids=self._ids, _anchor=self._anchor, _synced=self._synced)
 
     # ---- reading
 
@@ -162,12 +174,13 @@ class LocalFileStore:
                     os.unlink(temporary)
         return created
 
-    def overwrite(self, path: str, data: bytes) -> None:
+    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         final = self._proved(path)
         temporary = self._filled_temporary(os.path.dirname(final), data)
         try:
             os.replace(temporary, final)
-            _sync_directory(os.path.dirname(final))
+            if lasting:
+                _sync_directory(os.path.dirname(final))
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -308,14 +321,23 @@ class LocalFileStore:
     def _sync_upwards(self, directory: str) -> None:
         """fsync ``directory`` and all above it up to the outermost root.
 
-        Always the whole chain: another process may have made a directory and not synced it yet, while we
-        already publish something in it. A clean directory costs 0.1 ms.
+        Another process may have made a directory and not synced it yet, while we already publish something in it. So one above
+        is left out only if nothing was made in it since we synced it ourselves, which its change time tells.
         """
-        while True:
-            _sync_directory(directory)
-            if directory == self._anchor or not _is_below(directory, self._anchor):
-                return
+        _sync_directory(directory)
+        now_ns = os.stat(directory).st_ctime_ns
+        while directory != self._anchor and _is_below(directory, self._anchor):
             directory = os.path.dirname(directory)
+            status = os.stat(directory)
+            state = status.st_dev, status.st_ino, status.st_ctime_ns
+            if self._synced.get(directory) == state:
+                continue
+            _sync_directory(directory)
+            if now_ns - status.st_ctime_ns > _CLOCK_TICK_NS:
+                # Any later change of it gets another time than this.
+                if len(self._synced) >= _MOST_REMEMBERED:
+                    self._synced.clear()
+                self._synced[directory] = state
 
 
 class _TypedFile(FileIO):

@@ -113,7 +113,7 @@ class MemoryFileStore:
         with space.lock:
             return space.files.setdefault(key, file) is file
 
-    def overwrite(self, path: str, data: bytes) -> None:
+    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         key = self._key(path)
         file = _File(bytes(data), self._clock.now_ms())
         space = self._space()

@@ -153,7 +153,7 @@ class S3FileStore:
         self._prove_conditional()
         return self._put_if_absent(path, data)
 
-    def overwrite(self, path: str, data: bytes) -> None:
+    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         self._call("overwrite", path, "put_object", Body=data)
 
     @contextmanager

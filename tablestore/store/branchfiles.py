@@ -74,9 +74,9 @@ class BranchFiles:
         """As :meth:`FileStore.publish_if_absent`."""
         return self.main.publish_if_absent(self._real(path), data)
 
-    def overwrite(self, path: str, data: bytes) -> None:
+    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         """As :meth:`FileStore.overwrite`."""
-        self.main.overwrite(self._real(path), data)
+        self.main.overwrite(self._real(path), data, lasting=lasting)
 
     def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
         """As :meth:`FileStore.list`."""

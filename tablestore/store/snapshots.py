@@ -272,7 +272,7 @@ class Snapshots:
 
     def write_latest_hint(self, snapshot_id: int) -> None:
         """Tell foreign readers where to look first. Only ever a hint."""
-        self._files.overwrite(f"{SNAPSHOT_DIR}/{LATEST_HINT}", encode_hint(snapshot_id))
+        self._files.overwrite(f"{SNAPSHOT_DIR}/{LATEST_HINT}", encode_hint(snapshot_id), lasting=False)
         if snapshot_id == 1:
             # Never replaced: expiry may have written a later one meanwhile.
             self._files.publish_if_absent(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(1))

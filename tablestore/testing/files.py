@@ -254,8 +254,8 @@ class FaultyFileStore:
         self.faults.end(call)
         return created
 
-    def overwrite(self, path: str, data: bytes) -> None:
-        self._do("overwrite", path, lambda: self.inner.overwrite(path, data))
+    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
+        self._do("overwrite", path, lambda: self.inner.overwrite(path, data, lasting=lasting))
 
     def delete(self, path: str) -> bool:
         return self._do("delete", path, lambda: self.inner.delete(path))

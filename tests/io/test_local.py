@@ -94,6 +94,35 @@ def test_a_hint_is_replaced_after_its_content_is_synced(store: LocalFileStore, s
     assert steps == ["fsync temporary", "replace temporary LATEST", "fsync snapshot"]
 
 
+def test_a_hint_that_need_not_last_is_whole_all_the_same(store: LocalFileStore, steps: list[str]) -> None:
+    store.overwrite("snapshot/LATEST", b"1", lasting=False)
+    assert steps == ["fsync temporary", "replace temporary LATEST"]
+
+
+def test_a_directory_above_is_synced_again_only_if_something_was_made_in_it(
+    store: LocalFileStore, steps: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def published(name: str) -> list[str]:
+        steps.clear()
+        assert store.at("a").publish_if_absent(f"b/{name}", b"")
+        return [step for step in steps if step in ("fsync a", "fsync b", "fsync root")]
+
+    # What was made lately may have been made at the very time that the directory shows.
+    assert published("1") == published("2") == ["fsync b", "fsync a", "fsync root"]
+    monkeypatch.setattr(local, "_CLOCK_TICK_NS", -1)
+    assert published("3") == ["fsync b", "fsync a", "fsync root"]
+    assert published("4") == published("5") == ["fsync b"]
+    directory = Path(store.root_uri) / "a"
+    before = directory.stat().st_ctime_ns
+    for number in range(100_000):
+        # Until the clock of the file system has ticked.
+        (directory / f"others-{number}").mkdir()
+        if directory.stat().st_ctime_ns != before:
+            break
+    assert published("6") == ["fsync b", "fsync a"]
+    assert published("7") == ["fsync b"]
+
+
 def test_an_output_is_synced_when_it_closes_and_its_directories_by_sync(store: LocalFileStore, steps: list[str]) -> None:
     with store.open_output("a/b/data") as file:
         file.write(b"x")
