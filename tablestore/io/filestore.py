@@ -18,7 +18,7 @@ Left to others: which files exist and what they mean (``format``, ``store``), an
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
@@ -83,6 +83,10 @@ class FileStore(Protocol):
     def write(self, path: str, data: bytes) -> None:
         """Make a new file, whole or not at all; AlreadyExistsError if present. Its content is durable at once, its name
         with the next :meth:`sync` of its directory."""
+        ...
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        """As :meth:`write`, of several files by path; if one fails, others may be there."""
         ...
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:

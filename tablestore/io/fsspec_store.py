@@ -144,6 +144,10 @@ class FsspecFileStore:
         self._refuse_existing(path)
         self._create(path, lambda fs, full: fs.pipe_file(full, data))
 
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        for path, data in files.items():
+            self.write(path, data)
+
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         check_path(path)
         if not self._locked:

@@ -17,7 +17,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedWriter, FileIO
 from typing import Any, BinaryIO
@@ -35,6 +35,7 @@ from tablestore.io.filestore import (
 )
 from tablestore.io.oserrors import is_gone, too_large, translated, unknown_outcome
 from tablestore.io.rename import link_if_absent, rename_if_absent
+from tablestore.io.together import write_together
 
 _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -146,6 +147,9 @@ class LocalFileStore:
         if not self._link_new(path, data, sync=False):
             where = join_inside(self._root, path)
             raise AlreadyExistsError(f"cannot write {where}: it exists, and files are written once; use another name")
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        write_together(self.write, files)
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         return self._link_new(path, data, sync=True)

@@ -5,7 +5,7 @@ A file appears whole, when it is finished; what :mod:`tablestore.io.local` gets 
 names, fresh listings) a lock gives here.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -105,6 +105,10 @@ class MemoryFileStore:
     def write(self, path: str, data: bytes) -> None:
         if not self.publish_if_absent(path, data):
             raise self._occupied(path)
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        for path, data in files.items():
+            self.write(path, data)
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         key = self._key(path)

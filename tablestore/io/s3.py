@@ -35,6 +35,7 @@ from tablestore.io.oserrors import too_large, unknown_outcome
 from tablestore.io.ranged import RangedFile
 from tablestore.io.s3session import S3Session, is_transient, remote_errors, status_of, translated_remote
 from tablestore.io.s3upload import MultipartWriter
+from tablestore.io.together import write_together
 
 T = TypeVar("T")
 
@@ -147,6 +148,9 @@ class S3FileStore:
         if not self._put_if_absent(path, data) and self.read(path) != data:
             # Equal bytes are our own: the answer to the first attempt was lost below us.
             raise self._occupied(path)
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        write_together(self.write, files)
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         check_path(path)

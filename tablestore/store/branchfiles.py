@@ -7,7 +7,7 @@ So a branch is a table like any other to everything that is built on a :class:`F
 tagged by the same code. Only what looks at *all* branches (which files are in use?) starts from :func:`main_files`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
@@ -69,6 +69,10 @@ class BranchFiles:
     def write(self, path: str, data: bytes) -> None:
         """As :meth:`FileStore.write`."""
         self.main.write(self._real(path), data)
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        """As :meth:`FileStore.write_all`."""
+        self.main.write_all({self._real(path): data for path, data in files.items()})
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         """As :meth:`FileStore.publish_if_absent`."""

@@ -363,6 +363,7 @@ class Committer:
         index_name = latest.index_manifest if latest else None
         if delta.index is not None:
             index_name = self.manifests.write_index(delta.index, written)
+        self.manifests.flush(written)
         self.manifests.sync()
         schema_id = max(delta.message.schema_id, latest.schema_id) if latest else delta.message.schema_id
         rows = row_delta(delta.entries)

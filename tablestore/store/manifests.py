@@ -68,9 +68,11 @@ class _EntryCache(Generic[V]):
 
 @dataclass(kw_only=True)
 class WrittenMetadata:
-    """The metadata files that one commit attempt wrote, so that a lost attempt can take them back."""
+    """The metadata files that one commit attempt wrote, so that a lost attempt can take them back. ``pending``: those that
+    wait to be written together, by path."""
 
     names: list[str] = field(default_factory=list)
+    pending: dict[str, bytes] = field(default_factory=dict)
     index_names: list[str] = field(default_factory=list)
 
 
@@ -164,12 +166,18 @@ class Manifests:
 
     def remove(self, written: WrittenMetadata) -> None:
         """Take back what a lost attempt wrote."""
+        written.pending.clear()
         for name in written.names:
             self._files.delete(manifest_path(name))
         for name in written.index_names:
             self._files.delete(index_path(name))
         written.names.clear()
         written.index_names.clear()
+
+    def flush(self, written: WrittenMetadata) -> None:
+        """Write what is pending, all at once. Their names become durable with :meth:`sync`."""
+        pending, written.pending = written.pending, {}
+        self._files.write_all(pending)
 
     def sync(self) -> None:
         """Make the names of written metadata durable, before a snapshot refers to them."""
@@ -184,7 +192,7 @@ class Manifests:
 
     def _write(self, name: str, data: bytes, written: WrittenMetadata) -> None:
         written.names.append(name)
-        self._files.write(manifest_path(name), data)
+        written.pending[manifest_path(name)] = data
 
     def _read(self, name: str) -> bytes:
         try:

@@ -16,7 +16,7 @@ made from it, and their paths count from the store that was wrapped first.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
@@ -239,6 +239,11 @@ class FaultyFileStore:
 
     def write(self, path: str, data: bytes) -> None:
         self._do("write", path, lambda: self.inner.write(path, data))
+
+    def write_all(self, files: Mapping[str, bytes]) -> None:
+        # One after the other, so that a test can tell which comes when.
+        for path, data in files.items():
+            self.write(path, data)
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         def publish() -> bool:

@@ -228,6 +228,16 @@ def test_at_is_the_same_store_rooted_deeper(store: FileStore) -> None:
     assert names(deeper) == ["snapshot"]
 
 
+def test_several_files_are_written_at_once(store: FileStore) -> None:
+    files = {f"d/{number}": b"%d" % number for number in range(20)}
+    store.write_all(files)
+    assert {path: store.read(path) for path in files} == files
+    store.write_all({})
+    with pytest.raises(AlreadyExistsError):
+        store.write_all({"d/new": b"", "d/7": b"other"})
+    assert store.read("d/7") == b"7"
+
+
 # ---- listing
 
 
