@@ -3,6 +3,9 @@
 Bounds are made small here, and what Arrow holds is measured by a pool that counts. Each table has many times the bounds.
 """
 
+import ctypes
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore
-from tablestore.bounds import BATCH_BYTES, ReadBounds
+from tablestore.bounds import BATCH_BYTES, WINDOW_BYTES, ReadBounds
+from tablestore.bounds import ROW_GROUP_BYTES as STATED_ROW_GROUP_BYTES
 from tablestore.format.parquet import ParquetOptions
 from tablestore.table.compact import compact_table
 from tablestore.table.table import Table
@@ -27,8 +31,6 @@ RUNS = 6
 RUN_BYTES = 6 * MIB
 WIDTHS = [100, 10_000, 1_000_000]
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int64()), pa.field("w", pa.string())])
-# Buffers may outlive the test that made them, and need their pool.
-_POOLS: list[pa.MemoryPool] = []
 
 
 @contextmanager
@@ -36,7 +38,8 @@ def measured() -> Iterator[pa.MemoryPool]:
     """A pool that counts what Arrow takes meanwhile."""
     before = pa.default_memory_pool()
     pool = pa.proxy_memory_pool(before)
-    _POOLS.append(pool)
+    # A buffer needs its pool until the process has ended.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(pool))
     pa.set_memory_pool(pool)
     try:
         yield pool
@@ -139,3 +142,44 @@ def test_rows_that_are_written_are_in_memory_as_often_as_stated(tmp_path: Path, 
     with measured() as pool:
         table.upsert(pa.RecordBatchReader.from_batches(SCHEMA, given()))
     assert pool.max_memory() <= 2 * (budget + BATCH_BYTES)
+
+
+REAL_BOUNDS = """
+import ctypes, sys
+import numpy as np, pyarrow as pa, pyarrow.compute
+import tablestore
+
+engine, step = sys.argv[2:]
+catalog = tablestore.open_catalog(sys.argv[1])
+catalog.create_database("db")
+schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.int64()), pa.field("w", pa.string())])
+options = {"bucket": "1", "write-only": "true", "merge-engine": engine}
+table = catalog.create_table("db.t", schema, primary_key=["id"], options=options)
+rng = np.random.default_rng(1)
+noise = rng.bytes(200_000).hex()
+for run in range(14):
+    texts = pa.array([noise[i : i + 22_500] * 2 for i in rng.integers(0, 300_000, 4_000)])
+    table.upsert(pa.table({"id": np.arange(4_000) * 2 + run % 2, "v": np.full(4_000, run), "w": texts}, schema=schema))
+del texts
+pool = pa.proxy_memory_pool(pa.default_memory_pool())
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(pool))
+pa.set_memory_pool(pool)
+if step == "compact":
+    table.compact(full=True)
+rows = texts = 0
+for batch in table.scan().to_batches():
+    rows += batch.num_rows
+    texts += int(pa.compute.sum(pa.compute.binary_length(batch.column("w"))).as_py())
+assert (rows, texts) == (8_000, 8_000 * 45_000), (rows, texts)
+print(pool.max_memory())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["deduplicate", "partial-update"])
+@pytest.mark.parametrize("step", ["scan", "compact"])
+def test_14_runs_of_180_mb_are_merged_within_the_bounds_that_are_stated(tmp_path: Path, engine: str, step: str) -> None:
+    command = [sys.executable, "-c", REAL_BOUNDS, str(tmp_path), engine, step]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout) <= 2 * (WINDOW_BYTES + BATCH_BYTES + STATED_ROW_GROUP_BYTES) + 32 * MIB
