@@ -1,7 +1,9 @@
 """``tablestore consume``: what changed, row by row; once between two snapshots, or on and on."""
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Annotated, Literal, cast
 
 import pyarrow as pa
@@ -14,9 +16,15 @@ from tablestore.cli.tableread import Columns, Filter, Format, Limit, OutputFile
 from tablestore.cli.units import parse_time
 from tablestore.table.changes import earliest_start
 from tablestore.table.consume import ChangeBatch, ScanMode
+from tablestore.table.events import Event
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots that do not tell their changes, such as overwrites.")]
+
+
+Restart = Annotated[
+    bool, typer.Option("--restart-at-gaps", help="At such a snapshot begin anew with all rows; a restart event comes first.")
+]
 
 
 @command(
@@ -51,6 +59,7 @@ def consume(
     ] = False,
     snapshot_ids: Annotated[bool, typer.Option("--snapshot-ids", help="Add the snapshot of every change.")] = False,
     skip_gaps: Gaps = False,
+    restart_at_gaps: Restart = False,
     limit: Limit = None,
     format: Format = None,
     output: OutputFile = None,
@@ -59,11 +68,16 @@ def consume(
 
     Between two snapshots (--from-snapshot, else from the earliest whose changes are there), or from a place on (--scan,
     --consumer), with --follow for ever. A named consumer is recorded batch by batch, behind what was printed.
+
+    Under --json an event is a line of its own: {"_event": "restart", ...} says that all rows come next and those before are to be
+    dropped, {"_event": "schema", ...} that the columns were altered. Else it is noted on standard error.
     """
     between = from_snapshot is not None or to_snapshot is not None
     onward = scan is not None or timestamp is not None or consumer is not None or follow
     at_end = format is RowFormat.PARQUET or (output is not None and str(output) != "-")
     _refuse_mixed(between=between, onward=onward, snapshot_ids=snapshot_ids, follow=follow, at_end=at_end)
+    if restart_at_gaps and (skip_gaps or not onward):
+        raise typer.BadParameter("goes with --scan, --consumer or --follow, not with --skip-gaps", param_hint="'--restart-at-gaps'")
     table = session.table(name)
     wanted = names(columns) if columns is not None else None
     kept = table.schema.names if wanted is None else wanted
@@ -77,10 +91,12 @@ def consume(
             filter=filter,
             pairs=not after_only,
             follow=follow,
-            on_discontinuity=gaps,
+            on_discontinuity="restart" if restart_at_gaps else gaps,
         )
         # In files and in Parquet the rows are whole only at the end; until then nothing is recorded.
-        recording = _Recording(batches, recorded=consumer is not None, at_end=at_end)
+        as_lines = not at_end and (format is RowFormat.JSON or (format is None and session.out.as_json))
+        tell = _event_line if as_lines else lambda event: session.out.note(str(event))
+        recording = _Recording(batches, recorded=consumer is not None, at_end=at_end, tell=tell)
         rows = write_rows(
             session.out,
             pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *(table.schema.field(one) for one in kept)]),
@@ -123,16 +139,23 @@ def _refuse_mixed(*, between: bool, onward: bool, snapshot_ids: bool, follow: bo
         raise typer.BadParameter("a file is whole only at the end, which there is none of: print instead", param_hint="'--follow'")
 
 
+def _event_line(event: Event) -> None:
+    """Behind the rows before it: those were written when this one was asked for."""
+    sys.stdout.buffer.write(json.dumps({"_event": event.name, **asdict(event)}).encode() + b"\n")
+
+
 class _Recording:
     """Batches on their way out. A batch counts as done when the next one is asked for: then it has been written."""
 
-    def __init__(self, batches: Iterator[ChangeBatch], *, recorded: bool, at_end: bool) -> None:
-        self._batches, self._recorded, self._at_end = batches, recorded, at_end
+    def __init__(self, batches: Iterator[ChangeBatch], *, recorded: bool, at_end: bool, tell: Callable[[Event], None]) -> None:
+        self._batches, self._recorded, self._at_end, self._tell = batches, recorded, at_end, tell
         self._done: ChangeBatch | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The rows of each batch."""
         for batch in self._batches:
+            if batch.event is not None:
+                self._tell(batch.event)
             yield batch.rows
             self._done = batch
             if not self._at_end:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from tablestore import options as opt
 from tablestore.catalog.identifier import check_reference
-from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.errors import FormatError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions, parse_int
@@ -34,6 +34,7 @@ from tablestore.store.changescope import Discontinuity
 from tablestore.store.consumers import Consumer, Consumers, check_consumer_id
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits
+from tablestore.table.events import Event, Restarted, does_not_fit, schema_landed
 from tablestore.table.identity import Identity
 from tablestore.table.position import (
     POSITION_KEY,
@@ -50,6 +51,7 @@ from tablestore.table.position import (
 from tablestore.types.predicate import Predicate, renamed
 from tablestore.types.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
+from tablestore.types.schema import TableSchema
 
 ScanMode = Literal["full", "latest", "from-timestamp"]
 OnDiscontinuity = Literal["raise", "skip", "restart"]
@@ -79,10 +81,22 @@ class Consumption:
 
 
 class ChangeBatch:
-    """Some rows in order: ``_row_kind``, then the columns. Rows of the table as it was at the start are ``+I``."""
+    """Some rows in order: ``_row_kind``, then the columns. Rows of the table as it was at the start are ``+I``.
 
-    def __init__(self, rows: pa.RecordBatch, snapshot_id: int, place: Place, *, in_frame: bool, progress: "Progress") -> None:
-        self.rows, self.snapshot_id, self.in_frame = rows, snapshot_id, in_frame
+    ``event``: no rows, but something that who follows the table has to know (:mod:`tablestore.table.events`); else None.
+    """
+
+    def __init__(
+        self,
+        rows: pa.RecordBatch,
+        snapshot_id: int,
+        place: Place,
+        *,
+        in_frame: bool,
+        progress: "Progress",
+        event: Event | None = None,
+    ) -> None:
+        self.rows, self.snapshot_id, self.in_frame, self.event = rows, snapshot_id, in_frame, event
         self.position = progress.named(place)
         self._progress = progress
 
@@ -91,7 +105,8 @@ class ChangeBatch:
         self._progress.commit(self.position.place)
 
     def __repr__(self) -> str:
-        return f"ChangeBatch(snapshot_id={self.snapshot_id}, rows={self.rows.num_rows}, position={self.position})"
+        what = f"rows={self.rows.num_rows}" if self.event is None else f"event={self.event!r}"
+        return f"ChangeBatch(snapshot_id={self.snapshot_id}, {what}, position={self.position})"
 
 
 class Progress:
@@ -200,6 +215,8 @@ class FileStoreConsumption:
         schema = context.reader(request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
         self.last: StorePlace | None = None
+        self._schema_id = context.schema.id
+        self._gap = ""
         self.resumed = self.wants_older = False
         self._interval_s = TableOptions(context.schema.options).integer(opt.DISCOVERY_INTERVAL) / 1000
 
@@ -228,9 +245,10 @@ class FileStoreConsumption:
             self._identity.note(snapshot)
             plan = self._feed.plan(snapshot)
             if plan.gap is not None and (restart := self.on_discontinuity(plan.gap)) is not None:
-                self.progress.passed(position, restart)
-                position = restart
+                yield self.restarted(position := restart)
                 continue
+            if (landed := self.schema_landed(snapshot.id, plan.context.schema, position)) is not None:
+                yield landed
             yield from self._handed_out(plan.batches(), position, frame=False)
             position = self._pass(position)
 
@@ -307,6 +325,22 @@ class FileStoreConsumption:
         """Changes as they are handed out."""
         return ChangeBatch(rows, snapshot_id, place, in_frame=False, progress=self.progress)
 
+    def restarted(self, place: StorePlace) -> ChangeBatch:
+        """That all rows come next."""
+        return self._told(Restarted(snapshot_id=place.snapshot_id, reason=self._gap), place, in_frame=True)
+
+    def schema_landed(self, snapshot_id: int, schema: TableSchema, place: Place) -> ChangeBatch | None:
+        """That the changes behind ``place`` may have other columns than before; None if that was told."""
+        if schema.id <= self._schema_id:
+            return None
+        self._schema_id = schema.id
+        event = schema_landed(self._context.schema, schema, snapshot_id)
+        return None if event is None else self._told(event, place, in_frame=False)
+
+    def _told(self, event: Event, place: Place, *, in_frame: bool) -> ChangeBatch:
+        nothing = pa.RecordBatch.from_pylist([], schema=self.schema)
+        return ChangeBatch(nothing, event.snapshot_id, place, in_frame=in_frame, progress=self.progress, event=event)
+
     def finish(self, position: StorePlace) -> Generator[ChangeBatch, None, int]:
         """What is left of the snapshot in which ``position`` lies; returns the snapshot up to which everything is then done."""
         if position.phase == "changes" and not position.rows:
@@ -348,7 +382,7 @@ class FileStoreConsumption:
         before, seen = position.rows, 0
         # Held back until it is known whether it is the last one: that ends at the place behind the snapshot.
         held: tuple[pa.RecordBatch, int] | None = None
-        for batch in batches:
+        for batch in self._fitting(batches):
             skipped = min(max(before - seen, 0), batch.num_rows)
             seen += batch.num_rows
             batch = batch.slice(skipped)
@@ -360,6 +394,14 @@ class FileStoreConsumption:
             held = batch, seen
         if held is not None:
             yield self._handed(held[0], position.snapshot_id, position.behind(), frame=frame)
+
+    def _fitting(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        except (FormatError, UnsupportedError) as error:
+            if self._schema_id <= self._context.schema.id:
+                raise
+            raise does_not_fit(f"table {self._context.files.root_uri}", self._schema_id, self._context.schema.id, error) from error
 
     def _handed(self, batch: pa.RecordBatch, snapshot_id: int, place: StorePlace, *, frame: bool) -> ChangeBatch:
         kinds = pa.repeat(pa.scalar("+I"), batch.num_rows) if frame else symbols_from_kinds(batch.column(KIND_COLUMN))
@@ -381,6 +423,7 @@ class FileStoreConsumption:
                 'not known; go on with on_discontinuity="restart" (the whole table as of that snapshot comes next) or "skip"',
                 kind="discontinuity",
             )
+        self._gap = found.reason
         return None if way == "skip" else StorePlace(phase="frame", snapshot_id=found.snapshot_id)
 
     def _find(self, snapshot_id: int) -> Snapshot | None:

@@ -22,6 +22,7 @@ from tablestore.log.logstore import LogCursor
 from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, Mark, Offsets, RawRecords
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.logconsume import MAX_RECORDS, LogReader, LogRows, runs
+from tablestore.table.logrecords import find_changes
 from tablestore.table.position import LogPlace
 from tablestore.types.schema import TableSchema
 
@@ -99,6 +100,10 @@ class EarlyReader(LogReader):
         elif not said and (key in remembered or len(remembered) < _MOST_REMEMBERED):
             remembered[key] = value
         return not said
+
+    def schema_then(self, snapshot_id: int) -> TableSchema | None:
+        snapshot = find_changes(self._context, snapshot_id) if snapshot_id else None
+        return None if snapshot is None else self._context.schemas.read(snapshot.schema_id)
 
     def _schema_of(self, snapshot_id: int) -> TableSchema:
         if snapshot_id >= 0:

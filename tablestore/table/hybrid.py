@@ -63,7 +63,7 @@ class HybridConsumption:
             schema=self._store.schema,
             pairs=request.pairs,
         )
-        self._looked_at = 0
+        self._looked_at = self._schema_looked = 0
         self._silent_since: float | None = None
 
     def batches(self) -> Iterator[ChangeBatch]:
@@ -114,6 +114,8 @@ class HybridConsumption:
                 else:
                     place = restart
                 restart, begins = (yield from self._follow(place)), {}
+                if restart is not None:
+                    yield self._store.restarted(restart)
         finally:
             self._reader.close()
 
@@ -136,6 +138,8 @@ class HybridConsumption:
                     found = True
                     if (restart := self._look_before(rows.snapshot_id, place)) is not None:
                         return restart
+                    if (landed := self._landed(rows.snapshot_id, place)) is not None:
+                        yield landed
                     before, place = place, rows.place
                     if rows.rows.num_rows:
                         yield self._store.batch(rows.rows, rows.snapshot_id, place)
@@ -169,6 +173,14 @@ class HybridConsumption:
         return None
 
     # -- what the log does not say
+
+    def _landed(self, snapshot_id: int, place: LogPlace) -> ChangeBatch | None:
+        """That a snapshot's changes may have other columns; told once, before the first of them."""
+        if snapshot_id <= self._schema_looked:
+            return None
+        self._schema_looked = snapshot_id
+        schema = self._reader.schema_then(snapshot_id)
+        return None if schema is None else self._store.schema_landed(snapshot_id, schema, place)
 
     def _look_before(self, snapshot_id: int, place: LogPlace) -> StorePlace | None:
         """As :meth:`_look_until`; a snapshot of which records were published tells its changes, so it need not be looked at, unless
@@ -242,6 +254,8 @@ class HybridConsumption:
                 raise missing_snapshot(self._context, place)
             if (restart := self._look_until(snapshot_id, place)) is not None:
                 return restart
+            if (landed := self._landed(snapshot_id, place)) is not None:
+                yield landed
             for rows in self._reader.from_store(snapshot, place):
                 place = rows.place
                 if rows.rows.num_rows:

@@ -11,7 +11,7 @@ Left to the file store: exact ``-U`` rows of an ``upsert`` log, whose old rows t
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import FormatError, NotFoundError
+from tablestore.errors import FormatError, NotFoundError, UnsupportedError
 from tablestore.format.projection import Projection
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.debezium import Changes, decode_changes
@@ -32,8 +32,10 @@ from tablestore.store.changefeed import filtered_kinds, update_pairs
 from tablestore.store.context import TableContext
 from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, SlotProgress, decode_log_offsets
+from tablestore.table.events import does_not_fit
 from tablestore.table.logrecords import find_changes, published_changes, rows_behind
 from tablestore.table.position import LogPlace
+from tablestore.types.datatypes import Field
 from tablestore.types.predicate import Predicate, evaluate
 from tablestore.types.predicate import columns as columns_of
 from tablestore.types.rowkind import RowKind, symbols_from_kinds
@@ -152,7 +154,8 @@ class LogReader:
                 place = place.moved(bucket, place.offsets[bucket], Mark(snapshot.id, part.first + part.rows.num_rows - 1))
                 rows, kinds = part.rows, part.kinds
                 if plan.context.schema.fields != context.schema.fields:
-                    rows = Projection(plan.context.schema.fields, context.schema.fields, where=self._log.name).apply(rows)
+                    then = plan.context.schema
+                    rows = self._fitting(rows, then, then.fields, context.schema.fields)
                 if settings.mode == "upsert":
                     kept = kinds != RowKind.UPDATE_BEFORE
                     rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
@@ -174,6 +177,9 @@ class LogReader:
                 continue
             for start, stop in runs(self._schema_ids(raw.snapshots[fresh])):
                 part = fresh[start:stop]
+                if self._schema_of(first_id := int(raw.snapshots[part[0]])).id > self._context.schema.id:
+                    # Whoever reads is told before values come that may not fit.
+                    yield LogRows(bucket=raw.bucket, snapshot_id=first_id, rows=self._nothing, place=place)
                 rows, changes = self._decoded(raw, part)
                 for first, end in runs(raw.snapshots[part]):
                     last = int(part[end - 1])
@@ -183,6 +189,25 @@ class LogReader:
                     low, high = np.searchsorted(changes.places, [first, end]).tolist()
                     chosen = self.selected(rows.slice(low, high - low), changes.kinds[low:high])
                     yield LogRows(bucket=raw.bucket, snapshot_id=mark.snapshot_id, rows=chosen, place=place)
+
+    def schema_then(self, snapshot_id: int) -> TableSchema | None:
+        """The columns that a snapshot's changes have; None for early rows."""
+        return self._schema_of(snapshot_id)
+
+    @property
+    def _nothing(self) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pylist([], schema=self._schema)
+
+    def _fitting(
+        self, rows: pa.RecordBatch, written: TableSchema, fields: Sequence[Field], targets: Sequence[Field]
+    ) -> pa.RecordBatch:
+        """Rows of another schema with the columns of the reader's. Raises ConflictError if one is too wide for them."""
+        try:
+            return Projection(fields, targets, where=self._log.name).apply(rows)
+        except (FormatError, UnsupportedError) as error:
+            if written.id <= self._context.schema.id:
+                raise
+            raise does_not_fit(self._log.name, written.id, self._context.schema.id, error) from error
 
     def caught_up(self, place: LogPlace) -> LogPlace:
         """The place with its base raised to what all publishers had completed, as far as all of that was read."""
@@ -293,7 +318,7 @@ class LogReader:
         rows = pa.RecordBatch.from_struct_array(changes.rows.to_struct_array().combine_chunks())
         if written.fields != now.fields:
             targets = [now.field(name) for name in now.field_names if name in wanted]
-            rows = Projection(fields, targets, where=self._log.name).apply(rows)
+            rows = self._fitting(rows, written, fields, targets)
         return rows, changes
 
     def selected(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> pa.RecordBatch:

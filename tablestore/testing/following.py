@@ -17,11 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore.errors import NotFoundError
+from tablestore.errors import ConflictError, NotFoundError
 from tablestore.table.consume import ChangeBatch
+from tablestore.table.events import Restarted, SchemaLanded
 from tablestore.table.opening import open_table
 from tablestore.table.table import Table
-from tablestore.types.changes import AddColumn, RenameColumn, SetOption
+from tablestore.types.changes import AddColumn, ChangeType, RenameColumn, SetOption
 
 SCHEMA = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 NewTable = Callable[..., Table]
@@ -282,6 +283,58 @@ class Following:
         restarted = told(from_the_start(table, on_discontinuity="restart"))
         gap = min(change[0] for change in restarted if change[3] == "b2")
         assert folded(change for change in restarted if change[0] >= gap) == content(table)
+
+    @pytest.mark.parametrize("how", ["empty", "overwrite", "producer"])
+    def test_a_restart_is_told_also_where_no_row_follows(self, new_table: NewTable, how: str) -> None:
+        producing = {"changelog-producer": "lookup", "write-only": "false"}
+        table = new_table(**(producing if how == "producer" else {}))
+        table.upsert(rows([1, 2], "a"))
+        held: dict[int, str | None] = {}
+
+        def apply(batches: Iterable[ChangeBatch]) -> list[Restarted]:
+            events = []
+            for batch in batches:
+                if isinstance(batch.event, Restarted):
+                    assert batch.rows.num_rows == 0 and batch.in_frame and batch.event.snapshot_id == batch.snapshot_id
+                    held.clear()
+                    events.append(batch.event)
+                folded(told([batch]), held)
+                batch.commit()
+            return events
+
+        assert apply(all_of(table, consumer_id="c", on_discontinuity="restart")) == [] and held == content(table)
+        table.overwrite(rows([] if how == "empty" else [7], "o"))
+        # Who stops before the event meets it again.
+        first = next(iter(table.consume(consumer_id="c", on_discontinuity="restart", follow=False)))
+        assert isinstance(first.event, Restarted)
+        events = apply(all_of(table, consumer_id="c", on_discontinuity="restart"))
+        assert events == [first.event] and held == content(table)
+        table.upsert(rows([8], "b"))
+        assert apply(all_of(table, consumer_id="c", on_discontinuity="restart")) == [] and held == content(table)
+
+    def test_a_schema_that_lands_under_a_follower_is_told_and_the_table_opened_again_goes_on(self, new_table: NewTable) -> None:
+        table = new_table()
+        table.upsert(rows([1], "a"))
+        reading = table.consume(follow=False)
+        got = [next(reading)]
+        now = table.alter([AddColumn("n", pa.int32()), RenameColumn("v", to="w")])
+        now.upsert(pa.table({"day": ["mon"], "id": [2], "w": ["b2"], "n": pa.array([5], pa.int32())}))
+        wide = now.alter([ChangeType("n", pa.int64())])
+        wide.upsert(pa.table({"day": ["mon"], "id": [3], "w": ["c3"], "n": [2**40]}))
+        got += reading
+        events = [batch.event for batch in got if batch.event is not None]
+        assert [(event.snapshot_id, event.schema_id) for event in events if isinstance(event, SchemaLanded)] == [(2, 1), (3, 2)]
+        assert "column n came" in str(events[0]) and "column v is w now" in str(events[0])
+        assert told(got) == [(1, "+I", 1, "a1"), (2, "+I", 2, "b2"), (3, "+I", 3, "c3")]
+        # A handle that has the column, but not wide enough for what comes.
+        part: list[ChangeBatch] = []
+        with pytest.raises(ConflictError, match="open the table again") as caught:
+            for batch in now.consume(position=now.position_after(1), follow=False):
+                part.append(batch)
+        assert caught.value.kind == "schema-changed"
+        assert isinstance(part[-1].event, SchemaLanded) and "is BIGINT now, it was INT" in str(part[-1].event)
+        rest = open_table(table.location).consume(position=str(part[-1].position), follow=False)
+        assert [row["n"] for batch in [*part, *rest] for row in batch.rows.to_pylist()] == [5, 2**40]
 
     def test_expiry_keeps_what_a_named_consumer_still_has_to_read(self, new_table: NewTable) -> None:
         table = new_table()

@@ -35,6 +35,21 @@ def test_an_overwrite_is_a_gap_that_can_be_skipped(run: Run, orders: ts.Table) -
     assert "snapshot 3" in ran.err
 
 
+@pytest.mark.parametrize("left", [[], [7]])
+def test_a_restart_and_a_new_schema_are_events_among_the_rows(run: Run, orders: ts.Table, left: list[int]) -> None:
+    consume = ("consume", "shop.orders", "--consumer", "billing", "--restart-at-gaps")
+    assert len(run(*consume, "--scan", "full", "--json").rows) == 4
+    orders.overwrite(pa.table({"id": pa.array(left, pa.int64()), "item": ["cap"] * len(left), "price": [1.0] * len(left)}))
+    noted = run("consume", "shop.orders", "--scan", "from-timestamp", "--timestamp", "1970-01-01", "--restart-at-gaps")
+    assert "come next, drop those before" in noted.err and "_event" not in noted.out
+    event, *rows = run(*consume, "--json").rows
+    assert (event["_event"], event["snapshot_id"]) == ("restart", 3) and "snapshot 3" in event["reason"]
+    assert [row["id"] for row in rows] == left
+    assert run(*consume, "--json").rows == []
+    for wrong in (("--skip-gaps", "--scan", "full"), ()):
+        assert "--restart-at-gaps" in run("consume", "shop.orders", "--restart-at-gaps", *wrong, code=2).err
+
+
 def test_a_named_consumer_goes_on_where_it_was(run: Run, orders: ts.Table) -> None:
     assert kinds(run("consume", "shop.orders", "--scan", "full", "--consumer", "billing", "--json").rows) == [
         ("+I", 1),
