@@ -3,6 +3,8 @@
 from dataclasses import replace
 from functools import partial
 
+import pyarrow as pa
+
 from tablestore.errors import ConflictError
 from tablestore.io.filestore import FileStore
 from tablestore.store.message import merge_messages
@@ -143,3 +145,14 @@ def a_delete_by_condition_on_rows_that_an_overwrite_removed_finds_nothing(files:
         once(faults, "before", "publish_if_absent", partial(lab.open().overwrite, lab.rows((1, "fresh")), {}))
         assert slow.delete("v = 'bad'") is None
         lab.check([(1, "fresh")])
+
+
+@rule
+def columns_that_an_upsert_keeps_are_those_of_the_newest_snapshot(files: FileStore) -> None:
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("w", pa.string())])
+    lab = Lab(files, schema=columns)
+    lab.write_new((1, "old", "old"))
+    slow, faults = lab.faulty()
+    once(faults, "before", "publish_if_absent", lambda: lab.write_new((1, "meanwhile", "meanwhile")))
+    slow.upsert(pa.table({"id": [1, 2], "w": ["slow", "slow"]}), missing_columns="keep")
+    lab.check([(1, "meanwhile", "slow"), (2, None, "slow")])
