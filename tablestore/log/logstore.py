@@ -78,6 +78,11 @@ class LogStore(Protocol):
         """What people call it: a topic name."""
         ...
 
+    @property
+    def max_record_bytes(self) -> int | None:
+        """Key and value of a record may have so many bytes together; None if it is not known."""
+        ...
+
     def answers(self, timeout_s: float) -> bool:
         """Whether the log system can be reached within so long."""
         ...
@@ -87,7 +92,8 @@ class LogStore(Protocol):
         ...
 
     def retain(self, retention_ms: int | None) -> None:
-        """Keep changes for so long from now on; None: as long as the system does by itself. Raises NotFoundError, StorageError."""
+        """Keep changes for so long from now on; None: as long as the system does by itself. The limit of records becomes that of
+        this store's settings. Raises NotFoundError, StorageError."""
         ...
 
     def drop(self, *, ignore_if_not_exists: bool) -> None:

@@ -5,7 +5,7 @@
     kafka -> file store     END     the schema lands, then the topic is deleted. That needs no broker: one that does not answer
                                     leaves a topic behind, and that is said
     other brokers           MOVE    the topic there must be this one
-    log.retention                   the topic hears of it first
+    log.retention, log.kafka.message.max.bytes      the topic hears of it first
     topic, log.changelog-mode, log.consistency, bucket     refused, what was published rests on them: end the log, begin another
 
 Deciding (:func:`pick_step`) is pure. A round of the alteration that finds another log than the one decided on gives up.
@@ -36,6 +36,7 @@ WAY_OUT = (
     "begins another"
 )
 _SERVERS = "bootstrap.servers"
+_LARGEST = "message.max.bytes"
 
 
 class LogStep(Enum):
@@ -165,7 +166,7 @@ def _check_moved(context: TableContext, old: LogSettings, new: LogSettings) -> N
 
 def _retain(old: LogSettings, new: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
     log = open_log(new)
-    if old.retention_ms == new.retention_ms:
+    if (old.retention_ms, old.properties.get(_LARGEST)) == (new.retention_ms, new.properties.get(_LARGEST)):
         return land()
     log.retain(new.retention_ms)
     try:
@@ -174,7 +175,7 @@ def _retain(old: LogSettings, new: LogSettings, land: Callable[[], TableSchema])
         raise
     except TablestoreError:
         with suppress(TablestoreError):
-            log.retain(old.retention_ms)
+            open_log(old).retain(old.retention_ms)
         raise
 
 

@@ -18,14 +18,15 @@ import hashlib
 import logging
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from filelock import FileLock, Timeout
 
-from tablestore.errors import ConflictError, NotFoundError
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
@@ -70,6 +71,10 @@ class PublishReport:
         return (
             f"slot {self.slot}: {self.records:,} record(s) in {self.transactions} transaction(s), up to snapshot {self.snapshot_id}"
         )
+
+
+class RecordTooLarge(InvalidInputError):
+    """A row is larger than its log takes."""
 
 
 class LogPublisher:
@@ -302,7 +307,9 @@ class LogPublisher:
             return
         self._check_still_its_log()
         uuid = self._context.table_uuid or ""
-        for group in cut_into_transactions(self._pending(latest.id, latest), max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
+        too_large: list[RecordTooLarge] = []
+        pending = within_limit(self._pending(latest.id, latest), self._log, self._context.files.root_uri, too_large)
+        for group in cut_into_transactions(pending, max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
             self._offsets.update(self._slot.publish(group, table=uuid, location=self._location))
             for records in group:
                 self._marks[records.bucket] = Mark(records.snapshot_id, int(records.ordinals[-1]))
@@ -310,6 +317,8 @@ class LogPublisher:
             self._transactions += 1
             # The last one may go on in the next transaction.
             self._record(group[-1].snapshot_id - 1, None)
+        if too_large:
+            raise too_large[0]
         self._record(latest.id, latest.uuid)
         self._advance_consumer()
 
@@ -389,6 +398,38 @@ class LogPublisher:
         if hold.owner == owner and hold.next_snapshot < next_snapshot:
             with suppress(ConflictError):
                 holds.move(hold, next_snapshot)
+
+
+def within_limit(
+    found: Iterable[LogRecords], log: LogStore, table: str, too_large: list[RecordTooLarge]
+) -> Iterator[LogRecords]:
+    """The records up to the first one that the log does not take, which is then named in ``too_large``.
+
+    What comes before it is sent; what comes behind it waits, since changes are in order.
+    """
+    limit = log.max_record_bytes
+    for records in found:
+        sizes = records.sizes
+        if limit is None or sizes.max(initial=0) <= limit:
+            yield records
+            continue
+        first = int(np.argmax(sizes > limit))
+        if first:
+            yield records.slice(0, first)
+        too_large.append(
+            RecordTooLarge(
+                f"snapshot {records.snapshot_id} of table {table}: the row with key {_shown(records.keys[first])} makes a record "
+                f"of {int(sizes[first]):,} bytes, expected at most {limit:,} in {log.name}. It and what was written after it are "
+                "not in the log, and their snapshots are kept until they are. Raise the limit: alter log.kafka.message.max.bytes "
+                "of the table, which the topic follows; or end the log (log.system = filestore)",
+                kind="log-record-too-large",
+            )
+        )
+        return
+
+
+def _shown(key: bytes | None) -> str:
+    return "none, the table has no primary key" if key is None else key.decode(errors="replace")[:200]
 
 
 def log_owner(log: LogStore, incarnation: str) -> str:

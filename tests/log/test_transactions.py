@@ -7,6 +7,7 @@ import pytest
 
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.record import LogRecords
+from tablestore.table.publish import RecordTooLarge, within_limit
 
 
 def batch(bucket: int, sizes: list[int], first: int = 0) -> LogRecords:
@@ -53,3 +54,26 @@ def test_every_transaction_is_within_its_bounds_and_nothing_is_lost_or_moved(see
         assert sum(found) <= 50 or len([size for size in found if size]) == 1
     ordinals = [int(i) for group in groups for records in group for i in records.ordinals]
     assert ordinals == list(range(first))
+
+
+class Log:
+    """As far as limits go."""
+
+    name, max_record_bytes = "topic", 100
+
+
+def test_what_comes_before_a_record_that_is_too_large_is_sent_and_its_key_is_named() -> None:
+    large = batch(0, [10, 100, 101, 5], first=7)
+    large.keys[2] = b'{"id":42}'
+    large.values[2] = b"x" * 101
+    too_large: list[RecordTooLarge] = []
+    found = list(within_limit([batch(1, [3]), large, batch(1, [4])], Log(), "t", too_large))  # type: ignore[arg-type]
+    assert [sizes_of([one]) for one in found] == [[3], [10, 100]]
+    (error,) = too_large
+    assert error.kind == "log-record-too-large" and 'key {"id":42} makes a record of 110 bytes' in str(error)
+
+
+def test_nothing_is_sent_of_a_batch_that_begins_too_large() -> None:
+    too_large: list[RecordTooLarge] = []
+    assert list(within_limit([batch(0, [101, 5])], Log(), "t", too_large)) == []  # type: ignore[arg-type]
+    assert len(too_large) == 1

@@ -117,6 +117,12 @@ def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
     said = cause.str() if isinstance(cause, KafkaError) else str(error)
     if code == KafkaError._INVALID_ARG and doing == CONNECTING:
         return misconfigured(said)
+    if code == KafkaError.MSG_SIZE_TOO_LARGE:
+        return InvalidInputError(
+            f"{doing}: Kafka at {servers} takes no record of that size; raise log.kafka.message.max.bytes of the table, which its "
+            "topic follows",
+            kind="log-record-too-large",
+        )
     name = cause.name() if isinstance(cause, KafkaError) else type(error).__name__
     if code in _REFUSED:
         return InvalidInputError(

@@ -18,6 +18,9 @@ from tablestore_kafka.tail import read_since, read_tails
 from tablestore_kafka.topics import Topics
 
 CALL_TIMEOUT_S = 15.0
+RECORD_LIMIT = "message.max.bytes"
+# The client's own default.
+DEFAULT_RECORD_BYTES = 1_000_000
 _POLL_S = 0.02
 
 _Answer = TypeVar("_Answer")
@@ -37,6 +40,20 @@ class KafkaLogStore:
         """The topic's name."""
         return self._topic
 
+    @property
+    def max_record_bytes(self) -> int | None:
+        """``message.max.bytes`` of the producer, which counts keys and values."""
+        return self._record_limit or DEFAULT_RECORD_BYTES
+
+    @property
+    def _record_limit(self) -> int | None:
+        given = self._settings.get(RECORD_LIMIT)
+        if given is None:
+            return None
+        if not str(given).isascii() or not str(given).isdigit():
+            raise misconfigured(f'property "{RECORD_LIMIT}"')
+        return int(given)
+
     def answers(self, timeout_s: float) -> bool:
         """Whether a broker answers within so long."""
         try:
@@ -47,11 +64,17 @@ class KafkaLogStore:
 
     def create(self, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
         """Make the topic; False if it was there and may be used."""
-        return self._topics.create(self._topic, partitions=partitions, retention_ms=retention_ms, ignore_if_exists=ignore_if_exists)
+        return self._topics.create(
+            self._topic,
+            partitions=partitions,
+            retention_ms=retention_ms,
+            record_bytes=self._record_limit,
+            ignore_if_exists=ignore_if_exists,
+        )
 
     def retain(self, retention_ms: int | None) -> None:
-        """Set ``retention.ms`` of the topic; None: the brokers' own."""
-        self._topics.retain(self._topic, retention_ms)
+        """Set ``retention.ms`` of the topic (None: the brokers' own), and ``max.message.bytes`` to hold our largest records."""
+        self._topics.retain(self._topic, retention_ms, record_bytes=self._record_limit)
 
     def drop(self, *, ignore_if_not_exists: bool) -> None:
         """Delete the topic."""

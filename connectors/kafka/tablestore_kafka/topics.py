@@ -12,6 +12,8 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from tablestore_kafka.client import translated
 
 ADMIN_TIMEOUT_S = 15.0
+# What a broker counts beside key and value of a record alone in its batch: the batch's own fields, and our headers.
+BATCH_OVERHEAD_BYTES = 64 * 1024
 _POLL_S = 0.02
 
 
@@ -21,11 +23,15 @@ class Topics:
     def __init__(self, admin: AdminClient, servers: str, clock: Clock) -> None:
         self._admin, self._servers, self._clock = admin, servers, clock
 
-    def create(self, topic: str, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool) -> bool:
+    def create(
+        self, topic: str, *, partitions: int, retention_ms: int | None, ignore_if_exists: bool, record_bytes: int | None = None
+    ) -> bool:
         """Make the topic; True if it is new, False if it was there, may be used, and has as many partitions."""
         config: dict[str, str] = {"cleanup.policy": "delete"}
         if retention_ms is not None:
             config["retention.ms"] = str(retention_ms)
+        if record_bytes is not None:
+            config["max.message.bytes"] = str(record_bytes + BATCH_OVERHEAD_BYTES)
         # -1: as many replicas as the cluster gives by default.
         made = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=config)
         try:
@@ -46,16 +52,26 @@ class Topics:
         self._wait_until_known(topic, partitions)
         return True
 
-    def retain(self, topic: str, retention_ms: int | None) -> None:
-        """Change how long the topic keeps its records; None: as the brokers do by default."""
-        operation = AlterConfigOpType.DELETE if retention_ms is None else AlterConfigOpType.SET
-        entry = ConfigEntry("retention.ms", None if retention_ms is None else str(retention_ms), incremental_operation=operation)
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    def retain(self, topic: str, retention_ms: int | None, *, record_bytes: int | None = None) -> None:
+        """Change how long the topic keeps its records, and how large they may be; None: as the brokers do by default."""
+        wanted = {
+            "retention.ms": retention_ms,
+            "max.message.bytes": None if record_bytes is None else record_bytes + BATCH_OVERHEAD_BYTES,
+        }
+        entries = [
+            ConfigEntry(
+                name,
+                None if value is None else str(value),
+                incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            )
+            for name, value in wanted.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
         try:
             for future in self._admin.incremental_alter_configs([resource], request_timeout=ADMIN_TIMEOUT_S).values():
                 future.result()
         except KafkaException as error:
-            raise translated(error, f"changing the retention of topic {topic}", self._servers) from error
+            raise translated(error, f"changing the settings of topic {topic}", self._servers) from error
 
     def drop(self, topic: str, *, ignore_if_not_exists: bool) -> None:
         """Remove the topic and what it holds."""
