@@ -309,6 +309,9 @@ LOG_PUBLISHER_SLOTS = _option("tablestore.log.publisher-slots", "int", 1,
     "How many publishers share the work; bucket b belongs to publisher b modulo this.", minimum=1)
 LOG_KEY_FORMAT = _option("log.key.format", "choice", "json", "Format of message keys.", choices=("json",))
 LOG_FORMAT = _option("log.format", "choice", "debezium-json", "Format of messages.", choices=("debezium-json",))
+TOMBSTONE_RETENTION = _option("tablestore.tombstone-retention", "duration", None,
+    "How long full compactions keep deletes, so that a row that comes late (sequence.field) stays deleted; they drop them at "
+    "once if unset.", minimum=1)
 ORPHAN_AGE = _option("tablestore.orphan-age", "duration", DAY_MS,
     "Files that no snapshot names are removed only when older than this.", minimum=1)
 # fmt: on

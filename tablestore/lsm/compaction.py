@@ -337,6 +337,7 @@ class _Picker:
             key_of=self._key_of,
             rewrite_all=keep,
             staying=staying,
+            kept=self._policy.kept,
         )
 
     def _may_fold(self, files: Sequence[DataFileMeta]) -> bool:

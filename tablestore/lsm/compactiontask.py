@@ -6,7 +6,7 @@ files -> sections (files whose keys hang together), in key order
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,30 @@ LARGE_SHARE = 0.7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptRetractions:
+    """What a compaction that may drop retractions keeps: those with the number ``from_sequence`` or a greater one, written after
+    ``noted_millis``, which is older than the retention (of the clock that files have their creation time from)."""
+
+    from_sequence: int
+    noted_millis: int
+    retention_ms: int
+
+    def may_drop(self, file: DataFileMeta) -> bool:
+        """Whether a file may hold retractions to drop. One of ours that was written when these were dropped already has none."""
+        if file.footer_digest is None or file.creation_time_millis is None:
+            return True
+        looked_at = file.creation_time_millis - self.retention_ms
+        return file.min_sequence_number < self.from_sequence and self.noted_millis > looked_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPolicy:
     """What a table's options say about compaction. Sizes in bytes.
 
     ``takes_level_zero``: every compaction takes all of level 0. ``last_arrival_wins``: of several rows of a key the one written
     last counts, whole, so a retraction over nothing can go even if newer rows are elsewhere. ``retractions_apart``: a retraction
     may only be folded together with everything older. ``folds_at_once``: all versions of a key are folded together or none.
-    ``file_cost_bytes``: what one more file costs, as bytes.
+    ``kept``: retractions that are not dropped yet. ``file_cost_bytes``: what one more file costs, as bytes.
     """
 
     top_level: int = 5
@@ -44,6 +61,7 @@ class CompactionPolicy:
     last_arrival_wins: bool = True
     retractions_apart: bool = False
     folds_at_once: bool = False
+    kept: KeptRetractions | None = None
     file_cost_bytes: int = MIB // 4
 
     def file_bytes(self, bucket_bytes: int) -> int:
@@ -70,7 +88,8 @@ class CompactionTask:
 
     ``upgrades`` change their level and nothing else. Each of ``groups`` is a stretch of sections in key order, which is merged
     and written as files of about ``target_bytes`` at ``output_level``; a file ends at each key of ``cuts`` (serialised) too.
-    ``shifts``: older files that move down to the level beside them, to make room; they are no input.
+    ``shifts``: older files that move down to the level beside them, to make room; they are no input. ``kept``: what
+    ``drop_retractions`` leaves.
     """
 
     output_level: int
@@ -81,6 +100,7 @@ class CompactionTask:
     reason: str
     cuts: tuple[bytes, ...] = ()
     shifts: tuple[tuple[DataFileMeta, int], ...] = ()
+    kept: KeptRetractions | None = None
 
     @property
     def rewritten(self) -> tuple[DataFileMeta, ...]:
@@ -108,19 +128,24 @@ def plan_task(
     key_of: KeyOf,
     rewrite_all: bool = False,
     staying: Sequence[DataFileMeta] = (),
+    kept: KeptRetractions | None = None,
 ) -> CompactionTask | None:
     """The least work that brings ``files`` to ``output_level`` as one run; None if they are there.
 
     ``staying``: files of the output level that are not in the task and meet none of it; no output reaches over one of them.
     """
     walls = sorted(key_of(file.min_key) for file in staying)
+
+    def drops(file: DataFileMeta) -> bool:
+        return drop_retractions and has_retractions(file) and (kept is None or kept.may_drop(file))
+
     upgrades: list[DataFileMeta] = []
     groups: list[tuple[Section, ...]] = []
     pending: list[Section] = []
 
     def close() -> None:
         found = [file for section in pending for file in section.files]
-        if _is_worth_it(found, output_level, target_bytes, drop_retractions) or (found and rewrite_all):
+        if _is_worth_it(found, output_level, target_bytes, drops) or (found and rewrite_all):
             groups.append(tuple(pending))
         else:
             upgrades.extend(file for file in found if file.level != output_level)
@@ -132,7 +157,7 @@ def plan_task(
             close()
         reach = max(key_of(file.max_key) for file in section.files)
         alone = not section.needs_merge
-        movable = alone and not rewrite_all and all(_stays_as_it_is(f, target_bytes, drop_retractions) for f in section.files)
+        movable = alone and not rewrite_all and all(_stays_as_it_is(f, target_bytes, drops) for f in section.files)
         if not movable:
             pending.append(section)
             continue
@@ -148,6 +173,7 @@ def plan_task(
         groups=tuple(groups),
         target_bytes=target_bytes,
         reason=reason,
+        kept=kept if drop_retractions else None,
     )
 
 
@@ -166,15 +192,17 @@ def pieces_of(size: int, target_bytes: int) -> int:
     return max(round(size / target_bytes), 1)
 
 
-def _stays_as_it_is(file: DataFileMeta, target_bytes: int, drop_retractions: bool) -> bool:
-    return file.file_size >= LARGE_SHARE * target_bytes and not (drop_retractions and has_retractions(file))
+def _stays_as_it_is(file: DataFileMeta, target_bytes: int, drops: Callable[[DataFileMeta], bool]) -> bool:
+    return file.file_size >= LARGE_SHARE * target_bytes and not drops(file)
 
 
-def _is_worth_it(files: Sequence[DataFileMeta], output_level: int, target_bytes: int, drop_retractions: bool) -> bool:
+def _is_worth_it(
+    files: Sequence[DataFileMeta], output_level: int, target_bytes: int, drops: Callable[[DataFileMeta], bool]
+) -> bool:
     """Whether merging these neighbours changes anything but their level."""
     if not files:
         return False
-    if drop_retractions and any(file.delete_row_count != 0 for file in files):
+    if any(file.delete_row_count != 0 and drops(file) for file in files):
         return True
     if len(files) == 1:
         return False

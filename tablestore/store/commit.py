@@ -59,6 +59,7 @@ from tablestore.store.sequence import (
     renumber,
 )
 from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots
+from tablestore.store.tombstones import SEQUENCE_TIMES_PROPERTY, noted_times
 from tablestore.store.tracking import Tracking
 
 FIRST_WAIT_S = 0.005
@@ -82,6 +83,7 @@ class CommitSettings:
 
     timeout_s: float = 600.0
     orphan_age_s: float = 86_400.0
+    tombstone_retention_ms: int | None = None
     merge_policy: MergePolicy = field(default_factory=MergePolicy)
     tracking: Tracking
     writer_version: str
@@ -412,6 +414,8 @@ class Committer:
         if landed:
             properties[LANDINGS_PROPERTY] = encode_landings(landed)
         used = max_sequence_number(entry.file for entry in (*delta.message.entries, *delta.message.changelog)) + 1
+        if latest is not None and (retention := self.settings.tombstone_retention_ms) is not None:
+            properties[SEQUENCE_TIMES_PROPERTY] = noted_times(latest, now_ms=self.clock.now_ms(), retention_ms=retention)
         properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
         return properties
 

@@ -24,7 +24,7 @@ from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.compactiontask import CompactionTask, has_retractions, pieces_of
+from tablestore.lsm.compactiontask import CompactionTask, KeptRetractions, has_retractions, pieces_of
 from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import key_at, plain_columns, rows_up_to
 from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
@@ -205,7 +205,10 @@ class _Rewriter:
         if self._rule is Upper.FOLD:
             older = self._upper.older([file for file in section.files if file.level == 0], self._stored)
             runs = runs if older is None else [[older], *runs]
-        return merge_section(runs, spec)
+        kept = self._task.kept if self._rule is Upper.NOTHING else None
+        if kept is None:
+            return merge_section(runs, spec)
+        return (_without_old_retractions(rows, kept) for rows in merge_section(runs, replace(spec, drop_retractions=False)))
 
     def _source(self, reader: SplitReader, file: DataFileMeta) -> SortedSource:
         system = (KIND_COLUMN,) if file.min_sequence_number == file.max_sequence_number else (SEQUENCE_COLUMN, KIND_COLUMN)
@@ -277,6 +280,15 @@ class _Cutter:
             start = rows_up_to(plain, self._bounds[self._next], start, rows.num_rows)
             self._next += 1
             yield start
+
+
+def _without_old_retractions(rows: pa.RecordBatch, kept: KeptRetractions) -> pa.RecordBatch:
+    """The rows without those retractions that need not be kept."""
+    retract = np.asarray(rows.column(KIND_COLUMN).to_numpy(zero_copy_only=False)) & 1 == 1
+    if not retract.any():
+        return rows
+    old = np.asarray(rows.column(SEQUENCE_COLUMN).to_numpy(zero_copy_only=False)) < kept.from_sequence
+    return rows.filter(pa.array(~(retract & old)))
 
 
 def _with_rewrites(task: CompactionTask, rule: Upper) -> CompactionTask:

@@ -202,6 +202,7 @@ class TableContext:
             settings=CommitSettings(
                 timeout_s=self.settings.commit_timeout_s,
                 orphan_age_s=self.settings.orphan_age_s,
+                tombstone_retention_ms=self.settings.tombstone_retention_ms,
                 merge_policy=self.settings.manifest_merge,
                 tracking=self.settings.tracking,
                 writer_version=WRITER_VERSION,

@@ -13,6 +13,7 @@ from tablestore.lsm.mergeoptions import check_merge_options, merge_function
 from tablestore.options import MIB, TableOptions
 from tablestore.store.metadata import MergePolicy
 from tablestore.store.producer import check_producer
+from tablestore.store.tombstones import check_retention
 from tablestore.store.tracking import Tracking, tracking_of
 from tablestore.types.schema import TableSchema
 
@@ -44,6 +45,7 @@ class TableSettings:
     parquet: ParquetOptions
     merge: MergeFunction | None
     rowkind_field: str | None
+    tombstone_retention_ms: int | None
     commit_timeout_s: float
     orphan_age_s: float
     tracking: Tracking
@@ -98,6 +100,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
         merge=merge,
         rowkind_field=schema.options.get(opt.ROWKIND_FIELD.key) if schema.is_keyed else None,
         commit_timeout_s=options.integer(opt.COMMIT_TIMEOUT) / 1000,
+        tombstone_retention_ms=retention if isinstance(retention := options.value(opt.TOMBSTONE_RETENTION), int) else None,
         orphan_age_s=options.integer(opt.ORPHAN_AGE) / 1000,
         tracking=tracking_of(schema),
         manifest_merge=MergePolicy(
@@ -114,6 +117,7 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     if schema.is_keyed:
         check_merge_options(schema)
     check_producer(schema, table)
+    check_retention(schema, table)
     refused = {
         "file.format": options.get("file.format", "parquet").strip().lower() != "parquet",
         "data-file.external-paths": bool(options.get("data-file.external-paths")),

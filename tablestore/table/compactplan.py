@@ -7,21 +7,25 @@ Pure but for reading manifests.
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
 
 from tablestore.errors import NotFoundError
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import Snapshot
+from tablestore.lazy import lazy
 from tablestore.lsm.appendcompaction import pick_append
 from tablestore.lsm.compaction import pick_compaction, pick_full, sorted_runs
-from tablestore.lsm.compactiontask import CompactionTask
+from tablestore.lsm.compactiontask import CompactionPolicy, CompactionTask
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels
 from tablestore.lsm.worn import pick_worn, rewriting
 from tablestore.store.compact import BucketFiles
 from tablestore.store.compactionsettings import CompactionSettings, compaction_settings
 from tablestore.store.context import TableContext
+from tablestore.store.runwriter import local_millis
+from tablestore.store.tombstones import kept_retractions
 
 BucketId = tuple[bytes, int]
 
@@ -87,7 +91,7 @@ class TaskPicker:
         )
 
     def _pick(self, bucket: BucketFiles, *, full: bool, budget_bytes: int | None, whole: bool) -> CompactionTask | None:
-        policy = self.settings.policy
+        policy = self._policy
         if not self._context.schema.is_keyed:
             return pick_append(
                 bucket.files,
@@ -101,6 +105,16 @@ class TaskPicker:
         if full:
             return pick_full(found, policy, key_of=self._key_of)
         return pick_compaction(found, policy, key_of=self._key_of, budget_bytes=budget_bytes, whole=whole)
+
+    @lazy
+    def _policy(self) -> CompactionPolicy:
+        """What the options say, and which deletes are kept at this time."""
+        policy, retention = self.settings.policy, self._context.settings.tombstone_retention_ms
+        if retention is None:
+            return policy
+        kept = kept_retractions(self._context.snapshots.latest(), now_ms=self._context.clock.now_ms(), retention_ms=retention)
+        # Files tell when they were made in local time.
+        return replace(policy, kept=replace(kept, noted_millis=local_millis(kept.noted_millis)))
 
     def run_count(self, bucket: BucketFiles) -> int:
         """The sorted runs of a bucket; the files of an append bucket."""

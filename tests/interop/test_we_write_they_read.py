@@ -132,6 +132,29 @@ def test_every_key_type_goes_to_the_bucket_where_others_look_for_it(
     assert comparable(us.read(path)) == comparable(model.contents())
 
 
+def test_deletes_that_a_full_compaction_kept_are_no_rows_to_others(readers: list[Any], java: JavaOracle, warehouse: Path) -> None:
+    """A file of the top level with -D rows, alone in its section: its exact count of them makes others look at the kinds."""
+    columns = number_fields([{"name": n, "type": t} for n, t in {"k": "INT NOT NULL", "v": "INT", "q": "INT"}.items()])
+    options = {"bucket": "1", "sequence.field": "q", "tablestore.tombstone-retention": "8 d", "write-only": "true"}
+    path = warehouse / "db.db" / "kept"
+    us = Ours()
+    ours.create(us, path, TableSpec(columns, ("k",), options=options))
+    rows = [{"k": k, "v": k, "q": 1} for k in range(10)]
+    us.write(path, rows)
+    us.write(path, [{**row, "q": 5} for row in rows[:4]], kinds=["-D"] * 4)
+    table = ts.open_table(str(path))
+    table.compact(full=True)
+    (level,) = set(table.files()["level"].to_pylist())
+    assert level > 0 and sum(table.files()["delete_row_count"].to_pylist()) == 4
+    for reader in readers:
+        assert comparable(reader.read(path)) == comparable(rows[4:]), reader.name
+        assert reader.read(path, equals={"k": 2}) == [], reader.name
+    java.write(path, [{"k": 2, "v": 7, "q": 3}, {"k": 3, "v": 8, "q": 6}])
+    expected = comparable([*rows[4:], {"k": 3, "v": 8, "q": 6}])
+    for reader in readers:
+        assert comparable(reader.read(path)) == expected, reader.name
+
+
 @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE"])
 def test_floats_go_to_the_buckets_where_java_looks_for_them(java: JavaOracle, warehouse: Path, kind: str) -> None:
     """Key by key, each in a table of its own: Java compares floats with < and >, so in one bucket NaN is any key to it."""
