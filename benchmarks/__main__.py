@@ -8,7 +8,17 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import bench_changelog, bench_commit, bench_compact, bench_engines, bench_log, bench_scan, bench_spark, bench_write
+from benchmarks import (
+    bench_changelog,
+    bench_commit,
+    bench_compact,
+    bench_engines,
+    bench_log,
+    bench_scan,
+    bench_small,
+    bench_spark,
+    bench_write,
+)
 from benchmarks.measure import machine, pin_to_one_core
 from benchmarks.peers import Peer, PeerFailed, PeerUnavailable, find_interpreter
 from benchmarks.report import Report
@@ -61,6 +71,7 @@ def main(
             bench_engines.run(setting)
         if suite in (Suite.ALL, Suite.COMMIT):
             bench_commit.run(setting)
+            bench_small.run(setting)
         if suite in (Suite.ALL, Suite.CHANGELOG):
             bench_changelog.run(setting)
         if suite in (Suite.ALL, Suite.LOG):

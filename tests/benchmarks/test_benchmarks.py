@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from benchmarks import bench_changelog, bench_commit, bench_engines, bench_scan, bench_write, floors, ours
+from benchmarks import bench_changelog, bench_commit, bench_engines, bench_scan, bench_small, bench_write, floors, ours
 from benchmarks.digest import digest
 from benchmarks.measure import Case, Sample, Timing, WrongRows, stopwatch, take_turns
 from benchmarks.peers import Mode
@@ -323,3 +323,14 @@ def test_the_changelog_benchmark_measures_exact_changes_and_takes_its_bars(tmp_p
     assert set(result.timings) == {"scan of the key column"} | kept | cold
     assert len(result.timings["lookup"].samples) == bench_changelog.COMMITS_PER_REPEAT
     assert len(setting.report.bars) == 6 and all(bar.measured is not None for bar in setting.report.bars)
+
+
+def test_small_commits_are_measured_beside_files_of_the_same_number_and_size(tmp_path: Path) -> None:
+    setting = small_setting(tmp_path)
+    bench_small.run(setting)
+    against, by_snapshots = setting.report.results
+    assert set(against.timings) == {"upserts", "plain files", "plain files and directories"}
+    # At least the data file, two lists, a manifest, the snapshot and LATEST of each commit.
+    assert int(against.notes.rpartition("Files of the last run: ")[2].partition(",")[0]) >= 6 * bench_small.UPSERTS
+    assert set(by_snapshots.timings) == {"10 snapshots", "100 snapshots"}
+    assert [bar.bound for bar in setting.report.bars] == [4.0, 1.2]

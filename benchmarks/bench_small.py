@@ -1,0 +1,139 @@
+"""Does a small commit cost what its files cost, and does it matter how many snapshots are retained?
+
+Measured are runs of upserts by a handle that stays open, the compactions that they pay for among them. The floor writes as many
+files of the same sizes one after the other, each synced, in plain Python: no table, no Parquet, and the names of the files not made
+durable (or, beside it, so too).
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import tablestore as ts
+from benchmarks import ours
+from benchmarks.measure import Case, Sample, stopwatch
+from benchmarks.report import Result
+from benchmarks.setting import Setting
+from benchmarks.workloads import Workload
+from tablestore.format.snapshot import encode_snapshot
+from tablestore.store.snapshots import PARENT_PROPERTY
+
+UPSERTS = 10
+ROWS = 140
+RETAINING = {"write-only": "false", "snapshot.time-retained": "10 d", "snapshot.num-retained.max": "1000000"}
+
+
+def run(setting: Setting) -> None:
+    """All questions of this module."""
+    _against_plain_files(setting)
+    _by_retained_snapshots(setting)
+
+
+def _against_plain_files(setting: Setting) -> None:
+    workload = Workload("bigint", 20_000, setting.seed)
+    with setting.workspace("small") as space:
+        table = ours.create(space, "small", workload, buckets=1, extra={"write-only": "false"})
+        made: list[int] = []
+        (space / "plain").mkdir()
+        cases = [
+            Case("upserts", _upserts(table, workload, ROWS, made)),
+            Case("plain files", _plain(space / "plain", made, directories=False)),
+            Case("plain files and directories", _plain(space / "plain", made, directories=True)),
+        ]
+        timings = setting.take_turns(cases)
+    each = {name: timing.median / UPSERTS for name, timing in timings.items()}
+    result = Result(
+        name=f"{UPSERTS} upserts of {ROWS} rows",
+        question="How much more than its files does a small commit cost?",
+        rows=UPSERTS * ROWS,
+        base="plain files",
+        timings=timings,
+        notes=f"{1 / each['upserts']:.0f} upserts a second, where the plain files of one take {each['plain files'] * 1000:.1f} ms. "
+        f"Files of the last run: {len(made)}, of {sum(made):,} bytes.",
+    )
+    setting.add(result)
+    setting.add_bar(result.bar(f"upserts of {ROWS} rows / plain files", "upserts", "plain files", 4.0, note=result.notes))
+
+
+def _by_retained_snapshots(setting: Setting) -> None:
+    few, many = 10, setting.scaled(10_000)
+    workload = Workload("bigint", 1000, setting.seed)
+    with setting.workspace("retained") as space:
+        cases = []
+        for snapshots in (few, many):
+            table = ours.create(space, f"retained{snapshots}", workload, buckets=1, extra=RETAINING)
+            _fill(table, workload, snapshots)
+            cases.append(Case(f"{snapshots:,} snapshots", _upserts(table, workload, 1, [])))
+        timings = setting.take_turns(cases)
+    result = Result(
+        name=f"{UPSERTS} upserts of one row by number of retained snapshots",
+        question="Does the number of retained snapshots matter to a commit?",
+        rows=UPSERTS,
+        base=f"{few:,} snapshots",
+        timings=timings,
+    )
+    setting.add(result)
+    setting.add_bar(result.bar(f"upsert with {many:,} snapshots / with {few}", f"{many:,} snapshots", f"{few:,} snapshots", 1.2))
+
+
+def _upserts(table: ts.Table, workload: Workload, rows: int, made: list[int]) -> Callable[[], Sample]:
+    """Upserts in a row; ``made`` then holds the sizes of the files that they made."""
+    numbers = workload.shuffled()
+    place = 0
+
+    def attempt() -> Sample:
+        nonlocal place
+        parts = []
+        for _ in range(UPSERTS):
+            parts.append(workload.table(numbers[place : place + rows]))
+            place = (place + rows) % (len(numbers) - rows)
+        before = _files(table)
+        sample = stopwatch(lambda: [table.upsert(part) for part in parts])[0]
+        after = _files(table)
+        # LATEST is written by every commit, under one name.
+        commits = sum(name.startswith("snapshot-") for name in (Path(path).name for path in after.keys() - before.keys()))
+        made[:] = [size for path, size in after.items() if path not in before] + [1] * commits
+        return sample
+
+    return attempt
+
+
+def _files(table: ts.Table) -> dict[str, int]:
+    return {
+        entry.path: entry.stat().st_size for place in os.walk(table.location) for entry in os.scandir(place[0]) if entry.is_file()
+    }
+
+
+def _plain(directory: Path, sizes: list[int], *, directories: bool) -> Callable[[], Sample]:
+    """Write files of these sizes, each synced, and (``directories``) its directory after it."""
+
+    def write() -> None:
+        for number, size in enumerate(sizes):
+            descriptor = os.open(directory / str(number), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            os.write(descriptor, b"x" * size)
+            os.fsync(descriptor)
+            os.close(descriptor)
+            if directories:
+                descriptor = os.open(directory, os.O_RDONLY)
+                os.fsync(descriptor)
+                os.close(descriptor)
+
+    def attempt() -> Sample:
+        sample = stopwatch(write)[0]
+        for path in directory.iterdir():
+            path.unlink()
+        return sample
+
+    return attempt
+
+
+def _fill(table: ts.Table, workload: Workload, snapshots: int) -> None:
+    """Snapshots that changed nothing, up to so many, and then some real ones."""
+    table.upsert(workload.table(workload.shuffled()[:1]))
+    last = table.context.snapshots.latest()
+    assert last is not None
+    for snapshot_id in range(last.id + 1, snapshots):
+        properties = {**last.properties, PARENT_PROPERTY: str(last.uuid)}
+        last = replace(last, id=snapshot_id, uuid=f"filler-{snapshot_id}", properties=properties)
+        (Path(table.location) / "snapshot" / f"snapshot-{snapshot_id}").write_bytes(encode_snapshot(last))
