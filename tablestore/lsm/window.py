@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.bounds import TOGETHER_BYTES
-from tablestore.errors import FormatError
+from tablestore.errors import FormatError, UnsupportedError
 from tablestore.lsm.fold import fold_versions
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import Rows, plain_columns, to_words
@@ -130,7 +130,15 @@ def _interleave(
 
 
 def _column(chunks: Sequence[Chunk], name: str) -> pa.Array:
-    return pa.concat_arrays([chunk.batch.column(name) for chunk in chunks])
+    try:
+        return pa.concat_arrays([chunk.batch.column(name) for chunk in chunks])
+    except pa.ArrowInvalid as error:
+        size = sum(chunk.batch.column(name).nbytes for chunk in chunks)
+        raise UnsupportedError(
+            f"column {name!r}: the versions of one row take {size:,} bytes, and less than 2 GiB of them can be computed with at "
+            "once; compact more often, so that there are fewer versions, or keep smaller values in the column",
+            kind="row-too-large",
+        ) from error
 
 
 def _in_sequence_order(chunks: Sequence[Chunk]) -> list[Chunk] | None:
