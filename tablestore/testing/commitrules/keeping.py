@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from tablestore.clock import SystemClock
 from tablestore.io.filestore import FileStore
 from tablestore.testing.commitrules.scenes import once, refused, rule
 from tablestore.testing.deterministic import ManualClock
@@ -20,10 +21,8 @@ def rewritten(files: FileStore) -> Lab:
 
 
 def later() -> ManualClock:
-    """A clock by which every file is old, whatever clock its store has."""
-    clock = ManualClock()
-    clock.advance(10**10)
-    return clock
+    """A clock by which files that are there are past, as it is by the clock of their store."""
+    return ManualClock(start_ms=SystemClock().now_ms() + 1_000)
 
 
 @rule
