@@ -148,10 +148,12 @@ def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
 
 def _merged_kept(messages: tuple[CommitMessage, ...]) -> tuple[KeptColumns, ...]:
     kept = tuple(kept for message in messages for kept in message.kept)
-    if sum(bool(message.entries) for message in messages) > 1 and any(
-        entry.file.delete_row_count for message in messages for entry in message.entries
-    ):
-        # A writer knows nothing of the rows that those before it delete.
+    entries = [entry for message in messages for entry in message.entries]
+    lacking = {one.file_name: one.columns for one in kept}
+    lacks_alike = len({lacking.get(entry.file.file_name) for entry in entries}) <= 1
+    deletes = any(entry.file.delete_row_count for entry in entries)
+    if sum(bool(message.entries) for message in messages) > 1 and (deletes or not lacks_alike):
+        # A writer knows nothing of the rows that those before it delete, nor of what they give that its own rows lack.
         return tuple(replace(entry, snapshot_id=NOT_LOOKED_UP) for entry in kept)
     return kept
 

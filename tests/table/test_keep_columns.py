@@ -266,3 +266,14 @@ def test_random_partial_rows_and_writers_agree_with_a_dict(seed: int) -> None:
         if chance.random() < 0.3:
             lab.open().compact(full=True)
     assert content(lab.open()) == [stored[key] for key in sorted(stored)]
+
+
+def test_rows_of_a_task_keep_what_an_earlier_task_of_the_same_write_gives(tmp_path: Any) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema=SCHEMA, primary_key=["id"])
+    table.upsert(part({**ONE, "s": "old"}))
+    job = prepare_write(table, TableSpec(location=table.location, storage_options={}), missing_columns="keep")
+    tasks = [part({**ONE, "s": "new"}, {**ONE, "id": 9, "s": "new"}), part({"id": 1, "n": 7}, {"id": 9, "n": 7})]
+    commit_messages(table, [write_partition(job, rows.to_batches(), task) for task, rows in enumerate(tasks)])
+    assert [(row["id"], row["n"], row["s"]) for row in content(table)] == [(1, 7, "new"), (9, 7, "new")]
