@@ -111,14 +111,21 @@ class CommitRequest:
     properties: Mapping[str, str] = field(default_factory=dict)
     allow_empty: bool = False
 
+    @property
+    def leaves_traces(self) -> bool:
+        """Whether a landing of its message may have been before, and matters: it has files, or takes away those of others."""
+        return self.prepared and (bool(self.message.new_files) or self.plan_deletes is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:
     """What became of a request. ``snapshot`` None: there was nothing to publish, or what it published once has expired.
-    ``is_replay``: it had landed before, and nothing was done."""
+    ``is_replay``: it had landed before, and nothing was done. ``entries``: the new files that landed now, which may lie in other
+    buckets than those of the request."""
 
     snapshot: Snapshot | None
     is_replay: bool = False
+    entries: tuple[ManifestEntry, ...] = ()
 
 
 @dataclass(slots=True)
@@ -229,7 +236,7 @@ class Committer:
                     return Committed(replays.find(request.user, request.identifier), is_replay=True)
             written = WrittenMetadata()
             try:
-                if request.prepared and (landing := self.landings.find(request.message, latest)) is not None:
+                if request.leaves_traces and (landing := self.landings.find(request.message, latest)) is not None:
                     self._remove(files.private(request))
                     return Committed(landing.snapshot, is_replay=True)
                 self._check_age(request.message)
@@ -265,7 +272,7 @@ class Committer:
             if outcome is Outcome.LANDED:
                 self._acknowledge(request, snapshot, replays)
                 self._remove(files.retired)
-                return Committed(snapshot)
+                return Committed(snapshot, entries=files.message.entries)
             self._take_back(written)
             attempt += 1
             self._wait(attempt, deadline_s, latest)
@@ -409,7 +416,7 @@ class Committer:
         # Also when there is none: whoever looks for a user's mark need not read on.
         properties[MARKS_PROPERTY] = encode_marks(marks)
         landed = self.landings.known(latest)
-        if request.prepared:
+        if request.leaves_traces:
             landed[digest_of(request.message)] = latest.id + 1 if latest else 1
         if landed:
             properties[LANDINGS_PROPERTY] = encode_landings(landed)

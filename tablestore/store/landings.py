@@ -5,7 +5,8 @@ file of it is added twice, given another number, or removed.
 
     base ──── … ──── landing ──── … ──── latest        the message was written after ``base`` and landed, if at all, behind it
 
-1. A commit of messages notes their digest in its properties, and later snapshots hand on the newest of these notes.
+1. A commit of messages notes their digest in its properties, and later snapshots hand on the newest of these notes. It is all that
+   tells of an overwrite with no rows; that of anything else without files does nothing, so it may be done again.
 2. A snapshot behind the base names its files.
 3. Where such snapshots have expired: whatever is retained (snapshots, tags, branches, kept changelogs) names its files.
 
@@ -42,8 +43,10 @@ class Landing:
 
 
 def digest_of(message: CommitMessage) -> str:
-    """What identifies a message: the names of the files that were written for it."""
+    """What identifies a message: the names of the files that were written for it; without files, where and when it was begun."""
     names = sorted(entry.file.file_name for entry in message.new_files)
+    if not names:
+        names = [str(message.base_snapshot_id), str(message.created_millis)]
     return hashlib.sha256("\n".join([str(message.table_uuid), *names]).encode()).hexdigest()[:24]
 
 
@@ -85,10 +88,12 @@ class Landings:
         Raises ConflictError if a part of its files has, in a commit of other messages, or if that can no longer be told.
         """
         names = {entry.file.file_name for entry in message.new_files}
-        if not names or latest is None or latest.id <= message.base_snapshot_id:
+        if latest is None or latest.id <= message.base_snapshot_id:
             return None
         if (landed_id := self.known(latest).get(digest_of(message))) is not None:
             return Landing(self.snapshots.find(landed_id) if landed_id in self.snapshots.live_ids() else None)
+        if not names:
+            return self._landing_without_files(message, latest)
         found: Snapshot | None = None
         met: set[str] = set()
         lowest = latest.id + 1
@@ -133,6 +138,15 @@ class Landings:
                 with suppress(NotFoundError):
                     needs.add_changelogs(line.changelogs.all(), _always(produced))
         return needs.data & set(names)
+
+    def _landing_without_files(self, message: CommitMessage, latest: Snapshot) -> Landing | None:
+        """The landing of a message that only its own snapshot, and what the next ones handed on of it, can show."""
+        for snapshot in self.snapshots.back_from(latest):
+            if snapshot.id <= message.base_snapshot_id:
+                break
+            if (landed_id := landings_of(snapshot.properties).get(digest_of(message))) is not None:
+                return Landing(self.snapshots.find(landed_id))
+        return None
 
     def _added_by(self, snapshot: Snapshot) -> set[str]:
         entries = (*self.manifests.delta(snapshot), *self.manifests.changelog(snapshot))

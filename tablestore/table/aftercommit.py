@@ -13,7 +13,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.store.autotags import tag_automatically
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, FollowUp, LeftAlone
-from tablestore.table.compact import compact_after_write
+from tablestore.table.compact import compact_after_write, settle_level_zero
 from tablestore.table.early import EarlyRows
 from tablestore.table.logs import publish_after_commit, publish_log
 from tablestore.table.retention import expire_after_commit, is_write_only
@@ -31,7 +31,8 @@ def after_write(
     early: EarlyRows | None = None,
     is_replay: bool = False,
 ) -> None:
-    """Follow up a write that brought the files ``written``. ``is_replay``: the snapshot is one that landed before."""
+    """Follow up a write that brought the files ``written``. ``is_replay``: the snapshot is one that landed before, and was
+    compacted then; only rows that nobody sees without it are looked after again."""
     chores = FollowUp(context.files, context.clock, snapshot.id)
     if early is not None:
         # A replay returns what landed the first time: these rows are not in it.
@@ -40,10 +41,14 @@ def after_write(
     published = chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
 
     def compact() -> None:
-        if not written:
+        is_waiting = is_replay and context.settings.skips_level_zero
+        if not (written or is_waiting):
             raise LeftAlone
         _whose_turn(context, snapshot)
-        compact_after_write(context, written, most_bytes=most_compaction_bytes)
+        if is_waiting:
+            settle_level_zero(context)
+        else:
+            compact_after_write(context, written, most_bytes=most_compaction_bytes)
 
     chores.do(Chore.SHOW if context.settings.skips_level_zero else Chore.COMPACT, compact)
     _keep_house(chores, context, snapshot)

@@ -356,13 +356,11 @@ def commit_message(
     )
     committed = context.committer().commit_once(request)
     snapshot = committed.snapshot
-    # What landed the first time was compacted then; only rows that nobody sees without it are looked after again.
-    written = () if committed.is_replay and not context.settings.skips_level_zero else message.entries
     if snapshot is not None:
         after_write(
             context,
             snapshot,
-            written,
+            committed.entries,
             most_compaction_bytes=most_compaction_bytes,
             publish=publish,
             early=early,

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog, open_table
+from tablestore.store.landings import LANDINGS_IN_SNAPSHOT
 from tablestore.table.catalog import Catalog
 from tablestore.table.distributed import (
     TableSpec,
@@ -207,3 +208,23 @@ def test_messages_of_a_table_that_was_created_anew_are_refused(keyed: Table, cat
 def test_bytes_that_are_no_task_are_a_format_error(keyed: Table, task: bytes) -> None:
     with pytest.raises(FormatError):
         list(read_task(spec_of(keyed), task))
+
+
+def test_an_overwrite_without_rows_that_is_committed_again_changes_nothing(keyed: Table) -> None:
+    keyed.upsert(rows(range(10)))
+    messages = [write_partition(prepare_write(keyed, spec_of(keyed), overwrite=True), [], 0)]
+    landed = commit_messages(keyed, messages, overwrite=True)
+    assert landed is not None
+    for number in range(LANDINGS_IN_SNAPSHOT + 1):
+        job = prepare_write(keyed, spec_of(keyed))
+        commit_messages(keyed, [write_partition(job, rows(range(number, number + 1)).to_batches(), 0)])
+    again = commit_messages(keyed, messages, overwrite=True)
+    assert again is not None and again.uuid == landed.uuid
+    assert keyed.scan().count() == LANDINGS_IN_SNAPSHOT + 1
+
+
+def test_an_epoch_without_rows_is_put_on_record_under_each_identifier(keyed: Table) -> None:
+    messages = [write_partition(prepare_write(keyed, spec_of(keyed)), [], 0)]
+    first = commit_messages(keyed, messages, commit_user="job", identifier=1)
+    second = commit_messages(keyed, messages, commit_user="job", identifier=2)
+    assert first is not None and second is not None and (first.commit_identifier, second.commit_identifier) == (1, 2)

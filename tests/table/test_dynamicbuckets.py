@@ -18,7 +18,7 @@ from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, commit_message
 from tablestore.testing.auditor import Auditor
 from tablestore.testing.commitrules.scenes import once
-from tablestore.testing.lab import Lab
+from tablestore.testing.lab import Lab, is_snapshot
 
 NAMES = count()
 
@@ -190,3 +190,14 @@ def test_a_golden_table_is_written_on_with_the_hash_index_that_is_there(tmp_path
     auditor = Auditor(LocalFileStore(str(tmp_path / "t")))
     auditor.check_dynamic_buckets(("id",))
     assert [entry["_ROW_COUNT"] for entry in auditor.index_entries()] == [7]
+
+
+def test_rows_that_moved_to_other_buckets_with_the_commit_are_seen_after_it() -> None:
+    lab = dynamic_lab(2, more={"deletion-vectors.enabled": "true", "write-only": "false"})
+    lab.write_new((1, "a"), (2, "a"))
+    table, faults = lab.faulty()
+    others = [[(number, "theirs") for number in (10, 11, 12, 13)]]
+    faults.before(lambda call: lab.write_new(*others.pop()) if is_snapshot(call) and others else None, op="publish_if_absent")
+    table.upsert(lab.rows((12, "mine"), (13, "mine")))
+    assert lab.read() == [(1, "a"), (10, "theirs"), (11, "theirs"), (12, "mine"), (13, "mine"), (2, "a")]
+    assert all(level > 0 for level in lab.open().files()["level"].to_pylist())
