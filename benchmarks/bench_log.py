@@ -26,11 +26,11 @@ from tablestore.log.debezium import encode_changes
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords
 from tablestore.log.settings import log_settings
-from tablestore.store.consumers import Consumers
+from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.logrecords import snapshot_records
 from tablestore.table.logs import PUBLISHERS, open_log
-from tablestore.table.publish import MAX_BYTES, MAX_RECORDS, PUBLISHER_CONSUMER, LogPublisher
+from tablestore.table.publish import MAX_BYTES, MAX_RECORDS, LogPublisher
 from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
 
 PUBLISHED_ROWS = 200_000
@@ -143,7 +143,7 @@ def _publish(setting: Setting, space: Path, broker: KafkaBroker) -> None:
         log.create(partitions=1, retention_ms=None, ignore_if_exists=False)
         # Progress is recorded in the table: every run begins without any.
         LogProgress(table.context.files).forget()
-        Consumers(table.context.files).delete(PUBLISHER_CONSUMER)
+        Holds(table.context.files).release(LOG_HOLD)
         outbox = LogPublisher(table.context, log, settings)
         outbox._open()
         sample, report = stopwatch(outbox.publish)

@@ -81,15 +81,18 @@ def test_what_is_written_is_read_however_wide_and_many_entries_are(shape: list[t
     ]
     files = MemoryFileStore("written")
     store = Manifests(files, SystemIds(), [TEXT])
+    written = WrittenMetadata()
     try:
-        manifests = store.write_manifests(entries, WrittenMetadata())
+        manifests = store.write_manifests(entries, written)
     except InvalidInputError:
         assert max(map(entry_bytes, entries)) > WRITE_LIMITS.expansion_floor_bytes * 0.9, "one entry is too much by itself"
         return
+    store.flush(written)
     assert all(sum(map(entry_bytes, store.read_manifest(m.file_name))) <= MANIFEST_BYTES or m.num_added == 1 for m in manifests)
     cold = Manifests(files, SystemIds(), [TEXT])
     assert cold.entries(manifests) == entries
-    name, _ = store.write_list(manifests, 0, WrittenMetadata())
+    name, _ = store.write_list(manifests, 0, written)
+    store.flush(written)
     assert cold.read_list(name) == manifests
 
 
