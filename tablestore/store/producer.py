@@ -103,8 +103,8 @@ def check_frame_change(
         return
     files = list(live)
     if merges:
-        # Another engine folds the versions of a key differently: there must be one version only.
-        outside = _several_runs(files)
+        # Another engine folds the versions of a key differently: there must be one version only, and no stored delete.
+        outside = _several_runs_or_deletes(files)
     else:
         outside = [entry for entry in files if not (old.in_frame(entry.file.level) and new.in_frame(entry.file.level))]
     if not outside:
@@ -112,9 +112,16 @@ def check_frame_change(
     what = "merge-engine, sequence.field or how a column combines (fields.…)" if merges else "changelog-producer"
     raise UnsupportedError(
         f"table {table}: {what} cannot change while {len(outside)} of its {len(files)} files wait for a full compaction, because "
-        "their changes would be lost or told twice; run table.compact(full=True) while nobody writes, then change it",
+        f"their changes would be lost or told twice; {_way_out(old_options)} while nobody writes, then change it",
         kind="outside-frame",
     )
+
+
+def _way_out(options: Mapping[str, str]) -> str:
+    compact = "run table.compact(full=True)"
+    if TableOptions(options).value(opt.TOMBSTONE_RETENTION) is None:
+        return compact
+    return f"remove {opt.TOMBSTONE_RETENTION.key}, by which deletes are kept, and {compact}"
 
 
 # What decides which version of a key counts.
@@ -130,9 +137,15 @@ def _merge_alike(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     return all(new.get(key) == value for key, value in old.items() if key.startswith("fields."))
 
 
-def _several_runs(files: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-    """The files of buckets that hold more than one sorted run."""
+def _several_runs_or_deletes(files: Sequence[ManifestEntry]) -> list[ManifestEntry]:
+    """The files of buckets that hold more than one sorted run, and those with deletes (see ``tombstones``)."""
     levels: dict[tuple[bytes, int], set[int]] = {}
     for entry in files:
         levels.setdefault((entry.partition, entry.bucket), set()).add(entry.file.level)
-    return [entry for entry in files if levels[entry.partition, entry.bucket] != {entry.file.level} or entry.file.level == 0]
+    return [
+        entry
+        for entry in files
+        if levels[entry.partition, entry.bucket] != {entry.file.level}
+        or entry.file.level == 0
+        or entry.file.delete_row_count != 0
+    ]

@@ -10,6 +10,7 @@ from tablestore.errors import UnsupportedError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.lab import Lab
+from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
 
 NAMES = count()
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string()), ("q", pa.int64())])
@@ -146,3 +147,23 @@ def test_tables_whose_stored_rows_count_as_live_refuse_the_retention(option: str
     table = Late(**{option: value})
     with pytest.raises(UnsupportedError, match="cannot keep deletes"):
         table.write(("+I", 1, "a", 1))
+
+
+@pytest.mark.parametrize("engine", ["first-row", "partial-update", "aggregation"])
+def test_another_merge_engine_begins_without_kept_deletes(engine: str) -> None:
+    """To it a kept delete would be the first row of its key, or one that it cannot fold."""
+    table = Late()
+    table.write(("+I", 1, "a", 1), ("+I", 2, "b", 1))
+    table.write(("-D", 1, "a", 5))
+    table.compact()
+    changes: list[SchemaChange] = [SetOption("merge-engine", engine), RemoveOption("sequence.field")]
+    with pytest.raises(UnsupportedError, match=r"remove tablestore\.tombstone-retention.* and run table\.compact"):
+        table.lab.open().alter([RemoveOption("tablestore.tombstone-retention"), *changes])
+    table.lab.open().alter(RemoveOption("tablestore.tombstone-retention"))
+    with pytest.raises(UnsupportedError, match=r"run table\.compact"):
+        table.lab.open().alter(changes)
+    table.compact()
+    table.lab.open().alter(changes)
+    table.write(("+I", 1, "new", 3))
+    table.compact()
+    assert table.rows() == [(1, "new", 3), (2, "b", 1)]
