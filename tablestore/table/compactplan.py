@@ -2,14 +2,14 @@
 
     snapshot -> live files by bucket -> per bucket the next task (lsm.compaction, lsm.appendcompaction)
 
-Pure but for reading manifests.
+Pure but for reading manifests, and the store's clock where deletes are kept for a time.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
-from tablestore.errors import NotFoundError
+from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET
@@ -25,6 +25,7 @@ from tablestore.store.compact import BucketFiles
 from tablestore.store.compactionsettings import CompactionSettings, compaction_settings
 from tablestore.store.context import TableContext
 from tablestore.store.runwriter import local_millis
+from tablestore.store.storeclock import check_clock
 from tablestore.store.tombstones import kept_retractions
 
 BucketId = tuple[bytes, int]
@@ -112,7 +113,15 @@ class TaskPicker:
         policy, retention = self.settings.policy, self._context.settings.tombstone_retention_ms
         if retention is None:
             return policy
-        kept = kept_retractions(self._context.snapshots.latest(), now_ms=self._context.clock.now_ms(), retention_ms=retention)
+        context, latest = self._context, self._context.snapshots.latest()
+        kept = kept_retractions(latest, now_ms=context.clock.now_ms(), retention_ms=retention)
+        if kept.from_sequence:
+            # By this host's clock some are old enough to go: that counts only as far as the store's clock agrees.
+            try:
+                now_ms = check_clock(context.files, context.clock, context.ids)
+            except TablestoreError:
+                now_ms = 0
+            kept = kept_retractions(latest, now_ms=now_ms, retention_ms=retention)
         # Files tell when they were made in local time.
         return replace(policy, kept=replace(kept, noted_millis=local_millis(kept.noted_millis)))
 

@@ -24,7 +24,7 @@ class Late:
     def __init__(self, **options: str) -> None:
         given = {"bucket": "1", "write-only": "true", "sequence.field": "q", "tablestore.tombstone-retention": "8 d"}
         self.clock = ManualClock()
-        store = MemoryFileStore(f"late-{next(NAMES)}")
+        store = MemoryFileStore(f"late-{next(NAMES)}", clock=self.clock)
         options = {**given, **{name.replace("_", "-"): value for name, value in options.items()}}
         self.lab = Lab(store, schema=SCHEMA, options={k: v for k, v in options.items() if v}, clock=self.clock)
 
@@ -89,6 +89,18 @@ def test_a_delete_goes_once_it_is_older_than_the_retention_and_not_before() -> N
     table.clock.advance(30 * DAY / 1000)
     table.compact()
     assert table.deletes() == 0
+
+
+def test_a_host_whose_clock_is_ahead_drops_no_young_delete() -> None:
+    table = Late()
+    table.write(("+I", 1, "a", 1), ("+I", 2, "b", 1))
+    table.write(("-D", 1, "a", 5))
+    ahead = ManualClock()
+    ahead.advance(30 * DAY / 1000)
+    table.lab.open(clock=ahead).compact(full=True)
+    assert table.deletes() == 1
+    table.write(("+I", 1, "late", 3))
+    assert table.rows() == [(2, "b", 1)]
 
 
 def test_compactions_come_to_an_end_while_deletes_are_kept() -> None:
