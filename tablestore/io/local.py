@@ -17,9 +17,10 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedWriter, FileIO
+from itertools import islice
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -35,7 +36,6 @@ from tablestore.io.filestore import (
 )
 from tablestore.io.oserrors import is_gone, too_large, translated, unknown_outcome
 from tablestore.io.rename import link_if_absent, rename_if_absent
-from tablestore.io.together import write_together
 
 _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -44,6 +44,8 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 # Two changes further apart than this get different times: the coarsest clocks of file systems tick every two seconds.
 _CLOCK_TICK_NS = 3_000_000_000
 _MOST_REMEMBERED = 10_000
+_MOST_AT_ONCE = 16
+"""How many files are written and not synced yet, each of which is open."""
 _ATTEMPTS = 16
 """How often work on a directory is begun again when others remove parts of it meanwhile."""
 
@@ -143,18 +145,32 @@ class LocalFileStore:
     # ---- writing
 
     def write(self, path: str, data: bytes) -> None:
-        # Its name becomes durable with ``sync``: a commit writes several files and syncs their directory once.
-        if not self._link_new(path, data, sync=False):
-            where = join_inside(self._root, path)
-            raise AlreadyExistsError(f"cannot write {where}: it exists, and files are written once; use another name")
+        self.write_all({path: data})
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
-        write_together(self.write, files)
+        rest = iter(files.items())
+        while some := tuple(islice(rest, _MOST_AT_ONCE)):
+            self._write_some(some)
+
+    def _write_some(self, files: Iterable[tuple[str, bytes]]) -> None:
+        # The bytes of all are on their way before the first file is waited for, so a disk makes them durable together; threads that
+        # wait for one file each cost more than that. Names become durable with ``sync``: a commit syncs the directory once.
+        with ExitStack() as begun:
+            written = []
+            for path, data in files:
+                final = self._proved(path)
+                if os.path.lexists(final):
+                    raise _exists(final)
+                temporary, descriptor = self._begun_temporary(os.path.dirname(final), data)
+                begun.callback(_end_temporary, descriptor, temporary)
+                _start_writing_back(descriptor)
+                written.append((final, temporary, descriptor))
+            for final, temporary, descriptor in written:
+                _sync_file(descriptor, temporary)
+                if not link_if_absent(temporary, final):
+                    raise _exists(final)
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
-        return self._link_new(path, data, sync=True)
-
-    def _link_new(self, path: str, data: bytes, *, sync: bool) -> bool:
         final = self._proved(path)
         directory = os.path.dirname(final)
         temporary = ""
@@ -168,8 +184,7 @@ class LocalFileStore:
             # Also when occupied: the occupant may be our own earlier attempt, and whoever finds it there
             # by reading it back will acknowledge it.
             try:
-                if sync:
-                    self._sync_upwards(directory)
+                self._sync_upwards(directory)
             except OSError as error:
                 raise unknown_outcome(final, f"syncing its directory failed ({error.strerror})") from error
         finally:
@@ -268,20 +283,20 @@ class LocalFileStore:
     def _proved(self, path: str) -> str:
         """The real place of a file to be changed, once its directory is proved to be below the root."""
         full = join_inside(self._root, path)
-        # Resolved anew each time, since a directory may be replaced by a link at any moment; 20 microseconds
-        # are little beside an fsync.
+        # Resolved anew each time, since a directory may be replaced by a link at any moment.
+        parent = os.path.dirname(full)
+        directory = os.path.realpath(parent)
+        if directory == parent:
+            return full  # no link anywhere on the way, so it lies where its name says: below the root and the anchor
         root = os.path.realpath(self._root)
-        directory = os.path.realpath(os.path.dirname(full))
         if not _is_below(directory, root) or not _is_below(root, os.path.realpath(self._anchor)):
             raise _leads_out(full, directory)
         return full
 
     def _filled_temporary(self, directory: str, data: bytes) -> str:
         """A new durable file with ``data``, under a temporary name in ``directory``."""
-        temporary = f"{directory}/{TEMPORARY_PREFIX}{self._ids.uuid()}"
-        descriptor = self._create(temporary)
+        temporary, descriptor = self._begun_temporary(directory, data)
         try:
-            _write_all(descriptor, data)
             os.fsync(descriptor)
         except OSError as error:
             with suppress(OSError):
@@ -290,6 +305,17 @@ class LocalFileStore:
         finally:
             os.close(descriptor)
         return temporary
+
+    def _begun_temporary(self, directory: str, data: bytes) -> tuple[str, int]:
+        """A new file with ``data``, not durable yet, and its descriptor, which is the caller's to close."""
+        temporary = f"{directory}/{TEMPORARY_PREFIX}{self._ids.uuid()}"
+        descriptor = self._create(temporary)
+        try:
+            _write_all(descriptor, data)
+        except OSError as error:
+            _end_temporary(descriptor, temporary)
+            raise translated(error, verb="write", where=temporary) from error
+        return temporary, descriptor
 
     def _create(self, full: str) -> int:
         """A descriptor of a new file, for writing; directories that are missing are made."""
@@ -406,6 +432,19 @@ def _write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
+def _start_writing_back(descriptor: int) -> None:
+    # Only a hint, which not every system takes: the kernel begins to write what it will have to.
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _end_temporary(descriptor: int, temporary: str) -> None:
+    os.close(descriptor)
+    with suppress(OSError):
+        os.unlink(temporary)
+
+
 def _sync_file(descriptor: int, full: str) -> None:
     try:
         os.fsync(descriptor)
@@ -431,6 +470,10 @@ def _leads_out(full: str, real: str) -> InvalidInputError:
         "directory, remove the link",
         kind="path",
     )
+
+
+def _exists(final: str) -> AlreadyExistsError:
+    return AlreadyExistsError(f"cannot write {final}: it exists, and files are written once; use another name")
 
 
 def _in_the_way(directory: str) -> StorageError:

@@ -89,6 +89,24 @@ def test_a_written_file_is_synced_before_it_has_its_name_and_its_directories_by_
     assert steps[3:] == ["fsync manifest", "fsync root"]
 
 
+def test_of_several_files_all_are_written_before_the_first_is_waited_for(
+    store: LocalFileStore, tmp_path: Path, steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, waiting = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        waiting.append(sorted(path.read_bytes() for path in (tmp_path / "root/manifest").iterdir()))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store.write_all({"manifest/one": b"1", "manifest/two": b"2"})
+    assert waiting[0] == [b"1", b"2"]
+    each = ["fsync temporary", "link temporary {}"]
+    assert steps[:4] == [step.format(name) for name in ("one", "two") for step in each]
+    assert steps[4:] == ["unlink temporary"] * 2
+    assert list(store.names("manifest")) == ["one", "two"]
+
+
 def test_a_hint_is_replaced_after_its_content_is_synced(store: LocalFileStore, steps: list[str]) -> None:
     store.overwrite("snapshot/LATEST", b"1")
     assert steps == ["fsync temporary", "replace temporary LATEST", "fsync snapshot"]
@@ -290,11 +308,11 @@ def test_no_handle_stays_open_after_a_failure(store: LocalFileStore, monkeypatch
             store.read("data")
         patch.setattr(os, "fsync", failing(errno.EIO))
         with pytest.raises(StorageError):
-            store.write("data", b"x")
+            store.write_all({f"data{n}": b"x" for n in range(40)} if when == "body" else {"data": b"x"})
         with pytest.raises(StorageError):
             store.sync("snapshot")
     assert len(os.listdir("/proc/self/fd")) == open_before
-    assert not store.exists("data")
+    assert list(store.names("")) == ["snapshot"]
 
 
 def test_bytes_of_a_failed_output_never_reach_another_file(store: LocalFileStore, tmp_path: Path) -> None:
