@@ -49,6 +49,18 @@ _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "
 _CHUNK = 1 << 20
 
 
+class RecordSchema(dict[str, object]):
+    """The schema of one kind of record of ours. It never changes, so its text is made once."""
+
+    def __init__(self, content: Mapping[str, object]) -> None:
+        super().__init__(content)
+        self.text = _compact(content)
+
+
+def _compact(schema: Schema) -> str:
+    return schema.text if isinstance(schema, RecordSchema) else json.dumps(schema, separators=(",", ":"))
+
+
 def write_container(
     records: Sequence[Mapping[str, object]],
     schema: Schema,
@@ -65,7 +77,7 @@ def write_container(
     """
     if len(nonce) != 16 or not any(nonce):
         raise ValueError("the nonce of an Avro file is 16 bytes, not all zero")
-    text, array = _writer_schema(json.dumps(schema, separators=(",", ":")))
+    text, array = _writer_schema(_compact(schema))
     out = io.BytesIO()
     out.write(MAGIC)
     out.write(_long(2))
@@ -360,7 +372,7 @@ class _ReaderSchema:
 
 def _reader_schema(text: bytes, name: str, limits: Limits, expected: Schema | None) -> _ReaderSchema:
     """The schema in a file's header, checked."""
-    expected_text = None if expected is None else json.dumps(expected, separators=(",", ":"))
+    expected_text = None if expected is None else _compact(expected)
     try:
         return _parsed_reader_schema(text, expected_text, limits)
     except FormatError as error:

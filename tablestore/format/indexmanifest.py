@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.format.avro import read_container, write_container
+from tablestore.format.avro import RecordSchema, read_container, write_container
 from tablestore.format.datafile import RECORD_NAME
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest import EntryKind, check_version
@@ -85,23 +85,25 @@ _GLOBAL_SCHEMA = {
         _optional("_SOURCE_META", "bytes"),
     ],
 }
-INDEX_MANIFEST_SCHEMA: dict[str, object] = {
-    "type": "record",
-    "name": RECORD_NAME,
-    "fields": [
-        {"name": "_VERSION", "type": "int"},
-        {"name": "_KIND", "type": "int"},
-        {"name": "_PARTITION", "type": "bytes"},
-        {"name": "_BUCKET", "type": "int"},
-        {"name": "_INDEX_TYPE", "type": "string"},
-        {"name": "_FILE_NAME", "type": "string"},
-        {"name": "_FILE_SIZE", "type": "long"},
-        {"name": "_ROW_COUNT", "type": "long"},
-        _optional("_DELETIONS_VECTORS_RANGES", {"type": "array", "items": ["null", _RANGE_SCHEMA]}),
-        _optional("_EXTERNAL_PATH", "string"),
-        _optional("_GLOBAL_INDEX", _GLOBAL_SCHEMA),
-    ],
-}
+INDEX_MANIFEST_SCHEMA = RecordSchema(
+    {
+        "type": "record",
+        "name": RECORD_NAME,
+        "fields": [
+            {"name": "_VERSION", "type": "int"},
+            {"name": "_KIND", "type": "int"},
+            {"name": "_PARTITION", "type": "bytes"},
+            {"name": "_BUCKET", "type": "int"},
+            {"name": "_INDEX_TYPE", "type": "string"},
+            {"name": "_FILE_NAME", "type": "string"},
+            {"name": "_FILE_SIZE", "type": "long"},
+            {"name": "_ROW_COUNT", "type": "long"},
+            _optional("_DELETIONS_VECTORS_RANGES", {"type": "array", "items": ["null", _RANGE_SCHEMA]}),
+            _optional("_EXTERNAL_PATH", "string"),
+            _optional("_GLOBAL_INDEX", _GLOBAL_SCHEMA),
+        ],
+    }
+)
 
 
 _REQUIRED = ("_PARTITION", "_BUCKET", "_INDEX_TYPE", "_FILE_NAME", "_FILE_SIZE", "_ROW_COUNT")

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.format.avro import read_container, write_container
+from tablestore.format.avro import RecordSchema, read_container, write_container
 from tablestore.format.binaryrow import without_values
 from tablestore.format.datafile import FILE_SCHEMA, RECORD_NAME, DataFileMeta, file_from_record, file_to_record
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
@@ -61,18 +61,20 @@ class ManifestEntry:
         )
 
 
-MANIFEST_SCHEMA: dict[str, object] = {
-    "type": "record",
-    "name": RECORD_NAME,
-    "fields": [
-        {"name": "_VERSION", "type": "int"},
-        {"name": "_KIND", "type": "int"},
-        {"name": "_PARTITION", "type": "bytes"},
-        {"name": "_BUCKET", "type": "int"},
-        {"name": "_TOTAL_BUCKETS", "type": "int"},
-        {"name": "_FILE", "type": FILE_SCHEMA},
-    ],
-}
+MANIFEST_SCHEMA = RecordSchema(
+    {
+        "type": "record",
+        "name": RECORD_NAME,
+        "fields": [
+            {"name": "_VERSION", "type": "int"},
+            {"name": "_KIND", "type": "int"},
+            {"name": "_PARTITION", "type": "bytes"},
+            {"name": "_BUCKET", "type": "int"},
+            {"name": "_TOTAL_BUCKETS", "type": "int"},
+            {"name": "_FILE", "type": FILE_SCHEMA},
+        ],
+    }
+)
 
 
 def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.format.avro import read_container, write_container
+from tablestore.format.avro import RecordSchema, read_container, write_container
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import RECORD_NAME
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
@@ -51,25 +51,27 @@ def _optional(name: str, data_type: str) -> dict[str, object]:
     return {"name": name, "type": ["null", data_type], "default": None}
 
 
-MANIFEST_LIST_SCHEMA: dict[str, object] = {
-    "type": "record",
-    "name": RECORD_NAME,
-    "fields": [
-        {"name": "_VERSION", "type": "int"},
-        {"name": "_FILE_NAME", "type": "string"},
-        {"name": "_FILE_SIZE", "type": "long"},
-        {"name": "_NUM_ADDED_FILES", "type": "long"},
-        {"name": "_NUM_DELETED_FILES", "type": "long"},
-        {"name": "_PARTITION_STATS", "type": stats_schema(f"{RECORD_NAME}__PARTITION_STATS")},
-        {"name": "_SCHEMA_ID", "type": "long"},
-        _optional("_MIN_BUCKET", "int"),
-        _optional("_MAX_BUCKET", "int"),
-        _optional("_MIN_LEVEL", "int"),
-        _optional("_MAX_LEVEL", "int"),
-        _optional("_MIN_ROW_ID", "long"),
-        _optional("_MAX_ROW_ID", "long"),
-    ],
-}
+MANIFEST_LIST_SCHEMA = RecordSchema(
+    {
+        "type": "record",
+        "name": RECORD_NAME,
+        "fields": [
+            {"name": "_VERSION", "type": "int"},
+            {"name": "_FILE_NAME", "type": "string"},
+            {"name": "_FILE_SIZE", "type": "long"},
+            {"name": "_NUM_ADDED_FILES", "type": "long"},
+            {"name": "_NUM_DELETED_FILES", "type": "long"},
+            {"name": "_PARTITION_STATS", "type": stats_schema(f"{RECORD_NAME}__PARTITION_STATS")},
+            {"name": "_SCHEMA_ID", "type": "long"},
+            _optional("_MIN_BUCKET", "int"),
+            _optional("_MAX_BUCKET", "int"),
+            _optional("_MIN_LEVEL", "int"),
+            _optional("_MAX_LEVEL", "int"),
+            _optional("_MIN_ROW_ID", "long"),
+            _optional("_MAX_ROW_ID", "long"),
+        ],
+    }
+)
 
 
 def summarise(entries: Sequence[ManifestEntry], name: str, size: int, partition_types: Sequence[DataType]) -> ManifestFile:
