@@ -36,6 +36,8 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbol
 # write as many files.
 TASK_STRIDE = 1 << 20
 
+_MOST_ACCEPTED = 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
@@ -259,13 +261,26 @@ class TableWriter:
         return self._writer
 
 
-def check_given(
-    context: TableContext, given: pa.Schema, choice: MissingColumns, *, ragged: Collection[str] = frozenset()
-) -> Lost:
+def check_given(context: TableContext, given: pa.Schema, choice: MissingColumns, *, ragged: Collection[str] = frozenset()) -> Lost:
     """Check the columns of rows to come, and what they lack; what must not lack in rows of kinds yet to come is returned.
 
     ``ragged`` columns are given by some rows only. Raises InvalidInputError.
     """
+    accepted = context.once(_accepted_before)
+    key = given, choice, frozenset(ragged)
+    if (lost := accepted.get(key)) is None:
+        if len(accepted) >= _MOST_ACCEPTED:
+            accepted.clear()
+        lost = accepted[key] = _checked(context, given, choice, ragged)
+    return lost
+
+
+def _accepted_before(_context: TableContext) -> "dict[tuple[pa.Schema, MissingColumns, frozenset[str]], Lost]":
+    """Columns that were checked, and what they lack: jobs write many batches of the same ones."""
+    return {}
+
+
+def _checked(context: TableContext, given: pa.Schema, choice: MissingColumns, ragged: Collection[str]) -> Lost:
     where, schema = f"table {context.files.root_uri}", context.schema
     has_kinds = ROW_KIND_COLUMN in given.names
     nothing = given.empty_table().drop_columns([ROW_KIND_COLUMN] if has_kinds else [])
