@@ -86,14 +86,14 @@ class LocalFileStore:
 
     def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
         full = join_inside(self._root, path)
-        descriptor = _open_regular(full)
+        descriptor, size = _open_regular(full)
         try:
-            with open(descriptor, "rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                # One byte more than allowed tells a file that grows while it is read.
-                data = file.read(max_bytes + 1) if size <= max_bytes else b""
+            # One byte more than allowed tells a file that grows while it is read.
+            data = _read_all(descriptor, size, max_bytes + 1) if size <= max_bytes else b""
         except OSError as error:
             raise translated(error, verb="read", where=full) from error
+        finally:
+            os.close(descriptor)
         if max(size, len(data)) > max_bytes:
             raise too_large(full, size=max(size, len(data)), max_bytes=max_bytes)
         return data
@@ -382,16 +382,29 @@ class _TypedFile(FileIO):
             raise translated(error, verb="write", where=self.where) from error
 
 
-def _open_regular(full: str) -> int:
+def _open_regular(full: str) -> tuple[int, int]:
+    """A descriptor of a file, and its size."""
     try:
         descriptor = os.open(full, _READ)
     except OSError as error:
         raise translated(error, verb="read", where=full) from error
-    mode = os.fstat(descriptor).st_mode
-    if stat.S_ISREG(mode):
-        return descriptor
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        return descriptor, status.st_size
     os.close(descriptor)
-    raise _not_a_file(full, mode)
+    raise _not_a_file(full, status.st_mode)
+
+
+def _read_all(descriptor: int, size: int, most_bytes: int) -> bytes:
+    """All that a file holds, which had ``size`` bytes, up to ``most_bytes``."""
+    data = os.read(descriptor, min(size + 1, most_bytes))
+    if len(data) == size:
+        return data
+    parts = [data]
+    while data and (left := most_bytes - sum(map(len, parts))):
+        data = os.read(descriptor, min(left, _BUFFER_BYTES))
+        parts.append(data)
+    return b"".join(parts)
 
 
 def _stat_file(full: str) -> os.stat_result:

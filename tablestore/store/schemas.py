@@ -5,6 +5,7 @@ Publishing ``schema-0`` is what creates a table; publishing the next one is what
 """
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.paths import SCHEMA_DIR, parse_schema_id, schema_path
@@ -12,6 +13,8 @@ from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.io.filestore import FileStore
 from tablestore.types.datatypes import Field
 from tablestore.types.schema import TableSchema
+
+_MOST_DECODED = 16
 
 
 class FieldsById(Mapping[int, tuple[Field, ...]]):
@@ -39,6 +42,8 @@ class Schemas:
     def __init__(self, files: FileStore) -> None:
         self._files = files
         self._cache: dict[int, TableSchema] = {}
+        # The same bytes say the same: a commit reads the newest schema again and does not have to understand it again.
+        self._decode = lru_cache(maxsize=_MOST_DECODED)(decode_schema)
 
     def ids(self) -> tuple[int, ...]:
         """All schema ids, ascending."""
@@ -50,7 +55,7 @@ class Schemas:
         if (cached := self._cache.get(schema_id)) is not None:
             return cached
         path = schema_path(schema_id)
-        schema = decode_schema(self._files.read(path), f"{self._files.root_uri}/{path}")
+        schema = self._decode(self._files.read(path), f"{self._files.root_uri}/{path}")
         if schema.id != schema_id:
             raise FormatError(
                 f"{self._files.root_uri}/{path} says that it is schema {schema.id}, expected {schema_id}: the file was "

@@ -20,6 +20,7 @@ back). In doubt the directory is listed.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError
 from tablestore.format.paths import (
@@ -37,6 +38,9 @@ from tablestore.io.filestore import FileStore
 
 # A handle that is further behind than so many snapshots lists.
 MOST_PROBES = 16
+
+# The oldest snapshot is read behind every commit, and a few beside it.
+_MOST_DECODED = 8
 
 # Stored, never renamed: the uuid of the snapshot that this one was built on.
 PARENT_PROPERTY = "tablestore.parent"
@@ -84,6 +88,8 @@ class Snapshots:
     def __init__(self, files: FileStore) -> None:
         self._files = files
         self._seen: _Seen | None = None
+        # The same bytes say the same; what a file holds is read each time.
+        self._decode = lru_cache(maxsize=_MOST_DECODED)(decode_snapshot)
 
     def listed_ids(self) -> tuple[int, ...]:
         """Every id that has a file, dead ones included, ascending. Lists."""
@@ -102,6 +108,7 @@ class Snapshots:
         # More than that have expired since the last listing.
         self._seen = seen = self._listed()
         return range(0) if seen is None else range(seen.first, seen.newest.id + 1)
+
     def live_ids(self) -> range:
         """The ids of the table's history that is still retained, ascending."""
         ids, earliest = self.tail_ids(), self.earliest_hint()
@@ -175,8 +182,11 @@ class Snapshots:
         return self._decoded(snapshot_id, self.read_file(snapshot_id))
 
     def _decoded(self, snapshot_id: int, data: bytes) -> Snapshot:
+        seen = self._seen
+        if seen is not None and seen.newest.id == snapshot_id and seen.data == data:
+            return seen.newest
         path = snapshot_path(snapshot_id)
-        snapshot = decode_snapshot(data, f"{self._files.root_uri}/{path}")
+        snapshot = self._decode(data, f"{self._files.root_uri}/{path}")
         if snapshot.id != snapshot_id:
             raise FormatError(
                 f"{self._files.root_uri}/{path} says that it is snapshot {snapshot.id}, expected {snapshot_id}: the file was "

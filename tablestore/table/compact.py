@@ -131,9 +131,9 @@ def settle_level_zero(context: TableContext) -> CompactReport:
 
 def full_is_due(context: TableContext, *, commits: int | None, interval_ms: int | None) -> bool:
     """Whether so many commits, or so much time, lie behind the last full compaction, as far as snapshots are retained."""
-    snapshot = context.snapshots.latest()
-    if snapshot is None or (commits is None and interval_ms is None):
+    if commits is None and interval_ms is None:
         return False
+    snapshot = context.snapshots.latest()
     begin_ms = None if interval_ms is None else context.clock.now_ms() - interval_ms
     found = 0
     while snapshot is not None:

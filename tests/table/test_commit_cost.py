@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.errors import NotFoundError
+from tablestore.format import avro, limits, schemafile, snapshot
 from tablestore.format.snapshot import encode_snapshot
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
@@ -53,6 +54,27 @@ def test_a_handle_parses_its_options_once(keyed: bool, monkeypatch: pytest.Monke
     for number in range(6):
         lab.write(table, (number, "again"))
     assert sorted(set(asked)) == []
+
+
+def test_a_handle_does_not_understand_again_what_it_has_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab(MemoryFileStore(f"commit-cost-{next(_NAMES)}"), options=NEVER_COMPACTED)
+    understood: list[str] = []
+    parse = limits.parse_json_bounded
+
+    def counted(data: bytes, name: str, *rest: limits.Limits) -> object:
+        understood.append(name)
+        return parse(data, name, *rest)
+
+    for module in (avro, schemafile, snapshot):
+        monkeypatch.setattr(module, "parse_json_bounded", counted)
+    table = lab.open()
+    lab.write(table, (1, "first"))
+    lab.write(table, (1, "second"))
+    assert understood, "opening a table reads its schema"
+    understood.clear()
+    for number in range(3):
+        lab.write(table, (1, f"again {number}"))
+    assert understood == [], "its own snapshots and the schema that it knows, read again, hold the same bytes"
 
 
 def test_a_snapshot_that_is_listed_and_cannot_be_read_is_refused_by_name(tmp_path: Path) -> None:
