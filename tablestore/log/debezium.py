@@ -32,6 +32,8 @@ Places = npt.NDArray[np.int64]
 _INSERTS = ("c", "r")
 _MANY = 100
 _ADDED_HEAD, _ADDED_TAIL = b'{"before":null,"after":', b',"op":"c"}'
+# What a message has around its row, whatever its kind.
+ENVELOPE_BYTES = len(_ADDED_HEAD) + len(_ADDED_TAIL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

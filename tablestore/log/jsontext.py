@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from tablestore.log.jsontimes import time_texts
 
 Bytes = npt.NDArray[np.uint8]
+Lengths = npt.NDArray[np.int64]
 
 _ESCAPES = {
     0x5C: "\\\\",
@@ -38,6 +39,8 @@ _ESCAPES = {
 _SPECIAL_FLOATS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 # What a value of fixed width takes as text, by far; how much longer a text becomes with its quotation marks and escapes.
 _VALUE_BYTES, _TEXT_GROWTH = 30, 2
+# What no value of fixed width exceeds (38 digits, a time in nanoseconds), and no byte of a text (a control character).
+_LONGEST_VALUE_BYTES, _LONGEST_ESCAPE = 64, 6
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", dtype=np.uint8)
 
 
@@ -71,6 +74,44 @@ def _text_bytes(array: pa.Array) -> int:
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return _TEXT_GROWTH * int(array.nbytes)
     return _VALUE_BYTES * len(array)
+
+
+def text_bounds(rows: pa.Table | pa.RecordBatch) -> Lengths:
+    """The JSON object of each row has at most so many bytes: told by lengths alone, no value is looked at."""
+    found = np.full(rows.num_rows, 2, dtype=np.int64)
+    for name in rows.schema.names:
+        chunks = [_bounds(chunk) for chunk in _chunks(rows.column(name))]
+        found += _name_bound(name) + (np.concatenate(chunks) if chunks else 0)
+    return found
+
+
+def _bounds(array: pa.Array) -> Lengths:
+    kind = array.type
+    if pa.types.is_struct(kind):
+        parts = [_name_bound(field.name) + _bounds(part) for field, part in zip(kind, array.flatten(), strict=True)]
+        return np.sum([np.full(len(array), 6, dtype=np.int64), *parts], axis=0)  # type: ignore[no-any-return]
+    if pa.types.is_map(kind):
+        offsets = np.asarray(array.offsets)
+        start, stop = int(offsets[0]), int(offsets[-1])
+        keys, items = array.keys.slice(start, stop - start), array.items.slice(start, stop - start)
+        return _bounds_of_lists(_bounds(keys) + _bounds(items) + 4, np.diff(offsets).astype(np.int64))
+    if pa.types.is_list(kind):
+        return _bounds_of_lists(_bounds(array.flatten()) + 1, _lengths(array).astype(np.int64))
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        return _LONGEST_ESCAPE * lengths + 4  # type: ignore[no-any-return]
+    return np.full(len(array), _LONGEST_VALUE_BYTES, dtype=np.int64)
+
+
+def _bounds_of_lists(items: Lengths, lengths: Lengths) -> Lengths:
+    upto = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(items)])
+    ends = np.cumsum(lengths)
+    bounds: Lengths = upto[ends] - upto[ends - lengths] + 4
+    return bounds
+
+
+def _name_bound(name: str) -> int:
+    return _LONGEST_ESCAPE * len(name.encode()) + 4
 
 
 def _chunks(column: pa.Array | pa.ChunkedArray) -> Sequence[pa.Array]:

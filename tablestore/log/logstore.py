@@ -37,6 +37,12 @@ class LogTruncated(NotFoundError):
 class LogSlot(Protocol):
     """The right to write to the buckets of one slot. Not thread-safe."""
 
+    @property
+    def max_record_bytes(self) -> int | None:
+        """Key and value of a record may have so many bytes together, as the log itself said when the slot was opened; None if it
+        did not say."""
+        ...
+
     def claim(self, bucket: int, *, table: str, location: str) -> None:
         """Say in a bucket whose log it is, the table with this uuid in this place: for tails that look at what was given up.
 
@@ -49,7 +55,8 @@ class LogSlot(Protocol):
 
         ``location``: where the table lies, which the last record of each batch carries.
 
-        Raises SlotFenced, StorageError; after an error the slot must be opened again.
+        Raises SlotFenced, StorageError, InvalidInputError of kind ``log-record-too-large``; after an error the slot must be opened
+        again.
         """
         ...
 
@@ -80,7 +87,7 @@ class LogStore(Protocol):
 
     @property
     def max_record_bytes(self) -> int | None:
-        """Key and value of a record may have so many bytes together; None if it is not known."""
+        """Key and value of a record may have so many bytes together, by the settings alone; None if they do not say."""
         ...
 
     def answers(self, timeout_s: float) -> bool:

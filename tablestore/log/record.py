@@ -4,7 +4,7 @@ A change is named by (snapshot, ordinal): the snapshot that made it, and its run
 its bucket. Records are handed around in batches of one bucket.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,13 @@ LOCATION_HEADER = "location"
 EARLY_SNAPSHOT = 0
 # Ordinals from here on take back early rows: what the table holds for their keys, behind all changes of the snapshot.
 FIRST_REPAIR = 2**62
+
+
+def sizes_of(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> npt.NDArray[np.int64]:
+    """Bytes of the key and value of each record."""
+    # The client's own objects: there is no array of them.
+    of_keys = np.fromiter((len(key) if key else 0 for key in keys), dtype=np.int64, count=len(keys))
+    return of_keys + np.fromiter((len(value) if value else 0 for value in values), dtype=np.int64, count=len(values))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,9 +66,7 @@ class LogRecords:
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
         """Bytes of the key and value of each record."""
-        # The client's own objects: there is no array of them.
-        keys = np.fromiter((len(key) if key else 0 for key in self.keys), dtype=np.int64, count=len(self))
-        return keys + np.fromiter((len(value) if value else 0 for value in self.values), dtype=np.int64, count=len(self))
+        return sizes_of(self.keys, self.values)
 
     def behind(self, mark: Mark | None) -> "LogRecords":
         """Only the changes that come after ``mark``."""

@@ -1,9 +1,10 @@
 """Which log was this table given, and where did the table lie then?
 
-    tablestore-log/owner.json      {"table": uuid, "location": "/wh/shop.db/orders", "log": …, "former": [...]}
+    tablestore-log/owner.json      {"table": uuid, "location": "/wh/shop.db/orders", "log": …, "former": [...], "recordBytes": …}
 
 A copy of the table's directory brings this file along, and so finds that it is a copy: its location is another one. ``log`` is the
 incarnation of the log; ``former`` are places where the same table lay before it was moved, so records sent from there are its own.
+``recordBytes``, if it is there: how large the log said that records may be, for writers, who do not ask it.
 """
 
 import json
@@ -25,6 +26,7 @@ class LogOwner:
     location: str
     incarnation: str
     former: tuple[str, ...] = ()
+    record_bytes: int | None = None
 
 
 def read_log_owner(files: FileStore) -> LogOwner | None:
@@ -37,11 +39,16 @@ def read_log_owner(files: FileStore) -> LogOwner | None:
     try:
         content = parse_json_bounded(data, where)
         assert isinstance(content, dict)
-        table, former = content["table"], content["former"]
+        table, former, size = content["table"], content["former"], content.get("recordBytes")
         assert table is None or isinstance(table, str)
         assert isinstance(former, list)
+        assert size is None or isinstance(size, int)
         return LogOwner(
-            table=table, location=str(content["location"]), incarnation=str(content["log"]), former=tuple(map(str, former))
+            table=table,
+            location=str(content["location"]),
+            incarnation=str(content["log"]),
+            former=tuple(map(str, former)),
+            record_bytes=size,
         )
     except (AssertionError, KeyError, TypeError) as error:
         raise FormatError(
@@ -51,5 +58,12 @@ def read_log_owner(files: FileStore) -> LogOwner | None:
 
 def write_log_owner(files: FileStore, owner: LogOwner) -> None:
     """Record it, in place of what was recorded before."""
-    content = {"table": owner.table, "location": owner.location, "log": owner.incarnation, "former": list(owner.former)}
+    content: dict[str, object] = {
+        "table": owner.table,
+        "location": owner.location,
+        "log": owner.incarnation,
+        "former": list(owner.former),
+    }
+    if owner.record_bytes is not None:
+        content["recordBytes"] = owner.record_bytes
     files.overwrite(_PATH, json.dumps(content, separators=(",", ":")).encode())

@@ -219,6 +219,7 @@ class WriteJob:
     base_snapshot_id: int
     first_sequence: int
     missing_columns: MissingColumns = MissingColumns.REFUSE
+    overwrite: bool = False
 
 
 def prepare_write(
@@ -243,6 +244,7 @@ def prepare_write(
         base_snapshot_id=latest.id if latest else 0,
         first_sequence=context.sequence.next_after(latest),
         missing_columns=choice,
+        overwrite=overwrite,
     )
 
 
@@ -250,7 +252,8 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
     """Write one task's rows as new files; returns the commit message. Of equal keys the later task's row wins."""
     context = job.spec.open(job.schema_id)
     batches = iter(rows)
-    with TableWriter(context, first_sequence=job.first_sequence + task_index * TASK_STRIDE) as writer:
+    first_sequence = job.first_sequence + task_index * TASK_STRIDE
+    with TableWriter(context, first_sequence=first_sequence, overwrites=job.overwrite) as writer:
         if (first := next(batches, None)) is not None:
             # As one stream: the writer gathers small batches before it looks at them.
             stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))

@@ -25,7 +25,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, attempt
 from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LogProgress
-from tablestore.table.logowner import own_log
+from tablestore.table.logowner import forget_record_limit, own_log
 from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, hold_for_log, named_log, open_log, remove_log, settings_of
 from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
 from tablestore.types.optionchanges import set_option
@@ -113,7 +113,7 @@ def alter_table(context: TableContext, changes: Sequence[SchemaChange] | SchemaC
         return _begin(context, after.settings, land)
     if step is LogStep.MOVE:
         _check_moved(context, before.settings, after.settings)
-    return _retain(before.settings, after.settings, land)
+    return _retain(context, before.settings, after.settings, land)
 
 
 def _begin(context: TableContext, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
@@ -164,13 +164,17 @@ def _check_moved(context: TableContext, old: LogSettings, new: LogSettings) -> N
         )
 
 
-def _retain(old: LogSettings, new: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
+def _retain(context: TableContext, old: LogSettings, new: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
     log = open_log(new)
     if (old.retention_ms, old.properties.get(_LARGEST)) == (new.retention_ms, new.properties.get(_LARGEST)):
         return land()
     log.retain(new.retention_ms)
     try:
-        return land()
+        forget_record_limit(context)
+        made = land()
+        # They go by the old limit.
+        PUBLISHERS.close(context.files.root_uri)
+        return made
     except CommitOutcomeUnknown:
         raise
     except TablestoreError:

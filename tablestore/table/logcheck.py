@@ -21,6 +21,7 @@ from tablestore.log.record import Mark
 from tablestore.log.settings import LogSettings
 from tablestore.lsm.rowdiff import equal_values
 from tablestore.store.context import TableContext
+from tablestore.store.followup import Chore, read_undone
 from tablestore.store.logprogress import LogProgress
 from tablestore.store.scan import plan_splits
 from tablestore.table.earlypublish import unsettled_keys
@@ -101,8 +102,17 @@ def log_status(context: TableContext, *, count_records: bool = True) -> LogStatu
         slots=settings.slots,
         latest=latest.id if latest else 0,
         buckets=tuple(rows),
-        problem=str(problem) if (problem := log_problem(context, log, settings)) is not None else None,
+        problem=_problem(context, log, settings, published=min(row.published for row in rows), latest=latest),
     )
+
+
+def _problem(context: TableContext, log: LogStore, settings: LogSettings, *, published: int, latest: Snapshot | None) -> str | None:
+    """Why nothing is published: the log is not this table's, or the last publish failed and nobody has caught up since."""
+    if (found := log_problem(context, log, settings)) is not None:
+        return str(found)
+    if latest is None or published >= latest.id:
+        return None
+    return next((one.error for one in read_undone(context.files) if one.chore == Chore.PUBLISH.label), None)
 
 
 def _lag_records(context: TableContext, settings: LogSettings, bucket: int, published: int, latest: Snapshot | None) -> int:

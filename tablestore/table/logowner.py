@@ -143,12 +143,14 @@ def own_log(context: TableContext, log: LogStore, settings: LogSettings) -> None
     Raises ForeignLog, SlotFenced (somebody else takes it at the same time), StorageError.
     """
     fence_slots(log, range(1, settings.slots))
+    incarnation = log.incarnation(partitions=settings.partitions)
+    slot = log.open_slot(0, (), timeout_s=OPEN_TIMEOUT_S)
     owner = LogOwner(
         table=context.table_uuid,
         location=context.files.root_uri,
-        incarnation=log.incarnation(partitions=settings.partitions),
+        incarnation=incarnation,
+        record_bytes=slot.max_record_bytes,
     )
-    slot = log.open_slot(0, (), timeout_s=OPEN_TIMEOUT_S)
     try:
         _refuse_used(context, log, settings)
         slot.claim(CLAIM_BUCKET, table=owner.table or "", location=owner.location)
@@ -174,7 +176,13 @@ def adopt_log(context: TableContext, log: LogStore, settings: LogSettings) -> Lo
         written = [tail.location for tail in tails if tail.location is not None]
         known = [*written, *((before.location, *before.former) if before is not None else ())]
         former = tuple(dict.fromkeys(one for one in known if not same_place(one, root)))
-        owner = LogOwner(table=context.table_uuid, location=root, incarnation=incarnation, former=former)
+        owner = LogOwner(
+            table=context.table_uuid,
+            location=root,
+            incarnation=incarnation,
+            former=former,
+            record_bytes=slot.max_record_bytes,
+        )
         for bucket, tail in enumerate(tails):
             check_end(context, log, owner, bucket, tail)
         slot.claim(CLAIM_BUCKET, table=owner.table or "", location=root)
@@ -189,6 +197,13 @@ def move_owner(context: TableContext, old_root: str) -> None:
     owner = read_log_owner(context.files)
     if owner is not None and same_place(owner.location, old_root):
         write_log_owner(context.files, replace(owner, location=context.files.root_uri, former=(*owner.former, owner.location)))
+
+
+def forget_record_limit(context: TableContext) -> None:
+    """The log was given another limit: what it said before holds no longer, the next publisher notes the new one."""
+    owner = read_log_owner(context.files)
+    if owner is not None and owner.record_bytes is not None:
+        write_log_owner(context.files, replace(owner, record_bytes=None))
 
 
 def fence_slots(log: LogStore, slots: Iterable[int]) -> None:

@@ -31,7 +31,7 @@ from tablestore.store.settings import table_settings
 from tablestore.table.consume import Consumption, FileStoreConsumption
 from tablestore.table.earlypublish import EarlyPublisher
 from tablestore.table.hybrid import HybridConsumption
-from tablestore.table.logowner import adopt_log, fence_slots, foreign_log, log_problem, move_owner, own_log
+from tablestore.table.logowner import adopt_log, fence_slots, foreign_log, log_problem, move_owner, own_log, owner_here
 from tablestore.table.logrest import LOOK_S, RestingLogs
 from tablestore.table.publish import LogPublisher, PublishReport, current_offsets, log_owner
 from tablestore.types.schema import TableSchema
@@ -117,6 +117,23 @@ def open_log(settings: LogSettings) -> LogStore:
     return make(settings.topic, settings.properties)
 
 
+def record_limit(context: TableContext) -> int | None:
+    """How large a record of the table's log may be, by its options and what the log said last; nobody is asked. None: not known."""
+    return context.once(_record_limit)
+
+
+def _record_limit(context: TableContext) -> int | None:
+    settings = settings_of(context)
+    if settings.system == "filestore":
+        return None
+    try:
+        known = (open_log(settings).max_record_bytes, owner_here(context).record_bytes)
+    except TablestoreError:
+        # A log of which nothing can be said stops no write; what is the matter with it, the publisher says.
+        return None
+    return min((limit for limit in known if limit is not None), default=None)
+
+
 def create_log(context: TableContext, *, ignore_if_exists: bool) -> None:
     """Make the log of a new table. Raises AlreadyExistsError, StorageError, InvalidInputError; then there is no log."""
     settings = settings_of(context)
@@ -156,9 +173,7 @@ def drop_log(context: TableContext) -> None:
         remove_log(context, open_log(settings), settings)
     except InvalidInputError as error:
         # Nobody with these settings can reach the log: no reason to keep the table.
-        LOG.warning(
-            "the log %s of table %s is left behind, delete it by hand: %s", settings.topic, context.files.root_uri, error
-        )
+        LOG.warning("the log %s of table %s is left behind, delete it by hand: %s", settings.topic, context.files.root_uri, error)
 
 
 def remove_log(context: TableContext, log: LogStore, settings: LogSettings) -> None:

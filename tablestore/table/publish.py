@@ -18,18 +18,18 @@ import hashlib
 import logging
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 from filelock import FileLock, Timeout
 
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
+from tablestore.log.recordlimit import RecordTooLarge, refused_record, within_limit
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.store.conflict import table_uuid_of
 from tablestore.store.context import TableContext
@@ -71,10 +71,6 @@ class PublishReport:
         return (
             f"slot {self.slot}: {self.records:,} record(s) in {self.transactions} transaction(s), up to snapshot {self.snapshot_id}"
         )
-
-
-class RecordTooLarge(InvalidInputError):
-    """A row is larger than its log takes."""
 
 
 class LogPublisher:
@@ -212,8 +208,9 @@ class LogPublisher:
         if own is None:
             # Before anything is sent: whoever comes with another number of slots has to know of this one.
             self._progress.record(self._number, settings.slots, self._current(self._done, None))
-        if not owner.incarnation:
-            write_log_owner(self._context.files, replace(owner, incarnation=self._incarnation))
+        told = replace(owner, incarnation=owner.incarnation or self._incarnation, record_bytes=self._slot.max_record_bytes)
+        if told != owner:
+            write_log_owner(self._context.files, told)
         self._location = owner.location
 
     def _own_tails(self, owner: LogOwner, recorded: SlotProgress | None) -> dict[int, Tail]:
@@ -308,9 +305,16 @@ class LogPublisher:
         self._check_still_its_log()
         uuid = self._context.table_uuid or ""
         too_large: list[RecordTooLarge] = []
-        pending = within_limit(self._pending(latest.id, latest), self._log, self._context.files.root_uri, too_large)
+        root, limit = self._context.files.root_uri, self._slot.max_record_bytes
+        pending = within_limit(self._pending(latest.id, latest), limit, too_large, log=self._log.name, table=root)
         for group in cut_into_transactions(pending, max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
-            self._offsets.update(self._slot.publish(group, table=uuid, location=self._location))
+            try:
+                self._offsets.update(self._slot.publish(group, table=uuid, location=self._location))
+            except InvalidInputError as error:
+                if error.kind != RecordTooLarge.default_kind:
+                    raise
+                # The topic's limit was lowered since the slot was opened, or it may not be asked for.
+                raise refused_record(group, log=self._log.name, table=root) from error
             for records in group:
                 self._marks[records.bucket] = Mark(records.snapshot_id, int(records.ordinals[-1]))
             self._records += sum(map(len, group))
@@ -386,7 +390,6 @@ class LogPublisher:
             self._let_go(least + 1)
             self._told = self._done
 
-
     def _let_go(self, next_snapshot: int) -> None:
         holds, owner = Holds(self._context.files), log_owner(self._log, self._incarnation)
         hold = holds.find(LOG_HOLD)
@@ -398,38 +401,6 @@ class LogPublisher:
         if hold.owner == owner and hold.next_snapshot < next_snapshot:
             with suppress(ConflictError):
                 holds.move(hold, next_snapshot)
-
-
-def within_limit(
-    found: Iterable[LogRecords], log: LogStore, table: str, too_large: list[RecordTooLarge]
-) -> Iterator[LogRecords]:
-    """The records up to the first one that the log does not take, which is then named in ``too_large``.
-
-    What comes before it is sent; what comes behind it waits, since changes are in order.
-    """
-    limit = log.max_record_bytes
-    for records in found:
-        sizes = records.sizes
-        if limit is None or sizes.max(initial=0) <= limit:
-            yield records
-            continue
-        first = int(np.argmax(sizes > limit))
-        if first:
-            yield records.slice(0, first)
-        too_large.append(
-            RecordTooLarge(
-                f"snapshot {records.snapshot_id} of table {table}: the row with key {_shown(records.keys[first])} makes a record "
-                f"of {int(sizes[first]):,} bytes, expected at most {limit:,} in {log.name}. It and what was written after it are "
-                "not in the log, and their snapshots are kept until they are. Raise the limit: alter log.kafka.message.max.bytes "
-                "of the table, which the topic follows; or end the log (log.system = filestore)",
-                kind="log-record-too-large",
-            )
-        )
-        return
-
-
-def _shown(key: bytes | None) -> str:
-    return "none, the table has no primary key" if key is None else key.decode(errors="replace")[:200]
 
 
 def log_owner(log: LogStore, incarnation: str) -> str:

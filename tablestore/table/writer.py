@@ -28,6 +28,7 @@ from tablestore.table.aftercommit import after_write
 from tablestore.table.compact import MOST_BUDGET_BYTES
 from tablestore.table.early import EarlyRows, early_rows
 from tablestore.table.logs import log_properties, publish_log
+from tablestore.table.logsizes import refuse_large_rows
 from tablestore.table.rows import ragged_columns, schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
@@ -58,8 +59,9 @@ class TableWriter:
 
     ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash
     is applied once. Without it every commit stands for itself. ``first_sequence`` is for tasks of one distributed write, whose
-    driver numbers them. ``replaces``: the rows will take the place of what their partitions hold. ``early``: where
-    the log of the table is eventual, readers of it see the rows while they are written.
+    driver numbers them. ``replaces``: the rows will take the place of what their partitions hold; of a task that writes for such a
+    commit only, ``overwrites`` says so. ``early``: where the log of the table is eventual, readers of it see the rows while they
+    are written.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class TableWriter:
         commit_user: str | None = None,
         first_sequence: int | None = None,
         replaces: bool = False,
+        overwrites: bool = False,
         early: bool = False,
     ) -> None:
         if commit_user is not None and not (isinstance(commit_user, str) and 0 < len(commit_user) <= 256):
@@ -76,6 +79,8 @@ class TableWriter:
         self._context = context
         self._user = commit_user or context.ids.uuid()
         self._first_sequence, self._replaces = first_sequence, replaces
+        tracking = context.settings.tracking
+        self._is_told = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
         self._writer: DataWriter | None = None
         self._base_id = 0
         self._failed = False
@@ -132,9 +137,15 @@ class TableWriter:
             if not keeps and values.num_rows:
                 lacks.check(where)
             conformed = conform(_with_nothing(values, absent), fields, where=where, fill=fills and (True if adds is None else adds))
+            self._check_sizes(conformed, kinds)
             writer.write(conformed, kinds, lacks=lacks.paths if keeps else ())
             if self._early is not None and not (keeps and lacks.paths):
                 self._early.send(conformed, kinds)
+
+    def _check_sizes(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:
+        """Refuse rows that the table's log would not take. Raises RecordTooLarge."""
+        if self._is_told:
+            refuse_large_rows(self._context, rows, kinds)
 
     def _kinds_in_rows(self, rows: pa.Table, where: str) -> pa.ChunkedArray | None:
         """The kinds that a column of the table holds (``rowkind.field``), None if none does."""
@@ -175,6 +186,7 @@ class TableWriter:
     def retract(self, rows: pa.Table) -> None:
         """Delete these rows of a keyed table; they have the table's columns, of which only the key counts."""
         kinds = pa.repeat(pa.scalar(int(RowKind.DELETE), pa.int8()), rows.num_rows)
+        self._check_sizes(rows, kinds)
         self._data_writer().write(rows, kinds)
         if self._early is not None:
             self._early.send(rows, kinds)

@@ -7,7 +7,7 @@ import pytest
 
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.record import LogRecords
-from tablestore.table.publish import RecordTooLarge, within_limit
+from tablestore.log.recordlimit import RecordTooLarge, refused_record, within_limit
 
 
 def batch(bucket: int, sizes: list[int], first: int = 0) -> LogRecords:
@@ -56,18 +56,12 @@ def test_every_transaction_is_within_its_bounds_and_nothing_is_lost_or_moved(see
     assert ordinals == list(range(first))
 
 
-class Log:
-    """As far as limits go."""
-
-    name, max_record_bytes = "topic", 100
-
-
 def test_what_comes_before_a_record_that_is_too_large_is_sent_and_its_key_is_named() -> None:
     large = batch(0, [10, 100, 101, 5], first=7)
     large.keys[2] = b'{"id":42}'
     large.values[2] = b"x" * 101
     too_large: list[RecordTooLarge] = []
-    found = list(within_limit([batch(1, [3]), large, batch(1, [4])], Log(), "t", too_large))  # type: ignore[arg-type]
+    found = list(within_limit([batch(1, [3]), large, batch(1, [4])], 100, too_large, log="topic", table="t"))
     assert [sizes_of([one]) for one in found] == [[3], [10, 100]]
     (error,) = too_large
     assert error.kind == "log-record-too-large" and 'key {"id":42} makes a record of 110 bytes' in str(error)
@@ -75,5 +69,12 @@ def test_what_comes_before_a_record_that_is_too_large_is_sent_and_its_key_is_nam
 
 def test_nothing_is_sent_of_a_batch_that_begins_too_large() -> None:
     too_large: list[RecordTooLarge] = []
-    assert list(within_limit([batch(0, [101, 5])], Log(), "t", too_large)) == []  # type: ignore[arg-type]
+    assert list(within_limit([batch(0, [101, 5])], 100, too_large, log="topic", table="t")) == []
     assert len(too_large) == 1
+
+
+def test_of_a_transaction_that_the_log_refuses_the_largest_record_is_named() -> None:
+    group = [batch(0, [3, 50]), batch(1, [7, 90, 4])]
+    group[1].keys[1] = b'{"id":8}'
+    error = refused_record(group, log="topic", table="t")
+    assert error.kind == "log-record-too-large" and 'key {"id":8} makes a record of 98 bytes, the largest' in str(error)

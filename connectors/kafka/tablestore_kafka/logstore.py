@@ -42,7 +42,7 @@ class KafkaLogStore:
 
     @property
     def max_record_bytes(self) -> int | None:
-        """``message.max.bytes`` of the producer, which counts keys and values."""
+        """``message.max.bytes`` of the producer, which counts keys and values; the topic may take less."""
         return self._record_limit or DEFAULT_RECORD_BYTES
 
     @property
@@ -87,7 +87,9 @@ class KafkaLogStore:
     def open_slot(self, slot: int, buckets: Sequence[int], *, timeout_s: float) -> LogSlot:
         """A transactional producer; opening it aborts what a predecessor of the slot has begun, and fences it."""
         transactional_id = f"{self._topic}-{slot}"
-        settings = {**PRODUCER, **self._settings, "transactional.id": transactional_id}
+        # Batches of small records are to be within the topic's limit, too.
+        limit = self._limit_of_topic()
+        settings = {**PRODUCER, **self._settings, RECORD_LIMIT: limit, "transactional.id": transactional_id}
         opened = KafkaSlot(self._topic, transactional_id, settings, clock=self._clock, timeout_s=timeout_s)
         try:
             # By now the broker holds all transactions of the slot for complete: what still is open, it has lost track of.
@@ -143,6 +145,15 @@ class KafkaLogStore:
         """A consumer of these positions, outside of any consumer group."""
         consumer = self._consumer({}, uncommitted=uncommitted)
         return KafkaCursor(consumer, self._topic, offsets, self._servers, dense=dense, keys=keys)
+
+    def _limit_of_topic(self) -> int:
+        """How large records may be: as the settings say, and the topic where it takes less."""
+        limit = self._record_limit or DEFAULT_RECORD_BYTES
+        if self._settings.get("compression.codec", self._settings.get("compression.type", "none")) != "none":
+            # A topic counts compressed bytes.
+            return limit
+        taken = self._topics.record_bytes(self._topic)
+        return limit if taken is None else min(limit, taken)
 
     @property
     def _transaction_timeout_s(self) -> float:

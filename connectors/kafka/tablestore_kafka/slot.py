@@ -49,12 +49,18 @@ class KafkaSlot:
     def __init__(self, topic: str, transactional_id: str, settings: Mapping[str, Any], *, clock: Clock, timeout_s: float) -> None:
         self._topic, self._id, self._clock, self._timeout_s = topic, transactional_id, clock, timeout_s
         self._servers = str(settings[BOOTSTRAP])
+        self._record_bytes = int(settings["message.max.bytes"])
         self._behind: dict[int, int] = {}
         self._producer = made(lambda: Producer(dict(settings), logger=LOG), self._servers)
         try:
             self._producer.init_transactions(timeout_s)
         except KafkaException as error:
             raise translated(error, f"taking over publisher slot {transactional_id}", self._servers) from error
+
+    @property
+    def max_record_bytes(self) -> int | None:
+        """What the producer and the topic take."""
+        return self._record_bytes
 
     def claim(self, bucket: int, *, table: str, location: str) -> None:
         """Send a record that says whose topic it is, and abort it."""

@@ -14,6 +14,10 @@ from tablestore_kafka.client import translated
 ADMIN_TIMEOUT_S = 15.0
 # What a broker counts beside key and value of a record alone in its batch: the batch's own fields, and our headers.
 BATCH_OVERHEAD_BYTES = 64 * 1024
+# The same, by what it mostly is: of a limit that others have set little is given away.
+RECORD_OVERHEAD_BYTES = 8 * 1024
+# The client takes no lower limit.
+LEAST_RECORD_BYTES = 1_000
 _POLL_S = 0.02
 
 
@@ -72,6 +76,17 @@ class Topics:
                 future.result()
         except KafkaException as error:
             raise translated(error, f"changing the settings of topic {topic}", self._servers) from error
+
+    def record_bytes(self, topic: str) -> int | None:
+        """Key and value of a record may have so many bytes together by the topic's own limit; None where Kafka does not say."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        try:
+            found = self._admin.describe_configs([resource], request_timeout=ADMIN_TIMEOUT_S)[resource].result()
+        except KafkaException:
+            # Not there, or we may not look: whoever sends to it hears what is the matter.
+            return None
+        limit = int(found["max.message.bytes"].value)
+        return max(limit - RECORD_OVERHEAD_BYTES, limit // 2, LEAST_RECORD_BYTES)
 
     def drop(self, topic: str, *, ignore_if_not_exists: bool) -> None:
         """Remove the topic and what it holds."""
