@@ -357,8 +357,12 @@ class FileStoreConsumption:
 
     def _frame(self, position: StorePlace) -> Iterator[ChangeBatch]:
         context, request = self._context, self._request
-        snapshot = context.snapshots.read(position.snapshot_id)
+        snapshot = context.snapshots.find(position.snapshot_id)
+        if snapshot is None:
+            raise self._expired(position.snapshot_id)
         self._identity.note(snapshot)
+        if (landed := self.schema_landed(snapshot.id, context.schemas.read(snapshot.schema_id), position)) is not None:
+            yield landed
         rule = context.change_rule
         live = [entry for entry in context.manifests.live(snapshot) if rule.in_frame(entry.file.level)]
         splits = plan_splits(
@@ -439,10 +443,15 @@ class FileStoreConsumption:
             return snapshot
         if (kept := Changelogs(context.files).find(snapshot_id)) is not None and not self._feed.looks_up(kept):
             return kept
-        raise NotFoundError(
+        raise self._expired(snapshot_id)
+
+    def _expired(self, snapshot_id: int) -> NotFoundError:
+        context = self._context
+        retained = context.snapshots.live_ids()
+        return NotFoundError(
             f"table {context.files.root_uri}: snapshot {snapshot_id}, which this consumer needs next, has expired (retained are "
-            f'{context.snapshots.live_ids()[0]} to {latest.id}); begin anew with scan="full" under another consumer_id, and read '
-            "under a consumer_id so that expiry keeps what is still to be read",
+            f'{f"{retained[0]} to {retained[-1]}" if retained else "none"}); begin anew with scan="full" under another '
+            "consumer_id, and read under a consumer_id so that expiry keeps what is still to be read",
             kind="snapshot-expired",
         )
 

@@ -336,6 +336,30 @@ class Following:
         rest = open_table(table.location).consume(position=str(part[-1].position), follow=False)
         assert [row["n"] for batch in [*part, *rest] for row in batch.rows.to_pylist()] == [5, 2**40]
 
+    def test_a_schema_is_told_before_the_rows_of_a_restart_that_have_it(self, new_table: NewTable) -> None:
+        table = new_table()
+        table.upsert(rows([1], "a"))
+        now = table.alter(AddColumn("n", pa.int32()))
+        now.overwrite(pa.table({"day": ["mon"], "id": [2], "v": ["b2"], "n": pa.array([5], pa.int32())}))
+        how: dict[str, Any] = {"position": str(table.position_after(1)), "on_discontinuity": "restart"}
+        restarted, landed, frame = all_of(table, **how)
+        assert isinstance(restarted.event, Restarted) and isinstance(landed.event, SchemaLanded)
+        assert "column n came" in str(landed.event) and told([frame]) == [(2, "+I", 2, "b2")]
+        # The event is a place to go on from: the rows come with the new column then.
+        rest = all_of(open_table(table.location), position=str(landed.position))
+        assert [row["n"] for batch in rest for row in batch.rows.to_pylist()] == [5]
+        # Of a handle that has the column, but not wide enough.
+        wide = now.alter(ChangeType("n", pa.int64()))
+        wide.overwrite(pa.table({"day": ["mon"], "id": [3], "v": ["c3"], "n": [2**40]}))
+        part: list[ChangeBatch] = []
+        with pytest.raises(ConflictError, match="open the table again") as caught:
+            for batch in now.consume(position=now.position_after(2), on_discontinuity="restart", follow=False):
+                part.append(batch)
+        assert caught.value.kind == "schema-changed"
+        assert [type(batch.event) for batch in part] == [Restarted, SchemaLanded]
+        rest = all_of(open_table(table.location), position=str(part[-1].position))
+        assert [row["n"] for batch in rest for row in batch.rows.to_pylist()] == [2**40]
+
     def test_expiry_keeps_what_a_named_consumer_still_has_to_read(self, new_table: NewTable) -> None:
         table = new_table()
         table.upsert(rows([1], "a"))

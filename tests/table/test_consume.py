@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tablestore as ts
+from tablestore.errors import NotFoundError
 from tablestore.store.consumers import Consumers
 from tablestore.table.consume import ChangeBatch
 
@@ -49,6 +50,18 @@ def folded(changes: list[tuple[int, str, int, str | None]]) -> dict[int, str | N
 
 def content(table: ts.Table) -> dict[int, str | None]:
     return {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
+
+
+def test_rows_of_a_snapshot_that_has_expired_are_refused_with_the_way_to_begin_anew(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    table.overwrite(rows([], "o"))
+    (restarted,) = table.consume(position=table.position_after(1), on_discontinuity="restart", follow=False)
+    for step in range(3):
+        table.upsert(rows([step], "b"))
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    with pytest.raises(NotFoundError, match='begin anew with scan="full"') as caught:
+        list(table.consume(position=str(restarted.position), follow=False))
+    assert caught.value.kind == "snapshot-expired"
 
 
 def test_a_named_consumer_goes_on_behind_its_last_commit(table: ts.Table) -> None:
