@@ -91,7 +91,9 @@ def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given
     paths: list[Path] = []
     for field in fields:
         if field.name in names:
-            paths += [(field.name, *path) for path in _missing_fields(field.type, given.field(field.name).type)]
+            # A column that is given twice is refused by those who conform the rows.
+            place = given.names.index(field.name)
+            paths += [(field.name, *path) for path in _missing_fields(field.type, given.field(place).type)]
         elif field.name in replaced:
             paths.append((field.name,))
     return Lost(paths=tuple(paths), ordering=tuple(path for path in paths if path[0] in ordering))
