@@ -32,17 +32,22 @@ def table_uuid_of(schema: TableSchema) -> str | None:
     return schema.options.get(TABLE_UUID_OPTION)
 
 
+def check_is_same(table_uuid: str | None, latest: TableSchema, *, table: str) -> None:
+    """The table of this identity must still be there. Raises ConflictError."""
+    if table_uuid != table_uuid_of(latest):
+        raise ConflictError(
+            f"table {table} was dropped and created again: it was {table_uuid} when it was opened, now it is "
+            f"{table_uuid_of(latest)}; open the table again, and repeat what was begun",
+            kind="table-replaced",
+        )
+
+
 def check_table(message: CommitMessage, *, latest: TableSchema, table: str) -> None:
     """The table must still be the one that the files were written for. Raises ConflictError.
 
     A commit that only compacts may have an older schema: its files are read as any old file is.
     """
-    if message.table_uuid != table_uuid_of(latest):
-        raise ConflictError(
-            f"table {table} was dropped and created again while this commit was under way: it was {message.table_uuid}, now it "
-            f"is {table_uuid_of(latest)}; open the table again and repeat the write",
-            kind="table-replaced",
-        )
+    check_is_same(message.table_uuid, latest, table=table)
     if message.schema_id != latest.id and (message.entries or not message.compact_before):
         raise ConflictError(
             f"table {table} has schema {latest.id} now, these rows were written with schema {message.schema_id}; open the table "

@@ -27,7 +27,7 @@ from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.missing import Path
 from tablestore.store.changeplan import ChangeRule, change_rule
 from tablestore.store.commit import CommitSettings, Committer, Revise
-from tablestore.store.conflict import TABLE_UUID_OPTION
+from tablestore.store.conflict import TABLE_UUID_OPTION, check_is_same
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.indexfiles import IndexFiles
@@ -88,6 +88,16 @@ class TableContext:
     def table_uuid(self) -> str | None:
         """The identity that a table of ours got when it was created; None for foreign ones."""
         return self.schema.options.get(TABLE_UUID_OPTION)
+
+    def check_is_there(self) -> None:
+        """Raise NotFoundError if the table was dropped, ConflictError if another one is in its place: its files have other columns.
+
+        To be asked after the newest snapshot was looked at. Costs nothing while what is seen goes on from what was seen before.
+        """
+        seen = self.snapshots.histories
+        if self._known.get("history") != seen:
+            check_is_same(self.table_uuid, Schemas(self.files).latest(), table=self.files.root_uri)
+            self._known["history"] = seen
 
     @property
     def paths(self) -> DataPaths:

@@ -90,6 +90,8 @@ class Snapshots:
         self._seen: _Seen | None = None
         # The same bytes say the same; what a file holds is read each time.
         self._decode = lru_cache(maxsize=_MOST_DECODED)(decode_snapshot)
+        # How often a listing said what there is. As long as it stays, what is there goes on from what was there before.
+        self.histories = 0
 
     def listed_ids(self) -> tuple[int, ...]:
         """Every id that has a file, dead ones included, ascending. Lists."""
@@ -143,6 +145,7 @@ class Snapshots:
         seen = self._seen
         found = None if seen is None else self._probed(seen)
         if found is None:
+            self.histories += 1
             found = self._listed()
         if found is not seen:
             self._seen = found

@@ -161,6 +161,7 @@ def read_changes(
     if on_discontinuity not in ("raise", "skip"):
         raise InvalidInputError(f'expected on_discontinuity to be "raise" or "skip", found {on_discontinuity!r:.80}')
     latest = context.snapshots.latest()
+    context.check_is_there()
     newest = latest.id if latest else 0
     last = newest if to_snapshot is None else to_snapshot
     if max(last, from_snapshot) > newest:

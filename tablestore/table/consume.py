@@ -285,6 +285,7 @@ class FileStoreConsumption:
     def _first(self) -> StorePlace:
         request, snapshots = self._request, self._context.snapshots
         latest = snapshots.latest()
+        self._context.check_is_there()
         newest = latest.id if latest else 0
         if request.scan == "full" and latest is not None:
             return StorePlace(phase="frame", snapshot_id=newest)

@@ -33,6 +33,7 @@ def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None
     attempts = 0
     while True:
         base = context.snapshots.latest()
+        context.check_is_there()
         if base is None:
             return None
         with TableWriter(context) as writer:

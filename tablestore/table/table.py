@@ -137,6 +137,7 @@ class Table(Keeping):
         """
         snapshot = self._snapshot(snapshot_id, timestamp, tag)
         context = self._context
+        context.check_is_there()
         if snapshot is not None and not (snapshot_id is None and timestamp is None and tag is None):
             context = context.at_schema(context.schemas.read(snapshot.schema_id))
         predicate = parse_filter(filter, context.schema.fields)

@@ -268,6 +268,7 @@ class TableWriter:
         self._check_usable()
         if self._writer is None:
             self._base_id, first = self._context.sequence.start()
+            self._context.check_is_there()
             first = first if self._first_sequence is None else self._first_sequence
             self._writer = self._context.data_writer(first, replaces=self._replaces)
         return self._writer

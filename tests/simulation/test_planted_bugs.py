@@ -472,7 +472,7 @@ def test_random_schedules_catch_planted_bugs_too(bug: str, tmp_path: Any) -> Non
             BUGS[bug][0](m)
             try:
                 Play(seed, MemoryFileStore(f"planted-{bug}-{seed}{tmp_path}")).run()
-            except AssertionError as error:
+            except (AssertionError, TablestoreError) as error:
                 caught.append((seed, error))
                 break
     assert caught, f"60 schedules did not notice {bug}"

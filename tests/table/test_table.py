@@ -1,5 +1,6 @@
 """The handle of a table: what users write, read, convert, and get wrong."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -311,3 +312,35 @@ def test_pandas_frames_of_another_index_lose_only_the_index(orders: ts.Table) ->
     frame.index = pd.Index([10, 20, 30])
     orders.upsert(frame)
     assert content(orders) == [(1, 1.0, "a"), (2, 2.0, "a"), (3, 3.0, "b")]
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda table: table.scan(),
+        lambda table: table.changes(0),
+        lambda table: list(table.consume(follow=False)),
+        lambda table: table.delete("v = 'a'"),
+        lambda table: table.upsert(pa.table({"id": [1], "v": ["b"]})),
+        lambda table: table.upsert(pa.table({"id": [1]}), missing_columns="keep"),
+        lambda table: table.expire_snapshots(retain_max=1, retain_min=1),
+    ],
+    ids=["scan", "changes", "consume", "delete", "upsert", "keep", "expire"],
+)
+def test_an_open_handle_does_not_take_another_table_for_its_own(tmp_path: Path, act: Callable[[ts.Table], object]) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema=pa.schema([("id", pa.int64()), ("v", pa.string())]), primary_key=["id"])
+    table.upsert(pa.table({"id": [1, 2], "v": ["a", "a"]}))
+    assert table.scan().count() == 2
+    catalog.drop_table("d.t")
+    with pytest.raises(ts.NotFoundError) as gone:
+        act(table)
+    assert gone.value.kind == "no-such-table"
+    other = catalog.create_table("d.t", schema=pa.schema([("v", pa.string()), ("n", pa.int32())]), primary_key=["n"])
+    for _ in range(2):
+        other.upsert(pa.table({"v": ["x"], "n": pa.array([7], pa.int32())}))
+        with pytest.raises(ts.ConflictError) as replaced:
+            act(table)
+        assert replaced.value.kind == "table-replaced"
+    assert other.scan().to_arrow().to_pylist() == [{"v": "x", "n": 7}] and len(other.snapshots()) == 2
