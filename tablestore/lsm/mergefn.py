@@ -129,7 +129,17 @@ class MergeFunction:
             return True
         if any(function.name not in _ORDER_FREE and self._order_may_turn(column, function) for column, function in self.functions):
             return True
+        if any(self._place_may_change(field.name) for field in self.sequence_fields):
+            return True
         return bool(self.sequence_fields) and (self.engine == "partial-update" or self.marks_replacements)
+
+    def _place_may_change(self, sequence_field: str) -> bool:
+        """Whether rows that are folded into one may get another sequence than the one that wins among them: later folds count it."""
+        function = self.function_of(sequence_field)
+        if function is None or function.name == "last_non_null_value":
+            return False  # `_order_may_turn` has seen to it.
+        # A retraction leaves null where the last value was.
+        return function.name != "last_value" or not (self.ignore_delete or function.ignore_retract)
 
     def _order_may_turn(self, column: str, function: ColumnFunction) -> bool:
         """Whether a value that counts between two others may meet them when they are one already."""
