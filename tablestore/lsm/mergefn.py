@@ -134,7 +134,7 @@ class MergeFunction:
         return bool(self.sequence_fields) and (self.engine == "partial-update" or self.marks_replacements)
 
     def _place_may_change(self, sequence_field: str) -> bool:
-        """Whether rows that are folded into one may get another sequence than the one that wins among them: later folds count it."""
+        """Whether rows folded into one may get another sequence than that of the winner: later folds go by it."""
         function = self.function_of(sequence_field)
         if function is None or function.name == "last_non_null_value":
             return False  # `_order_may_turn` has seen to it.
