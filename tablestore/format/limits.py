@@ -91,11 +91,15 @@ def json_within_limits(
         data = json.dumps(content, indent=indent, separators=separators, ensure_ascii=False).encode("utf-8")
     except RecursionError:
         refuse_to_write(name, "the nesting depth", "far more", limits.max_json_depth, way_out)
+    _check_readable(data, name, limits, way_out)
+    return data
+
+
+def _check_readable(data: bytes, name: str, limits: Limits, way_out: str) -> None:
     if len(data) > limits.max_json_text_bytes:
         refuse_to_write(name, "the size in bytes", len(data), limits.max_json_text_bytes, way_out)
     if not _within_depth(data, limits.max_json_depth):
         refuse_to_write(name, "the nesting depth", "more", limits.max_json_depth, way_out)
-    return data
 
 
 def parse_json_bounded(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> object:

@@ -104,8 +104,7 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
         ).cast(kind)
     if pa.types.is_struct(kind):
         fields = [kind.field(i).with_nullable(True) for i in range(kind.num_fields)]
-        # Flattened: below a null there may be values that fit no column, an empty text for a date.
-        children = [from_carrier(child, field.type) for child, field in zip(array.flatten(), fields, strict=True)]
+        children = [from_carrier(child, field.type) for child, field in zip(_children(array), fields, strict=True)]
         return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if array.null_count else None).cast(kind)
     if pa.types.is_map(kind):
         entries = pa.StructArray.from_arrays(
@@ -121,6 +120,12 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
     if pa.types.is_temporal(kind):
         return times_from_texts(array, kind)
     return array if array.type.equals(kind) else array.cast(kind)
+
+
+def _children(array: pa.Array) -> Sequence[pa.Array]:
+    """The children of a struct, flattened: below a null there may be values that fit no column, an empty text for a date."""
+    children: list[pa.Array] = array.flatten()
+    return children
 
 
 def _times(array: pa.Array, kind: pa.DataType) -> pa.Array:

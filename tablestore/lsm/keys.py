@@ -147,8 +147,7 @@ def rows_up_to(
     low, high = start, stop
     for column, value in zip(plain, bound, strict=True):
         if isinstance(column, np.ndarray):
-            # Of the column's own type: of a uint64 column and a plain int numpy makes floats, which round.
-            number = column.dtype.type(value)
+            number = _number_of(column, value)
             left = low + int(np.searchsorted(column[low:high], number, side="left"))
             right = low + int(np.searchsorted(column[low:high], number, side="right"))
         else:
@@ -158,6 +157,12 @@ def rows_up_to(
         if low == high:
             return low
     return high if include_equal else low
+
+
+def _number_of(column: Integers, value: int | bytes) -> np.generic:
+    """The value in the column's own type: of a uint64 column and a plain int numpy makes floats, which round."""
+    number: np.generic = column.dtype.type(value)
+    return number
 
 
 def _bisect(column: pa.Array, value: int | bytes, low: int, high: int, *, include_equal: bool) -> int:

@@ -92,7 +92,7 @@ class TaskPicker:
         )
 
     def _pick(self, bucket: BucketFiles, *, full: bool, budget_bytes: int | None, whole: bool) -> CompactionTask | None:
-        policy = self._policy
+        policy = self.policy
         if not self._context.schema.is_keyed:
             return pick_append(
                 bucket.files,
@@ -108,7 +108,7 @@ class TaskPicker:
         return pick_compaction(found, policy, key_of=self._key_of, budget_bytes=budget_bytes, whole=whole)
 
     @lazy
-    def _policy(self) -> CompactionPolicy:
+    def policy(self) -> CompactionPolicy:
         """What the options say, and which deletes are kept at this time."""
         policy, retention = self.settings.policy, self._context.settings.tombstone_retention_ms
         if retention is None:

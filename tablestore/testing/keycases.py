@@ -84,8 +84,10 @@ _long_text = st.one_of(_short_text, st.text(st.sampled_from("xy\0"), min_size=12
 _decimals = _integers(-(10**18) + 1, 10**18 - 1, *_ROUNDED).map(lambda n: Decimal(f"{n}E-2"))
 # Also where the lower of the two words of a decimal is full.
 _WORDS = tuple(sign * 2**bits for bits in (60, 63, 64, 65, 100) for sign in (1, -1))
-_wide_decimals = _integers(-(10**38) + 1, 10**38 - 1, *_WORDS).map(lambda n: Decimal(f"{n}E-5"))
-_narrowest_wide = _integers(-(10**19) + 1, 10**19 - 1, *_WORDS[:4]).map(lambda n: Decimal(f"{n}"))
+# One number to a float: often enough that several of them meet.
+_one_float = st.integers(2**60, 2**60 + 5)
+_wide_decimals = st.one_of(_one_float, _integers(-(10**38) + 1, 10**38 - 1, *_WORDS)).map(lambda n: Decimal(f"{n}E-5"))
+_narrowest_wide = st.one_of(_one_float, _integers(-(10**19) + 1, 10**19 - 1, *_WORDS[:4])).map(lambda n: Decimal(f"{n}"))
 _smallest_float, _largest_float = 2.0**-149, (2 - 2**-23) * 2.0**127
 _nans = st.sampled_from([math.nan, -math.nan, struct.unpack("<d", bytes.fromhex("010000000000f07f"))[0]])
 _ends = st.sampled_from([0.0, -0.0, math.inf, -math.inf, _smallest_float, -_smallest_float, _largest_float, -_largest_float])

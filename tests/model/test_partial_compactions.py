@@ -1,7 +1,7 @@
 """No compaction changes an answer: whichever neighbouring runs it takes, under every engine, with rows that come late."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
@@ -16,8 +16,7 @@ from tablestore.lsm.mergefn import MergeFunction
 from tablestore.lsm.run import levels
 from tablestore.store.commit import CommitRequest
 from tablestore.store.compact import run_compaction
-from tablestore.store.compactionsettings import compaction_settings
-from tablestore.table.compactplan import live_buckets
+from tablestore.table.compactplan import TaskPicker, live_buckets
 from tablestore.testing.lab import Lab
 
 NAMES = count()
@@ -126,8 +125,7 @@ class Runs:
         if runs < 2:
             return False
         start = rng.choice([0, rng.randrange(runs - 1)])
-        policy = compaction_settings(context.schema, context.settings).policy
-        task = pick_range(found, policy, key_of=order, start=start, stop=rng.randrange(start + 2, runs + 1))
+        task = pick_range(found, TaskPicker(context).policy, key_of=order, start=start, stop=rng.randrange(start + 2, runs + 1))
         if task is None:
             return False
         message = run_compaction(context, latest, bucket, task)
@@ -137,13 +135,19 @@ class Runs:
 
 @pytest.mark.parametrize(("engine", "sequence"), CASES)
 def test_a_compaction_of_any_neighbouring_runs_changes_no_answer(engine: str, sequence: str) -> None:
-    _drive(engine, sequence, seeds=4)
+    _drive(engine, sequence, seeds=range(3))
 
 
-def _drive(engine: str, sequence: str, *, seeds: int) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "sequence"), CASES)
+def test_many_compactions_of_any_neighbouring_runs_change_no_answer(engine: str, sequence: str) -> None:
+    _drive(engine, sequence, seeds=range(3, 20))
+
+
+def _drive(engine: str, sequence: str, *, seeds: Iterable[int]) -> None:
     options, kinds = ENGINES[engine]
     by_sequence = SEQUENCES[sequence]
-    for seed in range(seeds):
+    for seed in seeds:
         rng = random.Random(f"{engine} {sequence} {seed}")
         runs = Runs({**options, **by_sequence})
         for clock in range(8):
@@ -165,7 +169,37 @@ def _drive(engine: str, sequence: str, *, seeds: int) -> None:
 def test_a_fold_of_some_versions_would_be_noticed(engine: str, sequence: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MergeFunction, "folds_at_once", False)
     with pytest.raises(AssertionError, match="seed"):
-        _drive(engine, sequence, seeds=40)
+        _drive(engine, sequence, seeds=range(40))
+
+
+def test_no_row_that_comes_late_comes_back_while_deletes_are_kept() -> None:
+    _come_late(seeds=range(4))
+
+
+@pytest.mark.slow
+def test_no_late_row_comes_back_in_many_tables() -> None:
+    _come_late(seeds=range(4, 60))
+
+
+def _come_late(*, seeds: Iterable[int]) -> None:
+    """Whatever is compacted, the version of the greatest sequence counts, a delete as well as a row."""
+    for seed in seeds:
+        rng = random.Random(f"late {seed}")
+        runs = Runs({"sequence.field": "q", "tablestore.tombstone-retention": "1 d"})
+        newest: dict[int, tuple[int, str, dict[str, Any]]] = {}
+        for clock in range(8):
+            versions = _rows(rng, ALL, clock)
+            runs.table.write_changes(versions)
+            for row in versions.to_pylist():
+                rank, kind = -10 if row["q"] is None else row["q"], row.pop("_row_kind")
+                if row["id"] not in newest or rank >= newest[row["id"]][0]:
+                    newest[row["id"]] = rank, kind, row
+            if rng.random() < 0.3:
+                runs.table.compact(full=True)
+            elif rng.random() < 0.5:
+                runs.compact(rng)
+            alive = [row for _, (_, kind, row) in sorted(newest.items()) if kind in ADDITIONS]
+            assert runs.rows() == alive, f"seed {seed}, after {clock + 1} commits"
 
 
 def test_a_null_of_the_greatest_sequence_does_not_hide_what_lies_between() -> None:

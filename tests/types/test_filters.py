@@ -189,9 +189,12 @@ def column_range(value: Any) -> ColumnRange:
 FLOATS = [0.0, -0.0, math.nan, -math.nan, 1.5, -1.5, math.inf, -math.inf, None]
 
 
+WANTED = {"wanted": st.lists(st.sampled_from(FLOATS), max_size=4), "skip_nulls": st.booleans(), "negate": st.booleans()}
+
+
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
 @QUICK
-@given(wanted=st.lists(st.sampled_from(FLOATS), max_size=4), skip_nulls=st.booleans(), negate=st.booleans())
+@given(**WANTED)
 def test_isin_of_floats_is_bit_for_bit_as_in_arrow(kind: pa.DataType, wanted: list[Any], skip_nulls: bool, negate: bool) -> None:
     rows = pa.table({"v": pa.array(FLOATS, kind)})
     fields = fields_from_arrow(rows.schema)[0]
