@@ -84,7 +84,12 @@ _Client = TypeVar("_Client")
 def environment_settings(environ: Mapping[str, str]) -> dict[str, str]:
     """Client properties of the process, secrets among them: ``TABLESTORE_KAFKA_SASL_PASSWORD`` is ``sasl.password``."""
     prefix = "TABLESTORE_KAFKA_"
-    return {key.removeprefix(prefix).lower().replace("_", "."): value for key, value in environ.items() if key.startswith(prefix)}
+    # An empty variable is one that is not set: of some properties an empty value ends the process in the client's own code.
+    return {
+        key.removeprefix(prefix).lower().replace("_", "."): value
+        for key, value in environ.items()
+        if key.startswith(prefix) and value
+    }
 
 
 def table_settings(properties: Mapping[str, str]) -> dict[str, str]:

@@ -21,6 +21,11 @@ CALL_TIMEOUT_S = 15.0
 RECORD_LIMIT = "message.max.bytes"
 # The client's own default.
 DEFAULT_RECORD_BYTES = 1_000_000
+BATCH_LIMIT = "batch.size"
+# Room for the headers of a record; less than what is given away of a topic's limit (topics.RECORD_OVERHEAD_BYTES).
+PRODUCER_OVERHEAD_BYTES = 7 * 1024
+# The most that the client can be told.
+LARGEST_RECORD_BYTES = 1_000_000_000
 _POLL_S = 0.02
 
 _Answer = TypeVar("_Answer")
@@ -42,7 +47,7 @@ class KafkaLogStore:
 
     @property
     def max_record_bytes(self) -> int | None:
-        """``message.max.bytes`` of the producer, which counts keys and values; the topic may take less."""
+        """``message.max.bytes`` as it is set: of the key and the value of a record; the topic may take less."""
         return self._record_limit or DEFAULT_RECORD_BYTES
 
     @property
@@ -89,8 +94,16 @@ class KafkaLogStore:
         transactional_id = f"{self._topic}-{slot}"
         # Batches of small records are to be within the topic's limit, too.
         limit = self._limit_of_topic()
-        settings = {**PRODUCER, **self._settings, RECORD_LIMIT: limit, "transactional.id": transactional_id}
-        opened = KafkaSlot(self._topic, transactional_id, settings, clock=self._clock, timeout_s=timeout_s)
+        batch = str(self._settings.get(BATCH_LIMIT, limit))
+        settings = {
+            **PRODUCER,
+            **self._settings,
+            # The client counts headers too: what we let through must not fail there, with all others of its transaction.
+            RECORD_LIMIT: min(limit + PRODUCER_OVERHEAD_BYTES, LARGEST_RECORD_BYTES),
+            BATCH_LIMIT: min(int(batch), limit) if batch.isascii() and batch.isdigit() else batch,
+            "transactional.id": transactional_id,
+        }
+        opened = KafkaSlot(self._topic, transactional_id, settings, clock=self._clock, timeout_s=timeout_s, record_bytes=limit)
         try:
             # By now the broker holds all transactions of the slot for complete: what still is open, it has lost track of.
             if hanging := self._with_open_transactions(buckets):

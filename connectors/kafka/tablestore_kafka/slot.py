@@ -46,10 +46,19 @@ _KINDS = [kind.symbol.encode() for kind in RowKind]
 class KafkaSlot:
     """A transactional producer of one slot."""
 
-    def __init__(self, topic: str, transactional_id: str, settings: Mapping[str, Any], *, clock: Clock, timeout_s: float) -> None:
+    def __init__(
+        self,
+        topic: str,
+        transactional_id: str,
+        settings: Mapping[str, Any],
+        *,
+        clock: Clock,
+        timeout_s: float,
+        record_bytes: int,
+    ) -> None:
         self._topic, self._id, self._clock, self._timeout_s = topic, transactional_id, clock, timeout_s
         self._servers = str(settings[BOOTSTRAP])
-        self._record_bytes = int(settings["message.max.bytes"])
+        self._record_bytes = record_bytes
         self._behind: dict[int, int] = {}
         self._producer = made(lambda: Producer(dict(settings), logger=LOG), self._servers)
         try:
@@ -59,7 +68,7 @@ class KafkaSlot:
 
     @property
     def max_record_bytes(self) -> int | None:
-        """What the producer and the topic take."""
+        """Bytes of key and value that the producer and the topic take."""
         return self._record_bytes
 
     def claim(self, bucket: int, *, table: str, location: str) -> None:

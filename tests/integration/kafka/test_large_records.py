@@ -106,3 +106,16 @@ def test_a_table_may_begin_with_a_larger_limit(tmp_path: Path, broker: KafkaBrok
     table.upsert(row(1, "x" * 3_000_000))
     assert sorted(told(table, broker.servers)) == [1]
     PUBLISHERS.close()
+
+
+@pytest.mark.parametrize("limit", ["1000", None])
+def test_a_row_of_just_the_limit_is_published_and_one_byte_more_is_refused(
+    tmp_path: Path, broker: KafkaBroker, limit: str | None
+) -> None:
+    table = make(tmp_path, broker, f"limit-{limit}", **PLAIN, **({"log.kafka.message.max.bytes": limit} if limit else {}))
+    fitting = int(limit or 1_000_000) - len('{"id":1}') - len('{"before":null,"after":{"id":1,"v":""},"op":"c"}')
+    table.upsert(pa.table({"id": [1, 2, 3], "v": ["x" * fitting, "y" * fitting, "z" * fitting]}))
+    assert read_undone(table.context.files) == () and sorted(told(table, broker.servers)) == [1, 2, 3]
+    with pytest.raises(InvalidInputError, match=r'the row with key {"id":4} makes a record of'):
+        table.upsert(row(4, "x" * (fitting + 1)))
+    PUBLISHERS.close()

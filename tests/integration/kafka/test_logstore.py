@@ -255,6 +255,7 @@ def test_a_table_may_not_set_what_reaches_files_or_secrets(key: str) -> None:
 def test_a_table_may_set_how_its_log_is_sent() -> None:
     assert table_settings({"bootstrap.servers": "y", "linger.ms": "1"}) == {"bootstrap.servers": "y", "linger.ms": "1"}
     assert environment_settings({"TABLESTORE_KAFKA_SASL_PASSWORD": "s", "HOME": "h"}) == {"sasl.password": "s"}
+    assert environment_settings({"TABLESTORE_KAFKA_GROUP_ID": ""}) == {}, "the client ends the process for an empty one"
 
 
 def test_a_partition_whose_leader_is_being_chosen_is_asked_again(log_of: MakeLog, monkeypatch: pytest.MonkeyPatch) -> None:
