@@ -59,14 +59,14 @@ class Keeper:
 
     def fill(
         self, run: SortedRows, lacks: Sequence[Path], own: Sequence[ManifestEntry]
-    ) -> tuple[int, Iterator[tuple[pa.Table, Kinds]]]:
-        """The id of the snapshot that is looked into (0: none), and the rows of ``run`` with what they lack, in their order.
+    ) -> tuple[Snapshot | None, Iterator[tuple[pa.Table, Kinds]]]:
+        """The snapshot that is looked into, and the rows of ``run`` with what they lack, in their order.
 
         ``own``: files of the same commit, which are newer than the snapshot, the later ones newer than the earlier ones.
         """
         if not self._seen:
             self._look(self.pinned or self.snapshots.latest())
-        return self.pinned.id if self.pinned else 0, self._filled(run, lacks, own)
+        return self.pinned, self._filled(run, lacks, own)
 
     def _look(self, snapshot: Snapshot | None) -> None:
         self._seen, self.pinned, self._files = True, snapshot, _by_bucket(self.manifests.live(snapshot))
@@ -178,9 +178,9 @@ class KeepCommit:
         return [KeptColumns(file_name="", columns=columns, snapshot_id=NOT_LOOKED_UP) if columns else None for _ in range(count)]
 
     def _is_stale(self, place: Bucket, entry: ManifestEntry, note: KeptColumns, latest: Snapshot | None) -> bool:
-        if latest is None or note.snapshot_id == latest.id:
-            return latest is None and note.snapshot_id != 0
-        if note.snapshot_id == NOT_LOOKED_UP:
+        if latest is None:
+            return note.snapshot_id != 0
+        if not self._is_in_history(note, latest):
             return True
         landed: list[DataFileMeta] = []
         for snapshot_id in range(note.snapshot_id + 1, latest.id + 1):
@@ -198,6 +198,15 @@ class KeepCommit:
                 return True
             landed += [other.file for other in here]
         return bool(landed) and self._share_keys(place, entry, landed)
+
+    def _is_in_history(self, note: KeptColumns, latest: Snapshot) -> bool:
+        """Whether the snapshot that was looked into is there, and not another one of its id: others take snapshots back."""
+        if note.snapshot_id == 0:
+            return True
+        if note.snapshot_id == NOT_LOOKED_UP or note.snapshot_id > latest.id:
+            return False
+        then = latest if note.snapshot_id == latest.id else self.snapshots.find(note.snapshot_id)
+        return then is not None and then.uuid == note.snapshot_uuid
 
     def _share_keys(self, place: Bucket, entry: ManifestEntry, landed: Sequence[DataFileMeta]) -> bool:
         try:

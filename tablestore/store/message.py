@@ -14,7 +14,7 @@ from tablestore.errors import ConflictError, FormatError
 from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest
 
-VERSION = 3
+VERSION = 4
 # Messages live for one commit, so their Avro container needs no unique marker, only a valid (non-zero) one.
 _MARKER = b"tablestore:msg:1"
 _FILE_LISTS = ("entries", "compact_before", "compact_after", "changelog")
@@ -26,11 +26,15 @@ NOT_LOOKED_UP = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptColumns:
-    """Of a new file: which ``columns`` (or fields in them) were looked up in the snapshot ``snapshot_id`` (0: none)."""
+    """Of a new file: which ``columns`` (or fields in them) were looked up in the snapshot ``snapshot_id`` (0: none).
+
+    ``snapshot_uuid`` tells it from another one of its id, after somebody took snapshots back.
+    """
 
     file_name: str
     columns: tuple[tuple[str, ...], ...]
     snapshot_id: int
+    snapshot_uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ class CommitMessage:
                 "created": self.created_millis,
                 **{name: _text(encode_manifest(getattr(self, name), _MARKER)) for name in _FILE_LISTS},
                 "index_changes": _text(encode_index_manifest(self.index_changes, _MARKER)),
-                "kept": [[kept.file_name, kept.columns, kept.snapshot_id] for kept in self.kept],
+                "kept": [[kept.file_name, kept.columns, kept.snapshot_id, kept.snapshot_uuid] for kept in self.kept],
             },
             separators=(",", ":"),
         ).encode()
@@ -105,8 +109,8 @@ class CommitMessage:
                 created_millis=int(parsed["created"]),
                 index_changes=decode_index_manifest(_bytes(parsed["index_changes"]), "commit message"),
                 kept=tuple(
-                    KeptColumns(file_name=name, columns=tuple(map(tuple, columns)), snapshot_id=snapshot_id)
-                    for name, columns, snapshot_id in parsed["kept"]
+                    KeptColumns(file_name=name, columns=tuple(map(tuple, columns)), snapshot_id=snapshot_id, snapshot_uuid=uuid)
+                    for name, columns, snapshot_id, uuid in parsed["kept"]
                 ),
                 **files,
             )

@@ -20,6 +20,7 @@ from tablestore.format.manifest import ManifestEntry
 from tablestore.format.parquet import DataFileWriter, file_schema, open_data_file
 from tablestore.format.parquetschema import SEQUENCE_COLUMN
 from tablestore.format.paths import data_file_name
+from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.buffer import AssignBuckets, Kinds, SortedRows, WriteBuffer
@@ -154,7 +155,7 @@ class DataWriter:
         if self._started_millis is None:
             self._started_millis = self._target.clock.now_ms()
         parts: Iterator[tuple[pa.Table, Kinds]] = iter(((run.rows, run.kinds),))
-        looked_up = 0
+        looked_up: Snapshot | None = None
         if self._lacks:
             assert self._keeper is not None, "who writes rows that lack columns says where they are looked up"
             looked_up, parts = self._keeper.fill(run, self._lacks, (*self._own_before, *self._entries))
@@ -173,8 +174,10 @@ class DataWriter:
                 writer.write(rows, kinds)
             entries = writer.close()
         if self._lacks:
+            snapshot_id, uuid = (looked_up.id, looked_up.uuid) if looked_up else (0, None)
             self._kept += [
-                KeptColumns(file_name=entry.file.file_name, columns=self._lacks, snapshot_id=looked_up) for entry in entries
+                KeptColumns(file_name=entry.file.file_name, columns=self._lacks, snapshot_id=snapshot_id, snapshot_uuid=uuid)
+                for entry in entries
             ]
         return entries
 

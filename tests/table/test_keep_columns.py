@@ -194,6 +194,26 @@ def test_an_upsert_that_wins_the_race_for_the_snapshot_is_kept(bucket: str) -> N
     assert [(row["id"], row["n"], row["s"]) for row in content(lab.open())] == [(1, 5, "second"), (2, 6, "second"), (9, 7, None)]
 
 
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_what_was_looked_up_in_a_snapshot_that_others_took_back_is_not_kept(made_anew: bool) -> None:
+    """Other engines roll back by removing the newest snapshots, and use their ids again."""
+    lab = lab_of(f"taken-back-{made_anew}")
+    lab.open().upsert(part(ONE))
+    last = lab.open().upsert(part({**ONE, "s": "taken back"}))
+    assert last is not None
+    with lab.open().new_writer() as writer:
+        writer.write(part({"id": 1, "n": 5}), missing_columns="keep")
+        writer.flush()
+        lab.files.delete(f"snapshot/snapshot-{last.id}")
+        lab.files.overwrite("snapshot/LATEST", str(last.id - 1).encode())
+        if made_anew:
+            anew = lab.open().upsert(part({**ONE, "id": 2}))
+            assert anew is not None
+            assert anew.id == last.id
+        writer.commit()
+    assert [(row["id"], row["n"], row["s"]) for row in content(lab.open())][0] == (1, 5, "one")
+
+
 def test_files_whose_keys_nobody_else_wrote_are_not_written_again() -> None:
     lab = lab_of("untouched")
     lab.open().upsert(part(ONE, {**ONE, "id": 5}))
