@@ -211,7 +211,8 @@ def test_what_was_looked_up_in_a_snapshot_that_others_took_back_is_not_kept(made
             assert anew is not None
             assert anew.id == last.id
         writer.commit()
-    assert [(row["id"], row["n"], row["s"]) for row in content(lab.open())][0] == (1, 5, "one")
+    found = content(lab.open())[0]
+    assert (found["id"], found["n"], found["s"]) == (1, 5, "one")
 
 
 def test_files_whose_keys_nobody_else_wrote_are_not_written_again() -> None:
