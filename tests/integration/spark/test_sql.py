@@ -30,8 +30,8 @@ def test_view_selects_inserts_and_overwrites(spark: "SparkSession", items: Table
 
 
 def test_view_with_all_options(spark: "SparkSession", items: Table, warehouse: str) -> None:
-    items.upsert(pa.table({"item": ["a", "b"], "kind": ["x", "y"]}))
-    items.upsert(pa.table({"item": ["c"], "kind": ["x"]}))
+    items.upsert(pa.table({"item": ["a", "b"], "kind": ["x", "y"]}), missing_columns="null")
+    items.upsert(pa.table({"item": ["c"], "kind": ["x"]}), missing_columns="null")
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY VIEW part USING tablestore OPTIONS (warehouse '{warehouse}', table 'shop.items', "
         "`snapshot-id` 1, columns 'item', filter 'kind = ''x''')"
@@ -42,7 +42,7 @@ def test_view_with_all_options(spark: "SparkSession", items: Table, warehouse: s
 
 
 def test_view_joins_and_aggregates(spark: "SparkSession", items: Table) -> None:
-    items.upsert(pa.table({"item": [f"i{n}" for n in range(100)], "kind": ["x", "y"] * 50}))
+    items.upsert(pa.table({"item": [f"i{n}" for n in range(100)], "kind": ["x", "y"] * 50}), missing_columns="null")
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW many USING tablestore OPTIONS (path '{items.location}')")
     query = "SELECT a.kind, count(*) AS n FROM many a JOIN many b USING (item) WHERE a.kind = 'x' GROUP BY a.kind"
     assert [tuple(row) for row in spark.sql(query).collect()] == [("x", 50)]
