@@ -1,5 +1,6 @@
 """Rows that lack columns: nothing that is stored is lost without a word, and defaults touch only whole new rows."""
 
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,13 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()
 FULL: dict[str, Any] = {"id": 1, "n": 1, "s": "one", "r": {"a": 1, "b": 2}}
 
 
+# A table is made anew each time: a planted fault runs a test twice.
+NUMBERS = count()
+
+
 def table_of(name: str, *, keyed: bool = True, **options: str) -> ts.Table:
     options = {"bucket": "1" if keyed else "-1", **options}
-    return Lab(MemoryFileStore(f"missing-{name}"), keyed=keyed, schema=SCHEMA, options=options).open()
+    return Lab(MemoryFileStore(f"missing-{name}-{next(NUMBERS)}"), keyed=keyed, schema=SCHEMA, options=options).open()
 
 
 def rows(*given: dict[str, Any]) -> pa.Table:
