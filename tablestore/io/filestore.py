@@ -86,7 +86,8 @@ class FileStore(Protocol):
         ...
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
-        """As :meth:`write`, of several files by path; if one fails, others may be there."""
+        """Make several new files, by path, under names that nobody knows yet: until this returns they may be there in part. Their
+        contents are durable then, their names with the next :meth:`sync`; if one fails, others may stay."""
         ...
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
@@ -100,7 +101,7 @@ class FileStore(Protocol):
 
     def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         """Replace a file atomically, or make it. For hints only: the last writer wins. Not ``lasting``: after a power failure it
-        may hold what it held before."""
+        may hold what it held before, or nothing; nobody waits for it."""
         ...
 
     def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:

@@ -6,8 +6,8 @@ A publish, in the order that makes it safe:
                                                                -> fsync(directory … root) -> unlink(.tmp-<id>)
 
 ``link`` either makes the whole file appear or fails, and it never replaces; ``os.rename`` onto a published name
-would, so it is not used. Data files are written in place under names that nobody knows yet, and synced with
-their directory before something refers to them (:meth:`LocalFileStore.sync`).
+would, so it is not used. Data files and manifests are written in place under names that nobody knows yet, and synced
+with their directory before something refers to them (:meth:`LocalFileStore.sync`).
 
 Writes and deletes prove, at every call, that the directory they touch is really below the root: a symbolic link
 inside a table that leads out is not followed. Reads may follow links.
@@ -18,7 +18,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from io import BufferedWriter, FileIO
 from itertools import islice
 from typing import Any, BinaryIO
@@ -145,7 +145,16 @@ class LocalFileStore:
     # ---- writing
 
     def write(self, path: str, data: bytes) -> None:
-        self.write_all({path: data})
+        final = self._proved(path)
+        if os.path.lexists(final):
+            raise _exists(final)
+        temporary = self._filled_temporary(os.path.dirname(final), data)
+        try:
+            if not link_if_absent(temporary, final):
+                raise _exists(final)
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         rest = iter(files.items())
@@ -155,20 +164,22 @@ class LocalFileStore:
     def _write_some(self, files: Iterable[tuple[str, bytes]]) -> None:
         # The bytes of all are on their way before the first file is waited for, so a disk makes them durable together; threads that
         # wait for one file each cost more than that. Names become durable with ``sync``: a commit syncs the directory once.
-        with ExitStack() as begun:
-            written = []
+        written: list[tuple[str, int]] = []
+        try:
             for path, data in files:
-                final = self._proved(path)
-                if os.path.lexists(final):
-                    raise _exists(final)
-                temporary, descriptor = self._begun_temporary(os.path.dirname(final), data)
-                begun.callback(_end_temporary, descriptor, temporary)
-                _start_writing_back(descriptor)
-                written.append((final, temporary, descriptor))
-            for final, temporary, descriptor in written:
-                _sync_file(descriptor, temporary)
-                if not link_if_absent(temporary, final):
-                    raise _exists(final)
+                full = self._proved(path)
+                written.append((full, self._begun(full, data)))
+                _start_writing_back(written[-1][1])
+            for full, descriptor in written:
+                _sync_file(descriptor, full)
+        except BaseException:
+            for full, _ in written:
+                with suppress(OSError):
+                    os.unlink(full)
+            raise
+        finally:
+            for _, descriptor in written:
+                os.close(descriptor)
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         final = self._proved(path)
@@ -195,7 +206,8 @@ class LocalFileStore:
 
     def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         final = self._proved(path)
-        temporary = self._filled_temporary(os.path.dirname(final), data)
+        # Without fsync: a name that changes places with another is not lost, and what it holds need not last.
+        temporary = self._filled_temporary(os.path.dirname(final), data, durable=lasting)
         try:
             os.replace(temporary, final)
             if lasting:
@@ -283,21 +295,24 @@ class LocalFileStore:
     def _proved(self, path: str) -> str:
         """The real place of a file to be changed, once its directory is proved to be below the root."""
         full = join_inside(self._root, path)
-        # Resolved anew each time, since a directory may be replaced by a link at any moment.
-        parent = os.path.dirname(full)
-        directory = os.path.realpath(parent)
-        if directory == parent:
-            return full  # no link anywhere on the way, so it lies where its name says: below the root and the anchor
-        root = os.path.realpath(self._root)
+        # Looked at anew each time, since a directory may be replaced by a link at any moment.
+        above = parent = os.path.dirname(full)
+        while above != self._anchor and not os.path.islink(above):
+            above = os.path.dirname(above)
+        if above == self._anchor:
+            return full  # no link on the way from the anchor, so it lies where its name says
+        directory, root = os.path.realpath(parent), os.path.realpath(self._root)
         if not _is_below(directory, root) or not _is_below(root, os.path.realpath(self._anchor)):
             raise _leads_out(full, directory)
         return full
 
-    def _filled_temporary(self, directory: str, data: bytes) -> str:
-        """A new durable file with ``data``, under a temporary name in ``directory``."""
-        temporary, descriptor = self._begun_temporary(directory, data)
+    def _filled_temporary(self, directory: str, data: bytes, *, durable: bool = True) -> str:
+        """A new file with ``data``, under a temporary name in ``directory``."""
+        temporary = f"{directory}/{TEMPORARY_PREFIX}{self._ids.uuid()}"
+        descriptor = self._begun(temporary, data)
         try:
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
         except OSError as error:
             with suppress(OSError):
                 os.unlink(temporary)
@@ -306,16 +321,17 @@ class LocalFileStore:
             os.close(descriptor)
         return temporary
 
-    def _begun_temporary(self, directory: str, data: bytes) -> tuple[str, int]:
-        """A new file with ``data``, not durable yet, and its descriptor, which is the caller's to close."""
-        temporary = f"{directory}/{TEMPORARY_PREFIX}{self._ids.uuid()}"
-        descriptor = self._create(temporary)
+    def _begun(self, full: str, data: bytes) -> int:
+        """The descriptor of a new file with ``data``, which is not durable yet; the caller closes it."""
+        descriptor = self._create(full)
         try:
             _write_all(descriptor, data)
         except OSError as error:
-            _end_temporary(descriptor, temporary)
-            raise translated(error, verb="write", where=temporary) from error
-        return temporary, descriptor
+            os.close(descriptor)
+            with suppress(OSError):
+                os.unlink(full)
+            raise translated(error, verb="write", where=full) from error
+        return descriptor
 
     def _create(self, full: str) -> int:
         """A descriptor of a new file, for writing; directories that are missing are made."""
@@ -450,12 +466,6 @@ def _start_writing_back(descriptor: int) -> None:
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _end_temporary(descriptor: int, temporary: str) -> None:
-    os.close(descriptor)
-    with suppress(OSError):
-        os.unlink(temporary)
 
 
 def _sync_file(descriptor: int, full: str) -> None:
