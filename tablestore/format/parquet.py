@@ -28,23 +28,9 @@ from tablestore.format.parquetfooter import (
     footer_digest,
     footer_length,
 )
-from tablestore.format.parquetread import DataFileReader, RowGroup, open_data_file
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN, field_id_of, file_schema
-from tablestore.format.projection import Projection
+from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN, field_id_of
 from tablestore.types.pieces import pieces
 from tablestore.types.schema import KEY_PREFIX
-
-__all__ = [
-    "DataFileReader",
-    "DataFileWriter",
-    "FileFooter",
-    "ParquetOptions",
-    "Projection",
-    "RowGroup",
-    "file_schema",
-    "open_data_file",
-    "with_system_columns",
-]
 
 _SAMPLE_BLOCKS, _SAMPLE_BLOCK_ROWS = 16, 256
 # Above this share of distinct values a dictionary costs more than it saves.

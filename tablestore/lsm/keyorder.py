@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.lsm.keys import key_at, plain_columns
-from tablestore.types.arrow import to_arrow_type
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType, Field
 from tablestore.types.predicate import to_scalar
 

@@ -19,11 +19,9 @@ from collections.abc import Generator, Iterator, Sequence
 import pyarrow as pa
 
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
-from tablestore.lsm.mergespec import KIND_COLUMN, SEQUENCE_COLUMN, Chunk, MergeSpec, SortedSource
+from tablestore.lsm.mergespec import Chunk, MergeSpec, SortedSource
 from tablestore.lsm.window import fold_window, not_sorted
 from tablestore.types.pieces import pieces
-
-__all__ = ["KIND_COLUMN", "SEQUENCE_COLUMN", "MergeSpec", "SortedSource", "merge_section"]
 
 # Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it. So has a window.
 _SMALL_BATCH_ROWS = 4096

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.lsm.gather import take_rows
-from tablestore.lsm.merge import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.lsm.mergespec import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.types.rowkind import RowKind
 
 Numbers = npt.NDArray[np.int64]

@@ -20,11 +20,9 @@ from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.lookupcache import PROCESS_CACHE
-from tablestore.store.producer import LOOKUP, check_frame_change
+from tablestore.store.producer import LOOKUP
 from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.store.statediff import BucketState, StateDiff
-
-__all__ = ["check_frame_change", "compaction_changelog", "write_changes"]
 
 
 def compaction_changelog(

@@ -27,7 +27,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compactiontask import CompactionTask, KeptRetractions, has_retractions, pieces_of
 from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import key_at, plain_columns, rows_up_to
-from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
+from tablestore.lsm.merge import merge_section
+from tablestore.lsm.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.run import Section
 from tablestore.store.changelog import compaction_changelog
 from tablestore.store.context import TableContext

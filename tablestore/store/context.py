@@ -28,6 +28,7 @@ from tablestore.lsm.missing import Path
 from tablestore.store.changeplan import ChangeRule, change_rule
 from tablestore.store.commit import CommitSettings, Committer, Revise
 from tablestore.store.conflict import TABLE_UUID_OPTION, check_is_same
+from tablestore.store.datapaths import DataPaths, entry_path
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.indexfiles import IndexFiles
@@ -40,7 +41,7 @@ from tablestore.store.schemas import FieldsById, Schemas
 from tablestore.store.sequence import HEADROOM, SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import Snapshots
-from tablestore.store.write import DataPaths, DataWriter, entry_path, rewrite_with_sequence
+from tablestore.store.write import DataWriter, rewrite_with_sequence
 from tablestore.types.datatypes import Field
 from tablestore.types.predicate import Predicate
 from tablestore.types.schema import TableSchema

@@ -15,8 +15,9 @@ from tablestore.errors import FormatError
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.parquetschema import KIND_COLUMN
 from tablestore.lsm.keys import key_at, plain_columns
-from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
+from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergefn import MergeFunction
+from tablestore.lsm.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.survivors import WindowKeys
 from tablestore.store.lookup import SortedKeys
 from tablestore.store.read import SplitReader

@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.datafile import DataFileMeta
-from tablestore.format.parquet import DataFileReader, Projection, RowGroup
+from tablestore.format.parquetread import DataFileReader, RowGroup
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.projection import Projection
 from tablestore.lazy import lazy
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keyorder import row_bound
@@ -30,7 +31,7 @@ from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, 
 from tablestore.lsm.survivors import WindowKeys
 from tablestore.store.lookupcache import KeptGroups, LookupCache, name_of, place_of
 from tablestore.store.read import SplitReader
-from tablestore.types.arrow import to_arrow_type
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
 # Portions grow again where they held less than such a part of what they may.

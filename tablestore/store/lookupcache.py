@@ -27,7 +27,7 @@ from threading import Lock
 import pyarrow as pa
 
 from tablestore.format.datafile import DataFileMeta
-from tablestore.format.parquet import RowGroup
+from tablestore.format.parquetread import RowGroup
 from tablestore.store.read import SplitReader
 
 # Smaller files cost little to decode, and are soon merged into others.

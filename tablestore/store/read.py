@@ -23,18 +23,19 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.deletionvector import byte_range, decode_deletion_vector
 from tablestore.format.indexmanifest import DeletionVectorRange
-from tablestore.format.parquet import DataFileReader, open_data_file
+from tablestore.format.parquetread import DataFileReader, open_data_file
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.paths import index_path
 from tablestore.format.projection import Projection
 from tablestore.io.filestore import FileStore
 from tablestore.io.takingturns import TakingTurns
-from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
+from tablestore.lsm.merge import merge_section
+from tablestore.lsm.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.run import Section
 from tablestore.store.datapaths import DataPaths
 from tablestore.store.scan import DeletionFile, Split
 from tablestore.store.settings import TableSettings
-from tablestore.types.arrow import to_arrow_schema
+from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.predicate import Predicate, evaluate
 from tablestore.types.predicate import columns as columns_of

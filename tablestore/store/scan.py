@@ -30,7 +30,7 @@ from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import Section, partition_intervals
 from tablestore.store.manifests import Manifests
 from tablestore.store.settings import TableSettings
-from tablestore.types.arrow import to_arrow_type
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
 from tablestore.types.predicate import Predicate, equalities, keep_only, to_scalar
 from tablestore.types.pruning import ColumnRange, may_match, values_may_match

@@ -23,8 +23,9 @@ from tablestore.bounds import TOGETHER_BYTES
 from tablestore.format.datafile import DataFileMeta
 from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.keys import plain_columns
-from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
+from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergefn import MergeFunction
+from tablestore.lsm.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.rowdiff import RowState, diff_rows
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.keywindows import WINDOW_KEYS, key_windows

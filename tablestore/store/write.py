@@ -17,8 +17,9 @@ from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError
 from tablestore.format.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest import ManifestEntry
-from tablestore.format.parquet import DataFileWriter, file_schema, open_data_file
-from tablestore.format.parquetschema import SEQUENCE_COLUMN
+from tablestore.format.parquet import DataFileWriter
+from tablestore.format.parquetread import open_data_file
+from tablestore.format.parquetschema import SEQUENCE_COLUMN, file_schema
 from tablestore.format.paths import data_file_name
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
@@ -36,8 +37,6 @@ from tablestore.store.tracking import Tracking
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 
-__all__ = ["DataPaths", "DataWriter", "RunTarget", "RunWriter", "entry_directory", "entry_path", "rewrite_with_sequence"]
-
 
 class DataWriter:
     """Writes rows of one table as new level-0 files. One writer, one thread.
@@ -45,7 +44,7 @@ class DataWriter:
     ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
     table does not fix them. ``changelog``: what is written to the partitions that it tells of is kept in changelog files too,
     unfolded. ``keeper`` looks up what rows lack, in the table and in ``own_before``: files of the same commit that were flushed
-    earlier. The rows handed in must already have the table's schema (``types.arrow.conform``).
+    earlier. The rows handed in must already have the table's schema (``types.conform.conform``).
     """
 
     def __init__(

@@ -29,7 +29,7 @@ from tablestore.store.changelogs import Changelogs
 from tablestore.store.changescope import Discontinuity
 from tablestore.store.context import TableContext
 from tablestore.table.scan import ArrowSource, check_columns
-from tablestore.types.arrow import to_arrow_schema
+from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.predicate import Predicate
 from tablestore.types.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds

@@ -27,11 +27,11 @@ from tablestore.format.paths import INDEX_DIR, LATEST_HINT, SNAPSHOT_DIR, file_f
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.context import TableContext, open_context
+from tablestore.store.datapaths import entry_path
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.read import SplitReader
 from tablestore.store.references import Line, metadata_lists, other_lines, own_line
 from tablestore.store.snapshots import unbroken_tail
-from tablestore.store.write import entry_path
 from tablestore.table.progress import Progress, unseen
 
 T = TypeVar("T")

@@ -41,7 +41,7 @@ from tablestore.table.scan import check_columns, read_optimised_level
 from tablestore.table.system import READ_OPTIMIZED, SEPARATOR
 from tablestore.table.table import Table
 from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, check_given, commit_message
-from tablestore.types.arrow import to_arrow_schema
+from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.filters import parse_filter
 from tablestore.types.pieces import pieces

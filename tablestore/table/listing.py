@@ -8,7 +8,7 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest import ManifestEntry
 from tablestore.format.paths import partition_dir
 from tablestore.store.context import TableContext
-from tablestore.store.write import entry_path
+from tablestore.store.datapaths import entry_path
 from tablestore.types.typestring import type_to_sql
 
 FILES_SCHEMA = pa.schema(

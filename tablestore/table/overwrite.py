@@ -19,7 +19,7 @@ from tablestore.store.message import CommitMessage
 from tablestore.table.logs import publish_log
 from tablestore.table.rows import schema_and_tables
 from tablestore.table.writer import Effect, TableWriter, commit_message
-from tablestore.types.arrow import to_arrow_type
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.schema import TableSchema
 
 Matches = Callable[[bytes], bool]

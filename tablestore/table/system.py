@@ -25,7 +25,7 @@ from tablestore.store.context import TableContext
 from tablestore.table import systemrows
 from tablestore.table.changes import read_changes
 from tablestore.table.scan import ArrowSource, ReadOptimizedScan, check_columns
-from tablestore.types.arrow import to_arrow_schema
+from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
 from tablestore.types.filters import parse_filter
 from tablestore.types.predicate import Predicate, evaluate

@@ -20,9 +20,9 @@ from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.store.branchfiles import branch_files
 from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
+from tablestore.store.datapaths import entry_path
 from tablestore.store.references import branch_directories
 from tablestore.store.tags import Tags
-from tablestore.store.write import entry_path
 from tablestore.table.systemtext import (
     duration_text,
     key_text,
@@ -33,7 +33,7 @@ from tablestore.table.systemtext import (
     stored_time,
     value_text,
 )
-from tablestore.types.arrow import to_arrow_type
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, Field
 from tablestore.types.typestring import field_to_json
 from tablestore.types.widening import is_same

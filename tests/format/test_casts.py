@@ -9,7 +9,7 @@ import pytest
 
 from tablestore.errors import UnsupportedError
 from tablestore.format.casts import convert
-from tablestore.types.arrow import to_arrow_type
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.typestring import parse_type
 
 BEFORE_1970 = dt.datetime(1969, 12, 31, 23, 59, 59, 123456)

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.format.parquet import DataFileWriter, ParquetOptions, open_data_file
+from tablestore.format.parquet import DataFileWriter, ParquetOptions
+from tablestore.format.parquetread import open_data_file
 from tablestore.format.parquetsizes import DecodedSizes
 
 KIB, MIB = 1 << 10, 1 << 20

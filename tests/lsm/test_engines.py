@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.lsm.buffer import WriteBuffer
-from tablestore.lsm.merge import KIND_COLUMN, SEQUENCE_COLUMN, MergeSpec, SortedSource, merge_section
+from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergeoptions import merge_function
+from tablestore.lsm.mergespec import KIND_COLUMN, SEQUENCE_COLUMN, MergeSpec, SortedSource
 from tablestore.testing.naivemerge import NaiveEngine, Record, Row
 from tablestore.types.schema import TableSchema, new_schema
 

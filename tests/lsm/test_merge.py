@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tablestore.errors import FormatError
 from tablestore.lsm import merge
-from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
+from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergefn import MergeFunction, SequenceField
+from tablestore.lsm.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.window import fold_window
 from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import UnsupportedError
-from tablestore.lsm.merge import MergeSpec, SortedSource, merge_section
+from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergefn import MergeFunction
+from tablestore.lsm.mergespec import MergeSpec, SortedSource
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
 # Zeros of the operating system, of which no page is ever touched.

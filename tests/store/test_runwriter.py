@@ -9,7 +9,7 @@ import pytest
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.datafile import FileSource
-from tablestore.format.parquet import open_data_file
+from tablestore.format.parquetread import open_data_file
 from tablestore.format.stats import decode_stats
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.runwriter import RunTarget, RunWriter

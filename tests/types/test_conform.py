@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import InvalidInputError
-from tablestore.types.arrow import conform, to_arrow_schema
+from tablestore.types.arrowtypes import to_arrow_schema
+from tablestore.types.conform import conform
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import parse_type
 

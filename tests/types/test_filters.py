@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.types.arrow import fields_from_arrow
+from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.filters import parse_filter
 from tablestore.types.predicate import (
     FALSE,

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.types.arrow import fields_from_arrow
+from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.filters import parse_filter
 from tablestore.types.predicate import (
     FALSE,

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
-from tablestore.types.arrow import fields_from_arrow
+from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.schema import TableSchema, new_schema
 from tablestore.types.typestring import type_to_sql
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.types.arrow import from_arrow_type, to_arrow_field, to_arrow_type
+from tablestore.types.arrowtypes import from_arrow_type, to_arrow_field, to_arrow_type
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, RowType, TypeRoot
 from tablestore.types.typestring import field_to_json, parse_field, parse_type, type_to_json, type_to_sql
 
