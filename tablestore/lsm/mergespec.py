@@ -8,13 +8,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
+from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.keys import PlainColumn
 from tablestore.lsm.mergefn import MergeFunction
 from tablestore.types.datatypes import Field
 from tablestore.types.rowkind import RowKind
-
-SEQUENCE_COLUMN = "_SEQUENCE_NUMBER"
-KIND_COLUMN = "_VALUE_KIND"
 
 Mask = npt.NDArray[np.bool_]
 Kinds = npt.NDArray[np.int8]

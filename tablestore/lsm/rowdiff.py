@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.gather import take_rows
-from tablestore.lsm.mergespec import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.types.rowkind import RowKind
 
 Numbers = npt.NDArray[np.int64]

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.buffer import WriteBuffer
 from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergeoptions import merge_function
-from tablestore.lsm.mergespec import KIND_COLUMN, SEQUENCE_COLUMN, MergeSpec, SortedSource
+from tablestore.lsm.mergespec import MergeSpec, SortedSource
 from tablestore.testing.naivemerge import NaiveEngine, Record, Row
 from tablestore.types.schema import TableSchema, new_schema
 
