@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tablestore.table.scan import Scan
     from tablestore.table.table import Table
     from tablestore.table.writer import TableWriter
-    from tablestore.types.changes import (
+    from tablestore.types.evolution.schemachanges import (
         AddColumn,
         ChangeComment,
         ChangeDefault,
@@ -51,21 +51,21 @@ __version__ = "0.1.0"
 
 # name -> the module that defines it
 _LAZY = {
-    "AddColumn": "tablestore.types.changes",
+    "AddColumn": "tablestore.types.evolution.schemachanges",
     "Catalog": "tablestore.table.catalog",
-    "ChangeComment": "tablestore.types.changes",
-    "ChangeDefault": "tablestore.types.changes",
-    "ChangeNullability": "tablestore.types.changes",
-    "ChangeType": "tablestore.types.changes",
+    "ChangeComment": "tablestore.types.evolution.schemachanges",
+    "ChangeDefault": "tablestore.types.evolution.schemachanges",
+    "ChangeNullability": "tablestore.types.evolution.schemachanges",
+    "ChangeType": "tablestore.types.evolution.schemachanges",
     "CommitKind": "tablestore.format.snapshot",
-    "DropColumn": "tablestore.types.changes",
-    "MoveColumn": "tablestore.types.changes",
-    "RemoveOption": "tablestore.types.changes",
-    "RenameColumn": "tablestore.types.changes",
+    "DropColumn": "tablestore.types.evolution.schemachanges",
+    "MoveColumn": "tablestore.types.evolution.schemachanges",
+    "RemoveOption": "tablestore.types.evolution.schemachanges",
+    "RenameColumn": "tablestore.types.evolution.schemachanges",
     "RowKind": "tablestore.types.rowkind",
     "Scan": "tablestore.table.scan",
-    "SetOption": "tablestore.types.changes",
-    "SetTableComment": "tablestore.types.changes",
+    "SetOption": "tablestore.types.evolution.schemachanges",
+    "SetTableComment": "tablestore.types.evolution.schemachanges",
     "Snapshot": "tablestore.format.snapshot",
     "Table": "tablestore.table.table",
     "TableWriter": "tablestore.table.writer",

@@ -1,6 +1,6 @@
 """How do values of a column's old type read as its new one?
 
-Only changes whose outcome every reader of the format agrees on are made (:mod:`tablestore.types.widening` lists them); the others
+Only changes whose outcome every reader of the format agrees on are made (:mod:`tablestore.types.evolution.widening` lists them); the others
 are refused by name, because a value that silently differs from what another engine shows is worse than none.
 """
 
@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from tablestore.errors import UnsupportedError
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
+from tablestore.types.evolution.widening import FLOATS, TIMESTAMPS, WHOLE_DIGITS, can_read_as
 from tablestore.types.typestring import type_to_sql
-from tablestore.types.widening import FLOATS, TIMESTAMPS, WHOLE_DIGITS, can_read_as
 
 _UNITS = ("s", "ms", "us", "ns")
 

@@ -13,7 +13,7 @@ from tablestore.errors import FormatError
 from tablestore.format.casts import convert
 from tablestore.types.arrowtypes import to_arrow_field, to_arrow_type
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType
-from tablestore.types.widening import is_same
+from tablestore.types.evolution.widening import is_same
 
 
 class Projection:

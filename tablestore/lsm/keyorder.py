@@ -17,7 +17,7 @@ from tablestore.format.datafile import DataFileMeta
 from tablestore.lsm.keys import key_at, plain_columns
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType, Field
-from tablestore.types.predicate import to_scalar
+from tablestore.types.filter.predicate import to_scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from tablestore.store.producer import check_frame_change
 from tablestore.store.references import branch_directories
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.store.tags import Tags
-from tablestore.types.changes import SchemaChange
-from tablestore.types.evolution import Evolution, evolve, same_content
+from tablestore.types.evolution.evolve import Evolution, evolve, same_content
+from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import TableSchema
 
 FIRST_WAIT_S = 0.02
@@ -50,7 +50,7 @@ def alter_schema(
     """Apply ``changes`` to the newest schema of the table; returns the schema that then is the newest.
 
     Changes that change nothing publish nothing. ``rescaling``: the caller rewrites the data after a change of ``bucket``. Raises
-    what :func:`~tablestore.types.evolution.evolve` raises, ConflictError (another alteration or new rows made it impossible) and
+    what :func:`~tablestore.types.evolution.evolve.evolve` raises, ConflictError (another alteration or new rows made it impossible) and
     StorageError: the table is unchanged then; or CommitOutcomeUnknown.
     """
     # A list could be altered by its owner between two rounds.

@@ -26,8 +26,8 @@ from tablestore.store.changescope import ChangeScope, Discontinuity, change_scop
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.statediff import BucketState, StateDiff
-from tablestore.types.predicate import Predicate, evaluate
-from tablestore.types.predicate import columns as columns_of
+from tablestore.types.filter.predicate import Predicate, evaluate
+from tablestore.types.filter.predicate import columns as columns_of
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.tracking import untold_partitions, untold_text
+from tablestore.types.filter.predicate import Predicate, keep_only
+from tablestore.types.filter.pruning import values_may_match
 from tablestore.types.partitionspec import PartitionSpec, PartitionSpecs
-from tablestore.types.predicate import Predicate, keep_only
-from tablestore.types.pruning import values_may_match
 from tablestore.types.schema import TableSchema
 
 

@@ -43,7 +43,7 @@ from tablestore.store.settings import TableSettings, check_writable, table_setti
 from tablestore.store.snapshots import Snapshots
 from tablestore.store.write import DataWriter, rewrite_with_sequence
 from tablestore.types.datatypes import Field
-from tablestore.types.predicate import Predicate
+from tablestore.types.filter.predicate import Predicate
 from tablestore.types.schema import TableSchema
 
 T = TypeVar("T")

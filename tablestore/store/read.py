@@ -37,8 +37,8 @@ from tablestore.store.scan import DeletionFile, Split
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
-from tablestore.types.predicate import Predicate, evaluate
-from tablestore.types.predicate import columns as columns_of
+from tablestore.types.filter.predicate import Predicate, evaluate
+from tablestore.types.filter.predicate import columns as columns_of
 from tablestore.types.schema import TableSchema
 
 

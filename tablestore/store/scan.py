@@ -32,8 +32,8 @@ from tablestore.store.manifests import Manifests
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
-from tablestore.types.predicate import Predicate, equalities, keep_only, to_scalar
-from tablestore.types.pruning import ColumnRange, may_match, values_may_match
+from tablestore.types.filter.predicate import Predicate, equalities, keep_only, to_scalar
+from tablestore.types.filter.pruning import ColumnRange, may_match, values_may_match
 from tablestore.types.schema import TableSchema
 
 SPLIT_BYTES = 128 * 1024 * 1024

@@ -15,7 +15,7 @@ from tablestore.table.logs import create_log, drop_log, named_log, rename_log
 from tablestore.table.named import named_part
 from tablestore.table.system import SEPARATOR
 from tablestore.table.table import Table
-from tablestore.types.changes import SchemaChange
+from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import new_schema
 
 

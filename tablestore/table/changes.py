@@ -30,8 +30,8 @@ from tablestore.store.changescope import Discontinuity
 from tablestore.store.context import TableContext
 from tablestore.table.scan import ArrowSource, check_columns
 from tablestore.types.arrowtypes import to_arrow_schema
-from tablestore.types.predicate import Predicate
-from tablestore.types.predicatetext import to_sql
+from tablestore.types.filter.predicate import Predicate
+from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 
 SNAPSHOT_ID_COLUMN = "_snapshot_id"

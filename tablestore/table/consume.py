@@ -48,8 +48,8 @@ from tablestore.table.position import (
     parse_stored,
     unnamed_fingerprint,
 )
-from tablestore.types.predicate import Predicate, renamed
-from tablestore.types.predicatetext import to_sql
+from tablestore.types.filter.predicate import Predicate, renamed
+from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 from tablestore.types.schema import TableSchema
 

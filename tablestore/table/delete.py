@@ -22,7 +22,7 @@ from tablestore.store.scan import Split, plan_scan
 from tablestore.table.compact import settle_level_zero
 from tablestore.table.deletemarks import MarkingDelete
 from tablestore.table.writer import Effect, TableWriter
-from tablestore.types.predicate import Predicate, evaluate
+from tablestore.types.filter.predicate import Predicate, evaluate
 
 
 def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None:

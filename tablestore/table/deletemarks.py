@@ -25,7 +25,7 @@ from tablestore.format.manifest import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
 from tablestore.store.scan import Split, plan_scan
-from tablestore.types.predicate import Predicate
+from tablestore.types.filter.predicate import Predicate
 from tablestore.types.sortedsets import union
 
 Positions = npt.NDArray[np.integer]

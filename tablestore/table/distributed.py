@@ -43,12 +43,12 @@ from tablestore.table.table import Table
 from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, check_given, commit_message
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
-from tablestore.types.filters import parse_filter
+from tablestore.types.evolution.widening import is_same
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.pieces import pieces
-from tablestore.types.predicate import columns as filter_columns
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 from tablestore.types.schema import TableSchema
-from tablestore.types.widening import is_same
 
 VERSION = 1
 MIB = 1024 * 1024

@@ -18,7 +18,7 @@ from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext
 from tablestore.store.scan import plan_splits
 from tablestore.table.identity import snapshot_name
-from tablestore.types.predicate import IsIn, Predicate, all_of
+from tablestore.types.filter.predicate import IsIn, Predicate, all_of
 from tablestore.types.rowkind import RowKind
 
 # So few keys prune what is read; for more the bucket is read whole.

@@ -27,8 +27,8 @@ from tablestore.store.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.logowner import forget_record_limit, own_log
 from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, hold_for_log, named_log, open_log, remove_log, settings_of
-from tablestore.types.changes import RemoveOption, SchemaChange, SetOption
-from tablestore.types.optionchanges import set_option
+from tablestore.types.evolution.optionchanges import set_option
+from tablestore.types.evolution.schemachanges import RemoveOption, SchemaChange, SetOption
 from tablestore.types.schema import TableSchema
 
 WAY_OUT = (

@@ -36,8 +36,8 @@ from tablestore.table.events import does_not_fit
 from tablestore.table.logrecords import find_changes, published_changes, rows_behind
 from tablestore.table.position import LogPlace
 from tablestore.types.datatypes import Field
-from tablestore.types.predicate import Predicate, evaluate
-from tablestore.types.predicate import columns as columns_of
+from tablestore.types.filter.predicate import Predicate, evaluate
+from tablestore.types.filter.predicate import columns as columns_of
 from tablestore.types.rowkind import RowKind, symbols_from_kinds
 from tablestore.types.schema import TableSchema
 

@@ -23,7 +23,7 @@ from tablestore.store.scan import plan_splits
 from tablestore.table.logs import settings_of
 from tablestore.table.progress import Progress, unseen
 from tablestore.table.writer import Effect, TableWriter
-from tablestore.types.changes import SetOption
+from tablestore.types.evolution.schemachanges import SetOption
 
 _Seen = tuple[frozenset[object], tuple[IndexEntry, ...]]
 

@@ -16,8 +16,8 @@ from tablestore.lazy import lazy
 from tablestore.store.context import TableContext
 from tablestore.store.producer import changelog_settings
 from tablestore.store.scan import Plan, plan_scan
-from tablestore.types.predicate import Predicate
-from tablestore.types.predicatetext import to_sql
+from tablestore.types.filter.predicate import Predicate
+from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from tablestore.table.changes import read_changes
 from tablestore.table.scan import ArrowSource, ReadOptimizedScan, check_columns
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
-from tablestore.types.filters import parse_filter
-from tablestore.types.predicate import Predicate, evaluate
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import parse_type
 

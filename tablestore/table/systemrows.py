@@ -35,8 +35,8 @@ from tablestore.table.systemtext import (
 )
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, Field
+from tablestore.types.evolution.widening import is_same
 from tablestore.types.typestring import field_to_json
-from tablestore.types.widening import is_same
 
 Rows = Iterator[dict[str, Any]]
 FILE_SOURCES = {0: "APPEND", 1: "COMPACT"}

@@ -33,9 +33,9 @@ from tablestore.table.rescale import rescale
 from tablestore.table.scan import Scan, check_columns
 from tablestore.table.system import SystemTable
 from tablestore.table.writer import TableWriter
-from tablestore.types.changes import SchemaChange
-from tablestore.types.filters import parse_filter
-from tablestore.types.predicate import Predicate
+from tablestore.types.evolution.schemachanges import SchemaChange
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import Predicate
 from tablestore.types.schema import TableSchema
 
 # pyarrow's stubs know no union with Expression: it is Any to the type checker.
@@ -99,7 +99,7 @@ class Table(Keeping):
     # -- altering
 
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> "Table":
-        """Alter columns, options or comments (see :mod:`tablestore.types.changes`), all changes or none; the altered table.
+        """Alter columns, options or comments (see :mod:`tablestore.types.evolution.schemachanges`), all changes or none; the altered table.
 
         Options of the log begin, end or keep it (see :mod:`tablestore.table.logalter`). This handle stays at its schema: go on with
         the one that is returned. Raises InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError, ConflictError,

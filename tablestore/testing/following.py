@@ -22,7 +22,7 @@ from tablestore.table.consume import ChangeBatch
 from tablestore.table.events import Restarted, SchemaLanded
 from tablestore.table.opening import open_table
 from tablestore.table.table import Table
-from tablestore.types.changes import AddColumn, ChangeType, RenameColumn, SetOption
+from tablestore.types.evolution.schemachanges import AddColumn, ChangeType, RenameColumn, SetOption
 
 SCHEMA = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 NewTable = Callable[..., Table]

@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tablestore.errors import UnsupportedError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.testing.lab import Lab
-from tablestore.types.changes import (
+from tablestore.types.evolution.schemachanges import (
     AddColumn,
     ChangeDefault,
     ChangeType,

@@ -21,8 +21,8 @@ from tablestore.lsm import keys
 from tablestore.lsm.compactiontask import KeptRetractions
 from tablestore.table import compactplan, writer
 from tablestore.testing.keycases import KEY_CASES
-from tablestore.types import arrowfilter
 from tablestore.types.conform import conform
+from tablestore.types.filter import arrowfilter
 from tablestore.types.pieces import pieces
 from tests.format import test_limits, test_parquetsizes
 from tests.log import test_every_value

@@ -27,7 +27,14 @@ from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, SimulatedCrash
 from tablestore.testing.lab import Lab
-from tablestore.types.changes import AddColumn, ChangeNullability, DropColumn, RenameColumn, SetOption, SetTableComment
+from tablestore.types.evolution.schemachanges import (
+    AddColumn,
+    ChangeNullability,
+    DropColumn,
+    RenameColumn,
+    SetOption,
+    SetTableComment,
+)
 from tablestore.types.schema import TableSchema
 
 NAMES = count()

@@ -14,7 +14,7 @@ import tablestore as ts
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.store.followup import read_undone
 from tablestore.table.publish import slot_lock, try_lock
-from tablestore.types.changes import SetOption
+from tablestore.types.evolution.schemachanges import SetOption
 
 pytest.importorskip("confluent_kafka")
 

@@ -30,7 +30,7 @@ from tablestore.table.position import (
     parse_position,
     unnamed_fingerprint,
 )
-from tablestore.types.changes import AddColumn, RenameColumn
+from tablestore.types.evolution.schemachanges import AddColumn, RenameColumn
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 LOG = LogPlace(incarnation="Xy", base=7, offsets={1: 5, 0: 120}, marks={10: Mark(9, 0), 0: Mark(8, 5)})

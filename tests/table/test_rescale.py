@@ -10,7 +10,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.alter import alter_schema
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab
-from tablestore.types.changes import SetOption
+from tablestore.types.evolution.schemachanges import SetOption
 
 NAMES = count()
 SCHEMA = pa.schema(

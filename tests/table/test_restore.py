@@ -16,7 +16,7 @@ from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.holdings import Holdings
 from tablestore.testing.lab import Lab
-from tablestore.types.changes import AddColumn
+from tablestore.types.evolution.schemachanges import AddColumn
 
 Make = Callable[..., Lab]
 ALL: dict[str, Any] = {"retain_min": 1, "retain_max": 1}

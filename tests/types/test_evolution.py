@@ -6,7 +6,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
-from tablestore.types.changes import (
+from tablestore.types.datatypes import Field, RowType
+from tablestore.types.evolution.evolve import evolve, same_content
+from tablestore.types.evolution.schemachanges import (
     AddColumn,
     ChangeComment,
     ChangeDefault,
@@ -20,8 +22,6 @@ from tablestore.types.changes import (
     SetOption,
     SetTableComment,
 )
-from tablestore.types.datatypes import Field, RowType
-from tablestore.types.evolution import evolve, same_content
 from tablestore.types.schema import TableSchema, new_schema
 from tablestore.types.typestring import type_to_sql
 

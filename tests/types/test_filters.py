@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
-from tablestore.types.filters import parse_filter
-from tablestore.types.predicate import (
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import (
     FALSE,
     TRUE,
     UNKNOWN,
@@ -32,7 +32,7 @@ from tablestore.types.predicate import (
     StartsWith,
     evaluate,
 )
-from tablestore.types.pruning import ColumnRange, may_match
+from tablestore.types.filter.pruning import ColumnRange, may_match
 
 SCHEMA = pa.schema(
     [

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import InvalidInputError
-from tablestore.types.predicate import (
+from tablestore.types.filter.predicate import (
     FALSE,
     TRUE,
     UNKNOWN,
@@ -36,7 +36,7 @@ from tablestore.types.predicate import (
     push_negation,
     to_expression,
 )
-from tablestore.types.pruning import ColumnRange, may_match
+from tablestore.types.filter.pruning import ColumnRange, may_match
 
 NAN = math.nan
 POOLS: dict[str, list[Any]] = {

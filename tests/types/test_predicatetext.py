@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.types.arrowtypes import fields_from_arrow
-from tablestore.types.filters import parse_filter
-from tablestore.types.predicate import (
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import (
     FALSE,
     TRUE,
     UNKNOWN,
@@ -24,7 +24,7 @@ from tablestore.types.predicate import (
     StartsWith,
     evaluate,
 )
-from tablestore.types.predicatetext import to_sql
+from tablestore.types.filter.predicatetext import to_sql
 
 SCHEMA = pa.schema(
     [

@@ -8,8 +8,8 @@ import pytest
 from tablestore.format.casts import convert
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, TypeRoot
+from tablestore.types.evolution.widening import can_read_as, is_same, keeps_values
 from tablestore.types.typestring import parse_type, type_to_sql
-from tablestore.types.widening import can_read_as, is_same, keeps_values
 
 TYPES = [
     "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(3, 0)", "DECIMAL(5, 2)", "DECIMAL(19, 0)",

@@ -1,6 +1,6 @@
 """What does a filter of ours say in Spark?
 
-A filter is bound to its columns before (``tablestore.types.binding``): every literal is a value of exactly the column's type. So
+A filter is bound to its columns before (``tablestore.types.filter.binding``): every literal is a value of exactly the column's type. So
 Spark casts nothing, and a condition means there what it means here: NaN equals NaN and is the greatest value, -0.0 equals 0.0, text
 and bytes are ordered byte by byte, unknown is not true. The text of the filter itself would not do: Spark's parser, its casts and
 its session settings (ANSI, time zone, collation) would have a say.
@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from pyspark_tablestore.native import column, reads_alike
 from pyspark_tablestore.schema import spark_type
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.predicate import (
+from tablestore.types.filter.predicate import (
     And,
     Comparison,
     Constant,

@@ -18,7 +18,7 @@ from tablestore.table.distributed import TableSpec
 from tablestore.table.scan import check_columns
 from tablestore.table.system import SystemTable
 from tablestore.types.datatypes import Field
-from tablestore.types.filters import parse_filter
+from tablestore.types.filter.filters import parse_filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

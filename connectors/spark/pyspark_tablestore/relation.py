@@ -41,8 +41,8 @@ from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.table.distributed import ReadPin, ReadPlan, WriteJob, commit_messages, pinned_fields, plan_read
 from tablestore.types.conform import conform
-from tablestore.types.filters import parse_filter
-from tablestore.types.predicate import columns as filter_columns
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import columns as filter_columns
 
 
 def read(

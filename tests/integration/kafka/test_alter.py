@@ -16,7 +16,7 @@ from tablestore.table.logcheck import verify_log
 from tablestore.table.logs import PUBLISHERS, open_log, settings_of
 from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
-from tablestore.types.changes import RemoveOption, SetOption
+from tablestore.types.evolution.schemachanges import RemoveOption, SetOption
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -20,7 +20,7 @@ from tablestore.table.logs import PUBLISHERS, open_log, publish_log, rebuild_log
 from tablestore.table.publish import LogPublisher
 from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
-from tablestore.types.changes import RenameColumn, SetOption
+from tablestore.types.evolution.schemachanges import RenameColumn, SetOption
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -17,7 +17,7 @@ from tablestore.table.logs import PUBLISHERS, adopt, publish_log, rebuild_log
 from tablestore.testing.commandline import run_command
 from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, rows, told
 from tablestore.testing.kafka import KafkaBroker
-from tablestore.types.changes import SetOption
+from tablestore.types.evolution.schemachanges import SetOption
 
 TOPICS = (f"owned-{number}" for number in count())
 NewTable = Callable[..., ts.Table]

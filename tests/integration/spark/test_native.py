@@ -18,7 +18,7 @@ from pyspark_tablestore.conditions import condition
 import tablestore as ts
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
-from tablestore.types.filters import parse_filter
+from tablestore.types.filter.filters import parse_filter
 from tests.integration.spark.test_types import OURS_ONLY
 from tests.integration.spark.test_types import SCHEMA as ALL_TYPES
 

@@ -16,9 +16,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
-from tablestore.types.binding import Instant, bind_comparison, bind_in, bind_like, parse_instant
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.predicate import FALSE, TRUE, UNKNOWN, And, Constant, IsNull, Not, Operator, Or, Predicate
+from tablestore.types.filter.binding import Instant, bind_comparison, bind_in, bind_like, parse_instant
+from tablestore.types.filter.predicate import FALSE, TRUE, UNKNOWN, And, Constant, IsNull, Not, Operator, Or, Predicate
 from tablestore.types.typestring import parse_type, type_to_sql
 
 MAX_TEXT = 1 << 20

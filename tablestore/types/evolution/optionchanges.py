@@ -32,7 +32,7 @@ from tablestore.options import (
     UNTRACKED_PARTITIONS,
     validate_options,
 )
-from tablestore.types.changes import SetOption
+from tablestore.types.evolution.schemachanges import SetOption
 from tablestore.types.partitionspec import parse_partition_specs, partition_values, print_partition_specs
 from tablestore.types.schema import TableSchema
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.types.arrowtypes import from_arrow_type
-from tablestore.types.changes import ColumnType
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType
+from tablestore.types.evolution.schemachanges import ColumnType
 from tablestore.types.typestring import parse_type
 
 

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.types.binding import (
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.filter.binding import (
     Instant,
     always,
     bind_comparison,
@@ -32,8 +33,7 @@ from tablestore.types.binding import (
     bind_prefix,
     never,
 )
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.predicate import (
+from tablestore.types.filter.predicate import (
     UNKNOWN,
     And,
     Comparison,

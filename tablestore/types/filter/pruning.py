@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tablestore.types.predicate import (
+from tablestore.types.filter.predicate import (
     And,
     Comparison,
     Constant,

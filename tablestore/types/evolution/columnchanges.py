@@ -1,6 +1,6 @@
 """What each change of a column does to a schema in the making, and what it refuses.
 
-One function a kind of change; all work on a :class:`State`, which :mod:`tablestore.types.evolution` makes and finishes. The rules
+One function a kind of change; all work on a :class:`State`, which :mod:`tablestore.types.evolution.evolve` makes and finishes. The rules
 are told there.
 """
 
@@ -9,7 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
-from tablestore.types.changes import (
+from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot, with_nullable
+from tablestore.types.defaults import default_scalar
+from tablestore.types.evolution.fieldpaths import Fields, Path, dotted, edit_field, edit_fields, edit_type, find_field, parse_path
+from tablestore.types.evolution.giventypes import type_of
+from tablestore.types.evolution.optionchanges import naming_options, renamed_options, without_column
+from tablestore.types.evolution.schemachanges import (
     AddColumn,
     ChangeComment,
     ChangeDefault,
@@ -19,14 +24,9 @@ from tablestore.types.changes import (
     MoveColumn,
     RenameColumn,
 )
-from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot, with_nullable
-from tablestore.types.defaults import default_scalar
-from tablestore.types.fieldpaths import Fields, Path, dotted, edit_field, edit_fields, edit_type, find_field, parse_path
-from tablestore.types.giventypes import type_of
-from tablestore.types.optionchanges import naming_options, renamed_options, without_column
+from tablestore.types.evolution.widening import is_same, keeps_values
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
-from tablestore.types.widening import is_same, keeps_values
 
 
 @dataclass(slots=True, kw_only=True)

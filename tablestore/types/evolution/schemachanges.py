@@ -11,7 +11,7 @@ A column is named by a text. A dotted one leads into nested values: ``address.ci
 an ARRAY holds, ``scores.value`` the values of a MAP, and so on (``items.element.price``). The name of a column comes first, so a
 column whose own name holds a dot is found; as a tuple of names a path is never cut at dots.
 
-The changes are applied in the order given, all or none; :mod:`tablestore.types.evolution` says what each may do.
+The changes are applied in the order given, all or none; :mod:`tablestore.types.evolution.evolve` says what each may do.
 """
 
 from collections.abc import Mapping

@@ -5,12 +5,12 @@
 Columns are known by id. A new column takes the next id that was never used, a dropped one takes its id with it, and everything
 else (name, place, type, comment) may change around an id: that is what lets files of every older schema be read. So:
 
-* types only widen (:mod:`tablestore.types.widening`), because old files are read, not rewritten;
+* types only widen (:mod:`tablestore.types.evolution.widening`), because old files are read, not rewritten;
 * a column that takes nulls cannot be made NOT NULL while the table holds data, because old rows may have nulls in it;
 * primary key, partition and bucket key columns keep their type and stay: files are ordered, placed and named by their values.
   The primary key may be renamed, partition columns may not (their names are in directories);
 * options that name a column follow its new name, and must be removed before it is dropped;
-* what the stored files rest on (``bucket`` and others, :mod:`tablestore.types.optionchanges`) changes only while there are none.
+* what the stored files rest on (``bucket`` and others, :mod:`tablestore.types.evolution.optionchanges`) changes only while there are none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,15 @@ from typing import Any
 
 from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.options import BUCKET, TABLE_OPTIONS, validate_options
-from tablestore.types import columnchanges as columns
-from tablestore.types.changes import (
+from tablestore.types.evolution.evolve import columnchanges as columns
+from tablestore.types.evolution.optionchanges import (
+    check_against_data,
+    check_never_changed,
+    newly_combined,
+    set_option,
+    touches_layout,
+)
+from tablestore.types.evolution.schemachanges import (
     AddColumn,
     ChangeComment,
     ChangeDefault,
@@ -34,7 +41,6 @@ from tablestore.types.changes import (
     SetOption,
     SetTableComment,
 )
-from tablestore.types.optionchanges import check_against_data, check_never_changed, newly_combined, set_option, touches_layout
 from tablestore.types.schema import TableSchema, check_schema
 
 

@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
-from tablestore.types.arrowfilter import parse_expression
-from tablestore.types.binding import rebind
 from tablestore.types.datatypes import Field
-from tablestore.types.predicate import (
+from tablestore.types.filter.arrowfilter import parse_expression
+from tablestore.types.filter.binding import rebind
+from tablestore.types.filter.predicate import (
     And,
     Comparison,
     Constant,
@@ -50,7 +50,7 @@ def parse_filter(filter: "str | pc.Expression | Predicate | None", fields: Seque
 def _read(filter: object, field_of: Callable[[str], Field]) -> Predicate:
     if isinstance(filter, str):
         # sqlglot takes a while to load; only text needs it.
-        from tablestore.types.sqlfilter import parse_sql
+        from tablestore.types.filter.sqlfilter import parse_sql
 
         return parse_sql(filter, field_of)
     if isinstance(filter, pc.Expression):

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.names import did_you_mean
-from tablestore.types.changes import ColumnName
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, RowType
+from tablestore.types.evolution.schemachanges import ColumnName
 from tablestore.types.typestring import type_to_sql
 
 Fields = tuple[Field, ...]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tablestore.types.predicate import And, Comparison, Constant, IsIn, IsNull, Like, Not, Or, Predicate, StartsWith
+from tablestore.types.filter.predicate import And, Comparison, Constant, IsIn, IsNull, Like, Not, Or, Predicate, StartsWith
 
 
 def to_sql(predicate: Predicate) -> str:

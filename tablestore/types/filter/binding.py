@@ -24,7 +24,7 @@ import numpy as np
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import timestamp_unit
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.predicate import (
+from tablestore.types.filter.predicate import (
     UNKNOWN,
     And,
     Comparison,
@@ -38,7 +38,7 @@ from tablestore.types.predicate import (
     StartsWith,
     like_prefix,
 )
-from tablestore.types.pruning import nanoseconds, numpy_nanoseconds
+from tablestore.types.filter.pruning import nanoseconds, numpy_nanoseconds
 from tablestore.types.typestring import type_to_sql
 
 

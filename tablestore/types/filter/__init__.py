@@ -1,0 +1,1 @@
+"""Conditions on rows: parsed, bound to columns, used to leave files out."""
