@@ -21,7 +21,7 @@ from benchmarks.report import OURS, Bar, Result
 from benchmarks.setting import Setting
 from benchmarks.sustained_upsert import numbers_of
 from benchmarks.workloads import Workload
-from tablestore.format.manifest import EntryKind
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.table.compactplan import TaskPicker, live_buckets
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.format.bucket import bucket_of
-from tablestore.format.parquet import ParquetOptions
+from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.table.table import Table
 
 _OPTIONS = ParquetOptions()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.format.roaring64 import union_bitmap64
+from tablestore.format.index.roaring64 import union_bitmap64
 from tablestore.lsm.events import Events, spread
 from tablestore.lsm.mergefn import ColumnFunction
 

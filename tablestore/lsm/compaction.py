@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.compactiontask import CompactionPolicy, CompactionTask, Run, has_retractions, plan_task, size_of
 from tablestore.lsm.run import KeyOf, Levels, partition_intervals
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.run import KeyOf, Section, partition_intervals
 
 MIB = 1024 * 1024

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.keys import key_at, plain_columns
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType, Field

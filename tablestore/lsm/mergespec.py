@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.keys import PlainColumn
 from tablestore.lsm.mergefn import MergeFunction
 from tablestore.types.datatypes import Field

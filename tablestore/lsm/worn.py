@@ -7,7 +7,7 @@ compaction that takes a file anyway applies its vector; this adds the files that
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.compactiontask import CompactionTask
 from tablestore.lsm.run import Section
 

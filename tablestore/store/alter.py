@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import schema_path
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.format.snapshot import Snapshot

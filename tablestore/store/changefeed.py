@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablestore.format.parquetschema import KIND_COLUMN
-from tablestore.format.projection import Projection
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.format.parquet.projection import Projection
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.rowdiff import equal_values
 from tablestore.store.changelogs import Changelogs

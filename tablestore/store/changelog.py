@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import DataFileMeta, FileSource
-from tablestore.format.manifest import ManifestEntry
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.lookupcache import PROCESS_CACHE

@@ -8,8 +8,8 @@ manifests where a producer writes them, else the level-0 files that its delta ad
 from dataclasses import dataclass
 
 from tablestore.errors import NotFoundError
-from tablestore.format.datafile import FileSource
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.datafile import FileSource
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import CHANGELOG_DIR, EARLIEST_HINT, LATEST_HINT, changelog_path, encode_hint, parse_changelog_id
 from tablestore.format.snapshot import Snapshot, decode_snapshot
 from tablestore.io.filestore import FileStore

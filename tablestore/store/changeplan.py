@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from tablestore import options as opt
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.liveset import live_entries
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions

@@ -24,8 +24,8 @@ from tablestore.errors import (
     StorageError,
     TablestoreError,
 )
-from tablestore.format.indexmanifest import IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET, index_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids

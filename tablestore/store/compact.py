@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from tablestore.errors import StorageError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import DataFileMeta, FileSource
-from tablestore.format.indexmanifest import IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compactiontask import CompactionTask, KeptRetractions, has_retractions, pieces_of

@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tablestore.errors import ConflictError
-from tablestore.format.indexmanifest import DELETION_VECTORS, HASH, IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, HASH, IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.run import KeyOf
 from tablestore.store.message import CommitMessage

@@ -16,8 +16,8 @@ import pyarrow as pa
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import NotFoundError, StorageError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import WRITER_VERSION, Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore

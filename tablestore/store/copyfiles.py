@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from tablestore.errors import FormatError, NotFoundError
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.parquetfooter import MAGIC, TAIL_BYTES, footer_digest, footer_length, renamed_footer
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.parquet.footer import MAGIC, TAIL_BYTES, footer_digest, footer_length, renamed_footer
 from tablestore.format.paths import data_file_name, file_format_of
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory

@@ -19,15 +19,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from tablestore.format.deletionvector import (
+from tablestore.format.index.deletionvector import (
     byte_range,
     check_file_version,
     decode_deletion_vector,
     encode_deletion_vector,
     encode_vector_file,
 )
-from tablestore.format.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
-from tablestore.format.manifest import EntryKind
+from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.lazy import lazy
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.types.sortedsets import union

@@ -24,10 +24,10 @@ import pyarrow as pa
 
 from tablestore.format.binaryrow import encode_row
 from tablestore.format.bucket import hash_columns
-from tablestore.format.hashindex import Hashes, decode_hash_index, encode_hash_index
-from tablestore.format.indexmanifest import HASH, IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.index.hashindex import Hashes, decode_hash_index, encode_hash_index
+from tablestore.format.manifest.indexmanifest import HASH, IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.bucketmap import UNKNOWN, BucketMap, BucketPolicy
 from tablestore.lsm.keys import U64

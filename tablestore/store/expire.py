@@ -19,8 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tablestore.errors import NotFoundError, TablestoreError
-from tablestore.format.indexmanifest import IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path, snapshot_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.options import CHANGELOG_PRODUCER

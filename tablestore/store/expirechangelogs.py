@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tablestore.errors import NotFoundError
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import changelog_path, manifest_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.changelogs import change_files, changelog_lists

@@ -8,9 +8,9 @@ that write the same content write two files, so that the one that loses may remo
 from dataclasses import dataclass
 
 from tablestore.errors import NotFoundError
-from tablestore.format.indexmanifest import DeletionVectorRange, IndexEntry
 from tablestore.format.limits import refuse_to_write
-from tablestore.format.manifest import EntryKind
+from tablestore.format.manifest.indexmanifest import DeletionVectorRange, IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.paths import INDEX_DIR, index_file_name, index_path, verify_content_name
 from tablestore.ids import Ids
 from tablestore.io.filestore import READ_LIMIT_BYTES, FileStore

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from tablestore.errors import ConflictError, NotFoundError
 from tablestore.format.binaryrow import encode_row
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.buffer import SortedRows
 from tablestore.lsm.events import Places

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from tablestore.errors import FormatError
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.lsm.keys import key_at, plain_columns
 from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergefn import MergeFunction

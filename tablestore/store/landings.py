@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tablestore.errors import ConflictError, FormatError, NotFoundError
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.manifests import Manifests

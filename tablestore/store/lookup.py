@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.parquetread import DataFileReader, RowGroup
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
-from tablestore.format.projection import Projection
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.parquet.parquetread import DataFileReader, RowGroup
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.parquet.projection import Projection
 from tablestore.lazy import lazy
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keyorder import row_bound

@@ -26,8 +26,8 @@ from threading import Lock
 
 import pyarrow as pa
 
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.parquetread import RowGroup
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.parquet.parquetread import RowGroup
 from tablestore.store.read import SplitReader
 
 # Smaller files cost little to decode, and are soon merged into others.

@@ -12,11 +12,11 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from tablestore.errors import NotFoundError
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
-from tablestore.format.liveset import live_entries
-from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
-from tablestore.format.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
+from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest, entry_bytes
+from tablestore.format.manifest.manifestlist import ManifestFile, decode_manifest_list, encode_manifest_list, summarise
 from tablestore.format.paths import (
     MANIFEST_DIR,
     index_manifest_name,

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.indexmanifest import IndexEntry
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.mergespec import SortedSource
 from tablestore.store.deletionvectors import DeletionVectors, Positions

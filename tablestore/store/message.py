@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tablestore.errors import ConflictError, FormatError
-from tablestore.format.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
-from tablestore.format.manifest import ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
+from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest
 
 VERSION = 4
 # Messages live for one commit, so their Avro container needs no unique marker, only a valid (non-zero) one.

@@ -8,8 +8,8 @@ rewritten a logarithmic number of times and a commit costs the same however many
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.manifestlist import ManifestFile
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.store.manifests import Manifests, WrittenMetadata
 
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from tablestore import options as opt
 from tablestore.errors import NotFoundError, StorageError, UnsupportedError
-from tablestore.format.avrorows import read_avro_rows
-from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.manifest.avrorows import read_avro_rows
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.format.parquet.projection import Projection
 from tablestore.format.paths import POSTPONE_BUCKET, file_format_of
-from tablestore.format.projection import Projection
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.options import TableOptions
 from tablestore.types.schema import TableSchema
 
@@ -145,7 +145,5 @@ def _several_runs_or_deletes(files: Sequence[ManifestEntry]) -> list[ManifestEnt
     return [
         entry
         for entry in files
-        if levels[entry.partition, entry.bucket] != {entry.file.level}
-        or entry.file.level == 0
-        or entry.file.delete_row_count != 0
+        if levels[entry.partition, entry.bucket] != {entry.file.level} or entry.file.level == 0 or entry.file.delete_row_count != 0
     ]

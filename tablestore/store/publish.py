@@ -21,7 +21,7 @@ from enum import Enum
 
 from tablestore.clock import Clock
 from tablestore.errors import CommitOutcomeUnknown, NotFoundError, StorageError, TablestoreError
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import snapshot_path
 from tablestore.format.snapshot import Snapshot, encode_snapshot
 from tablestore.ids import Ids

@@ -20,13 +20,13 @@ import pyarrow as pa
 from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
 from tablestore.errors import NotFoundError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.deletionvector import byte_range, decode_deletion_vector
-from tablestore.format.indexmanifest import DeletionVectorRange
-from tablestore.format.parquetread import DataFileReader, open_data_file
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.index.deletionvector import byte_range, decode_deletion_vector
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.indexmanifest import DeletionVectorRange
+from tablestore.format.parquet.parquetread import DataFileReader, open_data_file
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.parquet.projection import Projection
 from tablestore.format.paths import index_path
-from tablestore.format.projection import Projection
 from tablestore.io.filestore import FileStore
 from tablestore.io.takingturns import TakingTurns
 from tablestore.lsm.merge import merge_section

@@ -15,8 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tablestore.errors import NotFoundError
-from tablestore.format.liveset import live_entries
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import BRANCH_DIR, BRANCH_PREFIX
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag

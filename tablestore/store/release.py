@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tablestore.errors import NotFoundError
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext

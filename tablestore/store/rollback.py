@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.errors import InvalidInputError
-from tablestore.format.indexmanifest import DeletionVectorRange, IndexEntry
-from tablestore.format.manifest import EntryKind, Identity, ManifestEntry
+from tablestore.format.manifest.indexmanifest import DeletionVectorRange, IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, Identity, ManifestEntry
 from tablestore.store.conflict import StalePlan
 from tablestore.store.indexfiles import IndexFiles
 

@@ -23,10 +23,10 @@ import pyarrow as pa
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
-from tablestore.format.datafile import DataFileMeta, FileSource
-from tablestore.format.manifest import EntryKind, ManifestEntry, encode_manifest, entry_bytes
-from tablestore.format.parquet import DataFileWriter, FileFooter, with_system_columns
-from tablestore.format.parquetschema import file_schema
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, encode_manifest, entry_bytes
+from tablestore.format.parquet.parquetfile import DataFileWriter, FileFooter, with_system_columns
+from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.paths import data_file_name
 from tablestore.format.stats import (
     EMPTY_STATS,

@@ -18,11 +18,11 @@ import pyarrow as pa
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.bucket import bucket_of
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.indexmanifest import DELETION_VECTORS, IndexEntry
-from tablestore.format.liveset import live_entries
-from tablestore.format.manifest import ManifestEntry
-from tablestore.format.manifestlist import ManifestFile
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, IndexEntry
+from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.paths import POSTPONE_BUCKET, file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import ColumnStats, decode_stats

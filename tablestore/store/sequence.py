@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tablestore.errors import FormatError, NotFoundError
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.manifests import Manifests, max_sequence_number

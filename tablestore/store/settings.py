@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tablestore import options as opt
 from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
 from tablestore.errors import UnsupportedError
-from tablestore.format.parquet import ParquetOptions
+from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.format.stats import MAX_BOUND_CHARACTERS
 from tablestore.lsm.bucketmap import BucketPolicy
 from tablestore.lsm.mergefn import MergeFunction

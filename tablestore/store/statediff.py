@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.bounds import TOGETHER_BYTES
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.keys import plain_columns
 from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergefn import MergeFunction

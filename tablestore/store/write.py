@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError
-from tablestore.format.datafile import DataFileMeta, FileSource
-from tablestore.format.manifest import ManifestEntry
-from tablestore.format.parquet import DataFileWriter
-from tablestore.format.parquetread import open_data_file
-from tablestore.format.parquetschema import SEQUENCE_COLUMN, file_schema
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.parquet.parquetfile import DataFileWriter
+from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetschema import SEQUENCE_COLUMN, file_schema
 from tablestore.format.paths import data_file_name
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids

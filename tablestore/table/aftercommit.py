@@ -8,7 +8,7 @@ Who follows up, and what a failure leaves behind, is in :mod:`tablestore.store.f
 
 from collections.abc import Callable, Sequence
 
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.autotags import tag_automatically
 from tablestore.store.context import TableContext

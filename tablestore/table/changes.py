@@ -22,7 +22,7 @@ from typing import Literal
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, NotFoundError
-from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changelogs import Changelogs

@@ -21,8 +21,8 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 from tablestore.errors import FormatError, NotFoundError, TablestoreError
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import INDEX_DIR, LATEST_HINT, SNAPSHOT_DIR, file_format_of, index_path, manifest_path, parse_hint
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.keyorder import KeyOrder

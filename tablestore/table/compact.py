@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import NotFoundError, TablestoreError
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.compaction import WHOLE_REASONS
 from tablestore.store.commit import CommitRequest

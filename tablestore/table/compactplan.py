@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from tablestore.errors import NotFoundError, TablestoreError
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy

@@ -25,7 +25,7 @@ import pyarrow as pa
 from tablestore import options as opt
 from tablestore.catalog.identifier import check_reference
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError, UnsupportedError
-from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions, parse_int
 from tablestore.store.changefeed import ChangeFeed

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import ConflictError, NotFoundError
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.run import Section
 from tablestore.store.conflict import StalePlan

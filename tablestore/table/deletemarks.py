@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.deletionvector import decode_deletion_vector, encode_deletion_vector
-from tablestore.format.indexmanifest import IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.index.deletionvector import decode_deletion_vector, encode_deletion_vector
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
 from tablestore.store.scan import Split, plan_scan

@@ -16,8 +16,8 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import partition_dir
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compactiontask import CompactionTask

@@ -21,9 +21,9 @@ import pyarrow as pa
 from tablestore.bounds import BATCH_BYTES
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import EntryKind, ManifestEntry, decode_manifest, encode_manifest
-from tablestore.format.parquetschema import file_schema
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import open_store
 from tablestore.lsm.missing import MissingColumns

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pyarrow as pa
 
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import partition_dir
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import FormatError, NotFoundError, UnsupportedError
-from tablestore.format.projection import Projection
+from tablestore.format.parquet.projection import Projection
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.debezium import Changes, decode_changes
 from tablestore.log.jsonrows import BadJson

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.bounds import TEXT_BYTES
-from tablestore.format.parquetschema import KIND_COLUMN
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.debezium import ChangelogMode, encode_changes
 from tablestore.log.jsontext import text_bytes

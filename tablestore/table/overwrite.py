@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage

@@ -15,7 +15,7 @@ from typing import Any
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import partition_dir
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions

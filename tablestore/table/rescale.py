@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tablestore.errors import ConflictError, InvalidInputError, UnsupportedError
-from tablestore.format.indexmanifest import IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import BUCKET
 from tablestore.store.alter import alter_schema

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from tablestore.errors import ConflictError, FormatError, NotFoundError, StorageError, TablestoreError
-from tablestore.format.indexmanifest import IndexEntry
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import schema_path
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.branches import check_branch, fork_of

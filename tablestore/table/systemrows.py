@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.errors import UnsupportedError
-from tablestore.format.casts import convert
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.parquet.casts import convert
 from tablestore.format.paths import SCHEMA_DIR, file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import ColumnStats, decode_stats

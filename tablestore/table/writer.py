@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
-from tablestore.format.manifest import ManifestEntry
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.missing import Lost, MissingColumns, lost_to_nulls, path_text
 from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import FormatError
-from tablestore.format.avro import MAGIC, read_container, write_container
 from tablestore.format.limits import Limits
+from tablestore.format.manifest.avro import MAGIC, read_container, write_container
 
 NONCE = b"0123456789abcdef"
 SCHEMA = {

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import UnsupportedError
-from tablestore.format.casts import convert
+from tablestore.format.parquet.casts import convert
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.typestring import parse_type
 

@@ -8,7 +8,7 @@ import pytest
 from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.format.deletionvector import (
+from tablestore.format.index.deletionvector import (
     MAGIC,
     byte_range,
     check_file_version,

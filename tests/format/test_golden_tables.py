@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.format.avro import read_container
 from tablestore.format.binaryrow import decode_row, encode_row
-from tablestore.format.deletionvector import (
+from tablestore.format.index.deletionvector import (
     byte_range,
     check_file_version,
     decode_deletion_vector,
     encode_deletion_vector,
     encode_vector_file,
 )
-from tablestore.format.indexmanifest import decode_index_manifest, encode_index_manifest
-from tablestore.format.liveset import live_entries
-from tablestore.format.manifest import decode_manifest, encode_manifest
-from tablestore.format.manifestlist import decode_manifest_list, encode_manifest_list, summarise
+from tablestore.format.manifest.avro import read_container
+from tablestore.format.manifest.indexmanifest import decode_index_manifest, encode_index_manifest
+from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.manifestfile import decode_manifest, encode_manifest
+from tablestore.format.manifest.manifestlist import decode_manifest_list, encode_manifest_list, summarise
 from tablestore.format.paths import bucket_dir, partition_dir
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.format.snapshot import decode_snapshot, encode_snapshot

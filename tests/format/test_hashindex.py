@@ -8,8 +8,8 @@ import pytest
 
 from tablestore.errors import FormatError
 from tablestore.format.bucket import hash_columns
-from tablestore.format.hashindex import decode_hash_index, encode_hash_index
-from tablestore.format.indexmanifest import HASH, decode_index_manifest
+from tablestore.format.index.hashindex import decode_hash_index, encode_hash_index
+from tablestore.format.manifest.indexmanifest import HASH, decode_index_manifest
 from tablestore.types.datatypes import AtomicType, TypeRoot
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paimon" / "py_pk_dynamic"

@@ -10,12 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.avro import _long, read_container, write_container
 from tablestore.format.binaryrow import EMPTY_ROW, decode_row, encode_row
-from tablestore.format.datafile import DataFileMeta
 from tablestore.format.limits import DEFAULT_LIMITS, WRITE_LIMITS, Limits, json_within_limits, parse_json_bounded
-from tablestore.format.manifest import MANIFEST_SCHEMA, EntryKind, ManifestEntry, decode_manifest, encode_manifest, entry_bytes
-from tablestore.format.manifestlist import decode_manifest_list, encode_manifest_list, summarise
+from tablestore.format.manifest.avro import _long, read_container, write_container
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import (
+    MANIFEST_SCHEMA,
+    EntryKind,
+    ManifestEntry,
+    decode_manifest,
+    encode_manifest,
+    entry_bytes,
+)
+from tablestore.format.manifest.manifestlist import decode_manifest_list, encode_manifest_list, summarise
 from tablestore.format.stats import EMPTY_STATS, ColumnStats, decode_stats, encode_stats
 from tablestore.ids import SystemIds
 from tablestore.io.memory import MemoryFileStore
@@ -55,7 +62,9 @@ def _entry(number: int, *, bounds: list[str] | None = None, key: str | None = No
 def _as_before(entries: list[ManifestEntry], monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A manifest as it was written when nobody checked."""
     with monkeypatch.context() as patch:
-        patch.setattr("tablestore.format.manifest.write_container", lambda *a, **k: write_container(*a, **k, limits=UNLIMITED))
+        patch.setattr(
+            "tablestore.format.manifest.manifestfile.write_container", lambda *a, **k: write_container(*a, **k, limits=UNLIMITED)
+        )
         return encode_manifest(entries, NONCE)
 
 

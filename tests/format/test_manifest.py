@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import FormatError
-from tablestore.format.avro import write_container
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
-from tablestore.format.datafile import DataFileMeta, FileSource, file_to_record
-from tablestore.format.indexmanifest import (
+from tablestore.format.manifest.avro import write_container
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource, file_to_record
+from tablestore.format.manifest.indexmanifest import (
     DELETION_VECTORS,
     DeletionVectorRange,
     GlobalIndexMeta,
@@ -19,15 +19,15 @@ from tablestore.format.indexmanifest import (
     decode_index_manifest,
     encode_index_manifest,
 )
-from tablestore.format.liveset import fold_entries, live_entries
-from tablestore.format.manifest import (
+from tablestore.format.manifest.liveset import fold_entries, live_entries
+from tablestore.format.manifest.manifestfile import (
     MANIFEST_SCHEMA,
     EntryKind,
     ManifestEntry,
     decode_manifest,
     encode_manifest,
 )
-from tablestore.format.manifestlist import (
+from tablestore.format.manifest.manifestlist import (
     MANIFEST_LIST_SCHEMA,
     decode_manifest_list,
     encode_manifest_list,

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.parquet import DataFileWriter, ParquetOptions, with_system_columns
-from tablestore.format.parquetread import open_data_file
-from tablestore.format.parquetschema import file_schema
-from tablestore.format.projection import Projection
+from tablestore.format.parquet.parquetfile import DataFileWriter, ParquetOptions, with_system_columns
+from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetschema import file_schema
+from tablestore.format.parquet.projection import Projection
 from tablestore.types.datatypes import ArrayType, AtomicType, Field, MapType, RowType, TypeRoot
 from tablestore.types.schema import TableSchema, new_schema
 

@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.errors import FormatError, TablestoreError
-from tablestore.format.parquet import DataFileWriter, FileFooter, ParquetOptions, with_system_columns
-from tablestore.format.parquetfooter import TAIL_BYTES
-from tablestore.format.parquetpages import check_pages, read_header
-from tablestore.format.parquetread import open_data_file
-from tablestore.format.parquetschema import file_schema
+from tablestore.format.parquet.footer import TAIL_BYTES
+from tablestore.format.parquet.pages import check_pages, read_header
+from tablestore.format.parquet.parquetfile import DataFileWriter, FileFooter, ParquetOptions, with_system_columns
+from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.types.schema import new_schema
 
 SCHEMA = pa.schema(

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tablestore.format.parquet import DataFileWriter, ParquetOptions
-from tablestore.format.parquetread import open_data_file
-from tablestore.format.parquetsizes import DecodedSizes
+from tablestore.format.parquet.chunksizes import DecodedSizes
+from tablestore.format.parquet.parquetfile import DataFileWriter, ParquetOptions
+from tablestore.format.parquet.parquetread import open_data_file
 
 KIB, MIB = 1 << 10, 1 << 20
 SCHEMA = pa.schema(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.errors import FormatError
-from tablestore.format.roaring64 import decode_bitmap64, encode_bitmap64, union_bitmap64
+from tablestore.format.index.roaring64 import decode_bitmap64, encode_bitmap64, union_bitmap64
 
 # {1, 2, 70000, 5000000000, -1} by Paimon's RoaringBitmap64 (Java core 1.4.2).
 GOLDEN = bytes.fromhex(

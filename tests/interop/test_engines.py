@@ -19,7 +19,7 @@ from pyroaring import BitMap
 from random_tables import number_fields
 
 import tablestore as ts
-from tablestore.format.roaring64 import decode_bitmap64, encode_bitmap64
+from tablestore.format.index.roaring64 import decode_bitmap64, encode_bitmap64
 
 pytestmark = pytest.mark.interop
 

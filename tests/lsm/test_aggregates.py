@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.roaring64 import decode_bitmap64, encode_bitmap64
+from tablestore.format.index.roaring64 import decode_bitmap64, encode_bitmap64
 from tablestore.lsm.aggregate import aggregate_column
 from tablestore.lsm.events import Events
 from tablestore.lsm.mergefn import ColumnFunction

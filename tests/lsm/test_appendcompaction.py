@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.lsm.appendcompaction import append_order, pick_append
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.lsm.compaction import pick_compaction, pick_full, sorted_runs
 from tablestore.lsm.compactiontask import CompactionPolicy, CompactionTask, size_of

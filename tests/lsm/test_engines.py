@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.buffer import WriteBuffer
 from tablestore.lsm.merge import merge_section
 from tablestore.lsm.mergeoptions import merge_function

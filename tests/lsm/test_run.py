@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.format.binaryrow import encode_row
-from tablestore.format.datafile import DataFileMeta
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.lsm.keyorder import KeyOrder, comparable_key, row_bound
 from tablestore.lsm.keys import key_at, plain_columns

@@ -1,7 +1,7 @@
 """Files full of deleted rows are written again: which, and what becomes of the task."""
 
 from tablestore.format.binaryrow import EMPTY_ROW
-from tablestore.format.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.lsm.compactiontask import CompactionTask
 from tablestore.lsm.run import Section

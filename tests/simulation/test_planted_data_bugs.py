@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 from tablestore import bounds
 from tablestore.errors import TablestoreError
-from tablestore.format import avro, limits, parquet, parquetread, stats
+from tablestore.format import limits, stats
+from tablestore.format.manifest.manifestfile import avro
+from tablestore.format.parquet.parquetfile import parquetfile as parquet
+from tablestore.format.parquet.parquetfile import parquetread
 from tablestore.log import jsonrows
 from tablestore.lsm import keys
 from tablestore.lsm.compactiontask import KeptRetractions

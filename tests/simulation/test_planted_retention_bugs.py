@@ -14,7 +14,7 @@ import tablestore.store.references as references_module
 import tablestore.store.release as release_module
 import tablestore.table.restore as restore_module
 from tablestore.errors import TablestoreError
-from tablestore.format.manifest import EntryKind
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.store.references import Needs
 from tablestore.testing.keepers import Keepers
 

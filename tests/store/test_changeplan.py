@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.format.datafile import DataFileMeta, FileSource
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.store.changefeed import filtered_kinds

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.conflict import StalePlan

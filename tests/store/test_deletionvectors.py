@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tablestore.errors import FormatError
-from tablestore.format.indexmanifest import IndexEntry
-from tablestore.format.manifest import EntryKind
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.paths import is_content_uuid_name
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.deletionvectors import DeletionVectors

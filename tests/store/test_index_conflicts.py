@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tablestore.format.binaryrow import EMPTY_ROW
-from tablestore.format.datafile import DataFileMeta, FileSource
-from tablestore.format.indexmanifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexEntry
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.store.conflict import StalePlan, changed_index, check_vectors
 

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.parquet import ParquetOptions
-from tablestore.format.parquetread import DataFileReader
+from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetread import DataFileReader
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.lookup import find_rows, match_sorted, sorted_keys
 from tablestore.table.table import Table

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.format.parquet import ParquetOptions
-from tablestore.format.parquetread import DataFileReader
+from tablestore.format.parquet.parquetfile import ParquetOptions
+from tablestore.format.parquet.parquetread import DataFileReader
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store import lookupcache
 from tablestore.store.lookup import find_rows, sorted_keys

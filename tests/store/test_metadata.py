@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore.format.binaryrow import EMPTY_ROW
-from tablestore.format.datafile import DataFileMeta
-from tablestore.format.liveset import live_entries
-from tablestore.format.manifest import EntryKind, ManifestEntry
-from tablestore.format.manifestlist import ManifestFile
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.liveset import live_entries
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.stats import EMPTY_STATS
 from tablestore.store.manifests import WrittenMetadata
 from tablestore.store.metadata import MergePolicy, cancel_pairs, merged_base, pick_merge, row_delta

@@ -8,8 +8,8 @@ import pytest
 
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import FileSource
-from tablestore.format.parquetread import open_data_file
+from tablestore.format.manifest.datafile import FileSource
+from tablestore.format.parquet.parquetread import open_data_file
 from tablestore.format.stats import decode_stats
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.runwriter import RunTarget, RunWriter

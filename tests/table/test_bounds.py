@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
-from tablestore.format.manifest import entry_bytes
+from tablestore.format.manifest.manifestfile import entry_bytes
 from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store import manifests, runwriter
@@ -95,7 +95,7 @@ def test_a_table_whose_bounds_were_not_cut_opens_again(tmp_path: Path, monkeypat
         before.setattr(runwriter, "MAX_BOUND_CHARACTERS", 10**9)
         before.setattr("tablestore.store.settings.MAX_BOUND_CHARACTERS", 10**9)
         before.setattr(manifests, "MANIFEST_BYTES", 10**12)
-        before.setattr("tablestore.format.avro._check_readable", lambda *_: None)
+        before.setattr("tablestore.format.manifest.avro._check_readable", lambda *_: None)
         writing = catalog.table("shop.t")
         rows = {"p": range(64), "k": range(64), "v": ["v" * 300_000] * 64}
         (writing.upsert if keyed else writing.append)(pa.table(rows, schema=schema))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.format.parquet import ParquetOptions
+from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table

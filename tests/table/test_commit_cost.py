@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tablestore.errors import NotFoundError
-from tablestore.format import avro, limits, schemafile, snapshot
+from tablestore.format import limits, schemafile, snapshot
+from tablestore.format.manifest.manifestfile import avro
 from tablestore.format.snapshot import encode_snapshot
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore

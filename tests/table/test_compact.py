@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
-from tablestore.format.manifest import EntryKind
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.compact import CompactReport

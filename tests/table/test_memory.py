@@ -18,7 +18,7 @@ import pytest
 import tablestore
 from tablestore.bounds import BATCH_BYTES, WINDOW_BYTES, ReadBounds
 from tablestore.bounds import ROW_GROUP_BYTES as STATED_ROW_GROUP_BYTES
-from tablestore.format.parquet import ParquetOptions
+from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.table.compact import compact_table
 from tablestore.table.table import Table
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
-from tablestore.format.manifest import EntryKind
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.sequence import NEXT_SEQUENCE_PROPERTY

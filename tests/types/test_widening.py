@@ -5,7 +5,7 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from tablestore.format.casts import convert
+from tablestore.format.parquet.casts import convert
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, TypeRoot
 from tablestore.types.evolution.widening import can_read_as, is_same, keeps_values

@@ -6,7 +6,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from tablestore.format.manifest import EntryKind, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.commit import CommitRequest

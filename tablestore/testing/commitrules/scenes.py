@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tablestore.format.manifest import EntryKind
+from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.commit import CommitRequest

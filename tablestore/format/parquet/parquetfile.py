@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from tablestore.bounds import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from tablestore.errors import InvalidInputError
-from tablestore.format.parquetfooter import (
+from tablestore.format.parquet.footer import (
     FILE_NAME_KEY,
     GROUP_BYTES_KEY,
     MAGIC,
@@ -28,7 +28,7 @@ from tablestore.format.parquetfooter import (
     footer_digest,
     footer_length,
 )
-from tablestore.format.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN, field_id_of
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN, field_id_of
 from tablestore.types.pieces import pieces
 from tablestore.types.schema import KEY_PREFIX
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.format.indexmanifest import DeletionVectorRange
 from tablestore.format.limits import over_limit
+from tablestore.format.manifest.indexmanifest import DeletionVectorRange
 from tablestore.types.sortedsets import distinct
 
 # Stored, never renumbered.

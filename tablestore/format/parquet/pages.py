@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.errors import FormatError
-from tablestore.format.parquetfooter import MAGIC
-from tablestore.format.thriftcompact import BINARY, FALSE, I32, I64, STOP, STRUCT, TRUE, CompactReader
+from tablestore.format.parquet.footer import MAGIC
+from tablestore.format.parquet.thriftcompact import BINARY, FALSE, I32, I64, STOP, STRUCT, TRUE, CompactReader
 
 # PageHeader.
 _TYPE, _UNCOMPRESSED, _COMPRESSED, _CRC, _DATA, _INDEX, _DICTIONARY, _DATA_V2 = range(1, 9)

@@ -8,7 +8,7 @@ ADD x … ADD x      refused: an identity is added once
 from collections.abc import Iterable
 
 from tablestore.errors import FormatError
-from tablestore.format.manifest import EntryKind, Identity, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, Identity, ManifestEntry
 
 
 def live_entries(groups: Iterable[Iterable[ManifestEntry]]) -> dict[Identity, ManifestEntry]:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Mapping
 
 from tablestore.errors import FormatError
-from tablestore.format.thriftcompact import BINARY, FALSE, I32, STOP, STRUCT, TRUE, CompactReader
+from tablestore.format.parquet.thriftcompact import BINARY, FALSE, I32, STOP, STRUCT, TRUE, CompactReader
 
 MAGIC = b"PAR1"
 # Stored in the key-value metadata; never renamed.

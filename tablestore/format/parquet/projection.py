@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tablestore.errors import FormatError
-from tablestore.format.casts import convert
+from tablestore.format.parquet.casts import convert
 from tablestore.types.arrowtypes import to_arrow_field, to_arrow_type
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType
 from tablestore.types.evolution.widening import is_same

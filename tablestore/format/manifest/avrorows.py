@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.format.avro import read_blocks
 from tablestore.format.limits import DEFAULT_LIMITS
+from tablestore.format.manifest.avro import read_blocks
 from tablestore.types.arrowtypes import timestamp_unit, to_arrow_field, to_arrow_type
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
 from tablestore.types.typestring import type_to_sql

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import pyarrow.parquet as pq
 
 from tablestore.errors import FormatError
-from tablestore.format.parquetfooter import GROUP_BYTES_KEY
-from tablestore.format.thriftcompact import I64, LIST, STOP, STRUCT, CompactReader
+from tablestore.format.parquet.footer import GROUP_BYTES_KEY
+from tablestore.format.parquet.thriftcompact import I64, LIST, STOP, STRUCT, CompactReader
 from tablestore.lazy import lazy
 
 # Offset and validity of a text value; a number, or a decimal of up to 38 digits, with its validity.

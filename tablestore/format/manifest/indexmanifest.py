@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.format.avro import RecordSchema, read_container, write_container
-from tablestore.format.datafile import RECORD_NAME
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest import EntryKind, check_version
+from tablestore.format.manifest.avro import RecordSchema, read_container, write_container
+from tablestore.format.manifest.datafile import RECORD_NAME
+from tablestore.format.manifest.manifestfile import EntryKind, check_version
 from tablestore.format.paths import check_file_name, verify_content_name
 
 # Stored, never renumbered or renamed.
@@ -23,7 +23,7 @@ HASH = "HASH"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorRange:
     """Where in the index file the vector of one data file lies: ``offset`` is that of its size field, ``length`` the
-    bytes of its payload; see :mod:`tablestore.format.deletionvector`."""
+    bytes of its payload; see :mod:`tablestore.format.index.deletionvector`."""
 
     data_file: str
     offset: int

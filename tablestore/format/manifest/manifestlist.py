@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.format.avro import RecordSchema, read_container, write_container
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.datafile import RECORD_NAME
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest import EntryKind, ManifestEntry, check_version
+from tablestore.format.manifest.avro import RecordSchema, read_container, write_container
+from tablestore.format.manifest.datafile import RECORD_NAME
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, check_version
 from tablestore.format.paths import check_file_name, verify_content_name
 from tablestore.format.stats import (
     ColumnStats,

@@ -13,10 +13,10 @@ from enum import IntEnum
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.format.avro import RecordSchema, read_container, write_container
 from tablestore.format.binaryrow import without_values
-from tablestore.format.datafile import FILE_SCHEMA, RECORD_NAME, DataFileMeta, file_from_record, file_to_record
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
+from tablestore.format.manifest.avro import RecordSchema, read_container, write_container
+from tablestore.format.manifest.datafile import FILE_SCHEMA, RECORD_NAME, DataFileMeta, file_from_record, file_to_record
 from tablestore.format.paths import verify_content_name
 from tablestore.format.stats import EMPTY_STATS, stats_to_record
 

@@ -1,0 +1,1 @@
+"""Manifests and their lists, and the Avro files that they are."""

@@ -1,0 +1,1 @@
+"""Data files: Parquet as the table format has it, checked on reading."""
