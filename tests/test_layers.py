@@ -88,9 +88,7 @@ def test_no_module_imports_itself_through_others(project: Path) -> None:
 
 def test_every_package_and_module_has_a_place(project: Path) -> None:
     placed = set(PLACES)
-    found = {
-        path.stem for path in (project / "tablestore").iterdir() if path.suffix == ".py" or any(path.glob("**/*.py"))
-    }
+    found = {path.stem for path in (project / "tablestore").iterdir() if path.suffix == ".py" or any(path.glob("**/*.py"))}
     unplaced = sorted(found - placed - {"__init__", "__main__"})
     assert not unplaced, f"give these a place in the order of the layers: {', '.join(unplaced)}"
 
@@ -100,9 +98,9 @@ def test_every_package_and_module_has_a_place(project: Path) -> None:
     [
         ("tablestore.format.snapshot", "tablestore.errors", False),
         ("tablestore.format.snapshot", "tablestore.io.local", True),
-        ("tablestore.lsm.merge", "tablestore.io.local", True),
-        ("tablestore.io.local", "tablestore.lsm.merge", True),
-        ("tablestore.store.commit", "tablestore.lsm.merge", False),
+        ("tablestore.lsm.merge.sortedmerge", "tablestore.io.local", True),
+        ("tablestore.io.local", "tablestore.lsm.merge.sortedmerge", True),
+        ("tablestore.store.commit", "tablestore.lsm.merge.sortedmerge", False),
         ("tablestore.table.table", "tablestore.testing.files", True),
         ("tablestore.testing.files", "tablestore.table.table", False),
         ("tablestore.ids", "tablestore.clock", False),

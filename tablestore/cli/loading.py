@@ -13,7 +13,7 @@ from tablestore.cli.render import Bar
 from tablestore.cli.rowsource import FileFormat, ReadSettings, RowSource, open_rows, schema_of_file
 from tablestore.cli.session import Refused, Session, TableName, Yes, command, names, parse_pairs
 from tablestore.cli.table import Options, PartitionBy, PrimaryKey
-from tablestore.lsm.missing import MissingColumns
+from tablestore.lsm.write.missingcolumns import MissingColumns
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files or URLs; - is standard input.")]
 

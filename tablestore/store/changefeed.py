@@ -19,7 +19,7 @@ import pyarrow as pa
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.parquet.projection import Projection
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.rowdiff import equal_values
+from tablestore.lsm.merge.rowdiff import equal_values
 from tablestore.store.changelogs import Changelogs
 from tablestore.store.changeplan import ChangeRule, FoundChanges, Source, StoredChanges, plan_changes, source_of
 from tablestore.store.changescope import ChangeScope, Discontinuity, change_scope

@@ -24,11 +24,11 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.compactiontask import CompactionTask, KeptRetractions, has_retractions, pieces_of
+from tablestore.lsm.compaction.compactiontask import CompactionTask, KeptRetractions, has_retractions, pieces_of
 from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import key_at, plain_columns, rows_up_to
-from tablestore.lsm.merge import merge_section
-from tablestore.lsm.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.run import Section
 from tablestore.store.changelog import compaction_changelog
 from tablestore.store.context import TableContext

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.compactiontask import CompactionPolicy
+from tablestore.lsm.compaction.compactiontask import CompactionPolicy
 from tablestore.options import TableOptions
 from tablestore.store.producer import FULL_COMPACTION, LOOKUP
 from tablestore.store.settings import TableSettings

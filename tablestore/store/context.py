@@ -22,9 +22,9 @@ from tablestore.format.snapshot import WRITER_VERSION, Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.bucketmap import BucketMap
-from tablestore.lsm.buffer import AssignBuckets
 from tablestore.lsm.keyorder import KeyOrder
-from tablestore.lsm.missing import Path
+from tablestore.lsm.write.missingcolumns import Path
+from tablestore.lsm.write.writebuffer import AssignBuckets
 from tablestore.store.changeplan import ChangeRule, change_rule
 from tablestore.store.commit import CommitSettings, Committer, Revise
 from tablestore.store.conflict import TABLE_UUID_OPTION, check_is_same

@@ -23,10 +23,10 @@ from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.lsm.buffer import SortedRows
-from tablestore.lsm.events import Places
-from tablestore.lsm.keeping import with_stored
-from tablestore.lsm.missing import Path
+from tablestore.lsm.functions.versions import Places
+from tablestore.lsm.write.keptcolumns import with_stored
+from tablestore.lsm.write.missingcolumns import Path
+from tablestore.lsm.write.writebuffer import SortedRows
 from tablestore.store.commit import Revise
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.keywindows import WINDOW_KEYS, key_windows

@@ -14,11 +14,11 @@ import pyarrow as pa
 from tablestore.errors import FormatError
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.lsm.functions.mergefunction import MergeFunction
+from tablestore.lsm.functions.survivors import WindowKeys
 from tablestore.lsm.keys import key_at, plain_columns
-from tablestore.lsm.merge import merge_section
-from tablestore.lsm.mergefn import MergeFunction
-from tablestore.lsm.mergespec import MergeSpec, SortedSource
-from tablestore.lsm.survivors import WindowKeys
+from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.store.lookup import SortedKeys
 from tablestore.store.read import SplitReader
 from tablestore.types.pieces import pieces

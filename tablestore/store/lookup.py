@@ -25,10 +25,10 @@ from tablestore.format.parquet.parquetread import DataFileReader, RowGroup
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.parquet.projection import Projection
 from tablestore.lazy import lazy
+from tablestore.lsm.functions.survivors import WindowKeys
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
-from tablestore.lsm.survivors import WindowKeys
 from tablestore.store.lookupcache import KeptGroups, LookupCache, name_of, place_of
 from tablestore.store.read import SplitReader
 from tablestore.types.arrowtypes import to_arrow_type

@@ -27,7 +27,7 @@ import pyarrow as pa
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.lsm.gather import take_rows
-from tablestore.lsm.mergespec import SortedSource
+from tablestore.lsm.merge.mergespec import SortedSource
 from tablestore.store.deletionvectors import DeletionVectors, Positions
 from tablestore.store.keywindows import key_windows
 from tablestore.store.lookup import Found, SortedKeys, find_rows, in_portions, sorted_keys

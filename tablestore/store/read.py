@@ -29,8 +29,8 @@ from tablestore.format.parquet.projection import Projection
 from tablestore.format.paths import index_path
 from tablestore.io.filestore import FileStore
 from tablestore.io.takingturns import TakingTurns
-from tablestore.lsm.merge import merge_section
-from tablestore.lsm.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.run import Section
 from tablestore.store.datapaths import DataPaths
 from tablestore.store.scan import DeletionFile, Split

@@ -8,8 +8,8 @@ from tablestore.errors import UnsupportedError
 from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.format.stats import MAX_BOUND_CHARACTERS
 from tablestore.lsm.bucketmap import BucketPolicy
-from tablestore.lsm.mergefn import MergeFunction
-from tablestore.lsm.mergeoptions import check_merge_options, merge_function
+from tablestore.lsm.functions.mergefunction import MergeFunction
+from tablestore.lsm.functions.mergeoptions import check_merge_options, merge_function
 from tablestore.options import MIB, TableOptions
 from tablestore.store.metadata import MergePolicy
 from tablestore.store.producer import check_producer

@@ -22,11 +22,11 @@ import pyarrow as pa
 from tablestore.bounds import TOGETHER_BYTES
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.keys import plain_columns
-from tablestore.lsm.merge import merge_section
-from tablestore.lsm.mergefn import MergeFunction
-from tablestore.lsm.mergespec import MergeSpec, SortedSource
-from tablestore.lsm.rowdiff import RowState, diff_rows
+from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.rowdiff import RowState, diff_rows
+from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.keywindows import WINDOW_KEYS, key_windows
 from tablestore.store.lookup import Found, Positions, SortedKeys, find_rows, in_portions, match_sorted

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from tablestore import options as opt
 from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.compactiontask import KeptRetractions
+from tablestore.lsm.compaction.compactiontask import KeptRetractions
 from tablestore.options import TableOptions
 from tablestore.store.producer import FULL_COMPACTION, LOOKUP
 from tablestore.store.sequence import NEXT_SEQUENCE_PROPERTY

@@ -24,9 +24,9 @@ from tablestore.format.paths import data_file_name
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.lsm.buffer import AssignBuckets, Kinds, SortedRows, WriteBuffer
-from tablestore.lsm.compactiontask import CompactionPolicy
-from tablestore.lsm.missing import Path
+from tablestore.lsm.compaction.compactiontask import CompactionPolicy
+from tablestore.lsm.write.missingcolumns import Path
+from tablestore.lsm.write.writebuffer import AssignBuckets, Kinds, SortedRows, WriteBuffer
 from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.keepcolumns import Keeper
 from tablestore.store.message import KeptColumns

@@ -15,7 +15,7 @@ from typing import Any
 from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.lsm.compaction import WHOLE_REASONS
+from tablestore.lsm.compaction.picking import WHOLE_REASONS
 from tablestore.store.commit import CommitRequest
 from tablestore.store.compact import BucketFiles, discard, discard_unnamed, run_compaction
 from tablestore.store.conflict import StalePlan

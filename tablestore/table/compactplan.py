@@ -15,12 +15,12 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy
-from tablestore.lsm.appendcompaction import pick_append
-from tablestore.lsm.compaction import pick_compaction, pick_full, sorted_runs
-from tablestore.lsm.compactiontask import CompactionPolicy, CompactionTask
+from tablestore.lsm.compaction.appendcompaction import pick_append
+from tablestore.lsm.compaction.compactiontask import CompactionPolicy, CompactionTask
+from tablestore.lsm.compaction.deleteratio import pick_worn, rewriting
+from tablestore.lsm.compaction.picking import pick_compaction, pick_full, sorted_runs
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels
-from tablestore.lsm.worn import pick_worn, rewriting
 from tablestore.store.compact import BucketFiles
 from tablestore.store.compactionsettings import CompactionSettings, compaction_settings
 from tablestore.store.context import TableContext

@@ -20,7 +20,7 @@ from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import partition_dir
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.compactiontask import CompactionTask
+from tablestore.lsm.compaction.compactiontask import CompactionTask
 from tablestore.lsm.keyorder import KeyOrder, comparable_key
 from tablestore.lsm.run import Section, levels, partition_intervals
 from tablestore.store.context import TableContext

@@ -26,8 +26,8 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, de
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import open_store
-from tablestore.lsm.missing import MissingColumns
 from tablestore.lsm.run import Section
+from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.compact import discard_unnamed
 from tablestore.store.context import TableContext, open_context

@@ -19,7 +19,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log.logstore import LogStore
 from tablestore.log.record import Mark
 from tablestore.log.settings import LogSettings
-from tablestore.lsm.rowdiff import equal_values
+from tablestore.lsm.merge.rowdiff import equal_values
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, read_undone
 from tablestore.store.logprogress import LogProgress

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.lsm.missing import Lost, MissingColumns, lost_to_nulls, path_text
+from tablestore.lsm.write.missingcolumns import Lost, MissingColumns, lost_to_nulls, path_text
 from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage

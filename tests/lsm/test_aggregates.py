@@ -14,10 +14,10 @@ from pyroaring import BitMap
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.index.roaring64 import decode_bitmap64, encode_bitmap64
-from tablestore.lsm.aggregate import aggregate_column
-from tablestore.lsm.events import Events
-from tablestore.lsm.mergefn import ColumnFunction
-from tablestore.lsm.valuecodes import value_codes
+from tablestore.lsm.functions.aggregate import aggregate_column
+from tablestore.lsm.functions.mergefunction import ColumnFunction
+from tablestore.lsm.functions.valuecodes import value_codes
+from tablestore.lsm.functions.versions import Events
 
 Steps = list[tuple[bool, Any]]
 

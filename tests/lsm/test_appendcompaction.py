@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.stats import EMPTY_STATS
-from tablestore.lsm.appendcompaction import append_order, pick_append
+from tablestore.lsm.compaction.appendcompaction import append_order, pick_append
 
 TARGET = 1000
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
-from tablestore.lsm.buffer import WriteBuffer
+from tablestore.lsm.write.writebuffer import WriteBuffer
 from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 from tablestore.types.arrowtypes import to_arrow_field
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot

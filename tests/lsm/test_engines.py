@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
-from tablestore.lsm.buffer import WriteBuffer
-from tablestore.lsm.merge import merge_section
-from tablestore.lsm.mergeoptions import merge_function
-from tablestore.lsm.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.functions.mergeoptions import merge_function
+from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.sortedmerge import merge_section
+from tablestore.lsm.write.writebuffer import WriteBuffer
 from tablestore.testing.naivemerge import NaiveEngine, Record, Row
 from tablestore.types.schema import TableSchema, new_schema
 

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
-from tablestore.lsm.mergefn import ColumnFunction, SequenceField, SequenceGroup
-from tablestore.lsm.mergeoptions import check_merge_options, merge_function
+from tablestore.lsm.functions.mergefunction import ColumnFunction, SequenceField, SequenceGroup
+from tablestore.lsm.functions.mergeoptions import check_merge_options, merge_function
 from tablestore.types.schema import TableSchema, new_schema
 
 COLUMNS = pa.schema(

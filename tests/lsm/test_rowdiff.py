@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore.lsm.rowdiff import RowState, diff_rows, equal_values
+from tablestore.lsm.merge.rowdiff import RowState, diff_rows, equal_values
 
 SCHEMA = pa.schema(
     [pa.field("_SEQUENCE_NUMBER", pa.int64()), pa.field("_VALUE_KIND", pa.int8()), ("k", pa.int64()), ("v", pa.string())]

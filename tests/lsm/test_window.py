@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import UnsupportedError
-from tablestore.lsm.merge import merge_section
-from tablestore.lsm.mergefn import MergeFunction
-from tablestore.lsm.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.functions.mergefunction import MergeFunction
+from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 
 # Zeros of the operating system, of which no page is ever touched.

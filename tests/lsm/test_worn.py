@@ -3,9 +3,9 @@
 from tablestore.format.binaryrow import EMPTY_ROW
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.stats import EMPTY_STATS
-from tablestore.lsm.compactiontask import CompactionTask
+from tablestore.lsm.compaction.compactiontask import CompactionTask
+from tablestore.lsm.compaction.deleteratio import pick_worn, rewriting
 from tablestore.lsm.run import Section
-from tablestore.lsm.worn import pick_worn, rewriting
 
 
 def file(name: str, rows: int = 100, size: int = 10, level: int = 0) -> DataFileMeta:

@@ -10,9 +10,9 @@ import pytest
 
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.lsm.compaction import pick_range, sorted_runs
+from tablestore.lsm.compaction.picking import pick_range, sorted_runs
+from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.keyorder import KeyOrder
-from tablestore.lsm.mergefn import MergeFunction
 from tablestore.lsm.run import levels
 from tablestore.store.commit import CommitRequest
 from tablestore.store.compact import run_compaction

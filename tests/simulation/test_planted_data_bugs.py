@@ -21,7 +21,7 @@ from tablestore.format.parquet.parquetfile import parquetfile as parquet
 from tablestore.format.parquet.parquetfile import parquetread
 from tablestore.log import jsonrows
 from tablestore.lsm import keys
-from tablestore.lsm.compactiontask import KeptRetractions
+from tablestore.lsm.compaction.compactiontask import KeptRetractions
 from tablestore.table import compactplan, writer
 from tablestore.testing.keycases import KEY_CASES
 from tablestore.types.conform import conform

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from tablestore import open_catalog, open_table
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
-from tablestore.lsm.missing import MissingColumns
+from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bytes
 from tablestore.store.branchfiles import branch_of

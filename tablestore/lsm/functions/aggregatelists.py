@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.lsm.events import Events, Mask, Places
-from tablestore.lsm.mergefn import ColumnFunction
-from tablestore.lsm.valuecodes import Codes, combined_codes, value_codes
+from tablestore.lsm.functions.mergefunction import ColumnFunction
+from tablestore.lsm.functions.valuecodes import Codes, combined_codes, value_codes
+from tablestore.lsm.functions.versions import Events, Mask, Places
 
 
 def join_texts(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:

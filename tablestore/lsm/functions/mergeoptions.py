@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.columnfunctions import MISSING_SETTINGS, PREFIX, column_function, flag
-from tablestore.lsm.mergefn import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
+from tablestore.lsm.functions.columnfunctions import MISSING_SETTINGS, PREFIX, column_function, flag
+from tablestore.lsm.functions.mergefunction import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
 from tablestore.names import did_you_mean
 from tablestore.options import TableOptions
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot

@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.lsm.compactiontask import CompactionPolicy, CompactionTask, Run, has_retractions, plan_task, size_of
+from tablestore.lsm.compaction.compactiontask import CompactionPolicy, CompactionTask, Run, has_retractions, plan_task, size_of
 from tablestore.lsm.run import KeyOf, Levels, partition_intervals
 
 # Level-0 files that follow one another in key order count as one run from this size on: large flushes are written in pieces.

@@ -10,7 +10,7 @@ enough members and none outweighs the newer ones by far, so a row is rewritten a
 from collections.abc import Iterator, Sequence
 
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.lsm.compactiontask import LARGE_SHARE, CompactionTask, pieces_of, size_of
+from tablestore.lsm.compaction.compactiontask import LARGE_SHARE, CompactionTask, pieces_of, size_of
 from tablestore.lsm.run import Section
 
 # An older file this much larger than all newer ones of its group together stays out of it.

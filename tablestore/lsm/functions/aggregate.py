@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from tablestore.lsm.aggregatelists import collect, join_texts, merge_map, nested_update
-from tablestore.lsm.aggregatenumbers import multiply, sum_up, truth
-from tablestore.lsm.aggregatesketches import unite
-from tablestore.lsm.events import Events, Places, take_or_null
-from tablestore.lsm.mergefn import ColumnFunction
-from tablestore.lsm.survivors import dense_ranks
+from tablestore.lsm.functions.aggregatelists import collect, join_texts, merge_map, nested_update
+from tablestore.lsm.functions.aggregatenumbers import multiply, sum_up, truth
+from tablestore.lsm.functions.aggregatesketches import unite
+from tablestore.lsm.functions.mergefunction import ColumnFunction
+from tablestore.lsm.functions.survivors import dense_ranks
+from tablestore.lsm.functions.versions import Events, Places, take_or_null
 
 Pick = Callable[[pa.Array, Events], Places]
 Compute = Callable[[ColumnFunction, pa.Array, Events, str], pa.Array]

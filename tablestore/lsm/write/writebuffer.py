@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 from tablestore.bounds import PASS_BYTES
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
-from tablestore.lsm.flushfold import fold_layers, prepared
+from tablestore.lsm.functions.mergefunction import MergeFunction
+from tablestore.lsm.functions.mergeoptions import merge_function
+from tablestore.lsm.functions.survivors import rank_versions, versions_of_repeated_keys
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import U64, Rows, plain_columns, to_words
-from tablestore.lsm.mergefn import MergeFunction
-from tablestore.lsm.mergeoptions import merge_function
 from tablestore.lsm.sorting import SortedOrder, sort_by_group_and_key
-from tablestore.lsm.survivors import rank_versions, versions_of_repeated_keys
+from tablestore.lsm.write.flushfold import fold_layers, prepared
 from tablestore.types.schema import TableSchema
 
 Kinds = npt.NDArray[np.int8]

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.events import Events, Mask, Places, spread
-from tablestore.lsm.mergefn import ColumnFunction
+from tablestore.lsm.functions.mergefunction import ColumnFunction
+from tablestore.lsm.functions.versions import Events, Mask, Places, spread
 
 _LOW = np.int64(0xFFFFFFFF)
 _LEAST = np.iinfo(np.int64).min

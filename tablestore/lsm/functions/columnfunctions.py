@@ -5,8 +5,8 @@ fields.<column>.ignore-retract | distinct | list-agg-delimiter | nested-key | co
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.lsm.aggregate import FUNCTIONS
-from tablestore.lsm.mergefn import ColumnFunction
+from tablestore.lsm.functions.aggregate import FUNCTIONS
+from tablestore.lsm.functions.mergefunction import ColumnFunction
 from tablestore.names import did_you_mean
 from tablestore.options import TableOptions
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, RowType, TypeRoot

@@ -17,7 +17,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.mergefn import MergeFunction
+from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import is_list_like
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
@@ -64,7 +64,6 @@ class Lost:
             "rows set only what they hold",
             kind="missing-columns",
         )
-
 
     def check_keepable(self, where: str) -> None:
         """Raise InvalidInputError for what cannot be looked up: parts of lists and maps, which have no identity."""

@@ -19,8 +19,8 @@ from collections.abc import Generator, Iterator, Sequence
 import pyarrow as pa
 
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
-from tablestore.lsm.mergespec import Chunk, MergeSpec, SortedSource
-from tablestore.lsm.window import fold_window, not_sorted
+from tablestore.lsm.merge.mergespec import Chunk, MergeSpec, SortedSource
+from tablestore.lsm.merge.window import fold_window, not_sorted
 from tablestore.types.pieces import pieces
 
 # Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it. So has a window.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.lsm.compactiontask import CompactionTask
+from tablestore.lsm.compaction.compactiontask import CompactionTask
 from tablestore.lsm.run import Section
 
 

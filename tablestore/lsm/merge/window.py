@@ -20,12 +20,18 @@ import pyarrow as pa
 
 from tablestore.bounds import TOGETHER_BYTES
 from tablestore.errors import FormatError, UnsupportedError
-from tablestore.lsm.fold import fold_versions
+from tablestore.lsm.functions.survivors import (
+    WindowKeys,
+    last_of_each_key,
+    rank_versions,
+    versions_of_repeated_keys,
+    winners_by_sequence,
+)
 from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import Rows, plain_columns, to_words
-from tablestore.lsm.mergespec import SYSTEM_FIELDS, Chunk, Mask, MergeSpec
+from tablestore.lsm.merge.fold import fold_versions
+from tablestore.lsm.merge.mergespec import SYSTEM_FIELDS, Chunk, Mask, MergeSpec
 from tablestore.lsm.sorting import sort_by_group_and_key
-from tablestore.lsm.survivors import WindowKeys, last_of_each_key, rank_versions, versions_of_repeated_keys, winners_by_sequence
 
 
 def fold_window(chunks: list[Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.keys import PlainColumn
-from tablestore.lsm.mergefn import MergeFunction
 from tablestore.types.datatypes import Field
 from tablestore.types.rowkind import RowKind
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.lazy import lazy
+from tablestore.lsm.functions.mergefunction import Keep
 from tablestore.lsm.keys import PlainColumn, Rows, Words, concat_plain, plain_columns, to_words
-from tablestore.lsm.mergefn import Keep
 from tablestore.lsm.sorting import SortedOrder, ascending, sort_by_group_and_key
 
 _T = TypeVar("_T", bound=np.generic)

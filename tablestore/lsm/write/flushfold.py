@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.fold import Kinds, fold_versions
-from tablestore.lsm.mergefn import MergeFunction
+from tablestore.lsm.functions.mergefunction import MergeFunction
+from tablestore.lsm.merge.fold import Kinds, fold_versions
 from tablestore.lsm.sorting import SortedOrder
 from tablestore.types.rowkind import RowKind
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.events import Places, take_or_null
-from tablestore.lsm.missing import Path
+from tablestore.lsm.functions.versions import Places, take_or_null
+from tablestore.lsm.write.missingcolumns import Path
 from tablestore.types.datatypes import Field
 from tablestore.types.defaults import default_scalar
 
@@ -45,9 +45,7 @@ def with_stored(
     return rows
 
 
-def _of_new_rows(
-    found: pa.Array, given: pa.Array, field: Field, new: npt.NDArray[np.bool_], kinds: Kinds, where: str
-) -> pa.Array:
+def _of_new_rows(found: pa.Array, given: pa.Array, field: Field, new: npt.NDArray[np.bool_], kinds: Kinds, where: str) -> pa.Array:
     if not new.any():
         return found
     adds = (kinds & 1) == 0

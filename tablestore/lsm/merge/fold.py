@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablestore.lsm.aggregate import aggregate_column
-from tablestore.lsm.events import Events, Mask, Places, take_or_null
-from tablestore.lsm.mergefn import MergeFunction, SequenceGroup
-from tablestore.lsm.survivors import dense_ranks
+from tablestore.lsm.functions.aggregate import aggregate_column
+from tablestore.lsm.functions.mergefunction import MergeFunction, SequenceGroup
+from tablestore.lsm.functions.survivors import dense_ranks
+from tablestore.lsm.functions.versions import Events, Mask, Places, take_or_null
 from tablestore.types.rowkind import RowKind
 
 Kinds = npt.NDArray[np.int8]

@@ -17,8 +17,8 @@ from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.index.roaring64 import union_bitmap64
-from tablestore.lsm.events import Events, spread
-from tablestore.lsm.mergefn import ColumnFunction
+from tablestore.lsm.functions.mergefunction import ColumnFunction
+from tablestore.lsm.functions.versions import Events, spread
 
 Union = Callable[[list[bytes]], bytes]
 

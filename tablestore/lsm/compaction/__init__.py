@@ -1,0 +1,1 @@
+"""Which files to compact: values in, tasks out."""

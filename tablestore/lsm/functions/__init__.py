@@ -1,0 +1,1 @@
+"""Merge functions: how rows of equal key combine."""

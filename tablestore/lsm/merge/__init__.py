@@ -1,0 +1,1 @@
+"""Merging sorted runs, a window of keys at a time."""

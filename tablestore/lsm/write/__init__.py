@@ -1,0 +1,1 @@
+"""The write buffer: rows become one sorted run."""
