@@ -27,7 +27,7 @@ from benchmarks.measure import Case, Sample, Timing, WrongRows, stopwatch, take_
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
 from benchmarks.workloads import Numbers, Workload
-from tablestore.store.lookupcache import PROCESS_CACHE
+from tablestore.store.scan.lookupcache import PROCESS_CACHE
 
 ROWS = 10_000_000
 SHARE = 100

@@ -26,7 +26,7 @@ from tablestore.log.debezium import encode_changes
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords
 from tablestore.log.settings import log_settings
-from tablestore.store.holds import LOG_HOLD, Holds
+from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.logrecords import snapshot_records
 from tablestore.table.logs import PUBLISHERS, open_log

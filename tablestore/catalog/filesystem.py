@@ -13,7 +13,7 @@ from tablestore.format.paths import SCHEMA_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore, RenamesDirectories
-from tablestore.store.conflict import TABLE_UUID_OPTION
+from tablestore.store.commit.conflict import TABLE_UUID_OPTION
 from tablestore.types.schema import TableSchema
 
 DATABASE_MARKER = "_database"

@@ -12,7 +12,7 @@ from tablestore.cli.apps import root as app
 from tablestore.cli.environment import Look, look_around, look_at_warehouse
 from tablestore.cli.session import FoundProblems, Session, command
 from tablestore.io.opening import open_store
-from tablestore.store.orphans import CleanReport
+from tablestore.store.history.orphans import CleanReport
 from tablestore.table.check import Finding, check_table
 from tablestore.table.retention import clean
 

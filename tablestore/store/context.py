@@ -25,23 +25,23 @@ from tablestore.lsm.bucketmap import BucketMap
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.write.missingcolumns import Path
 from tablestore.lsm.write.writebuffer import AssignBuckets
-from tablestore.store.changeplan import ChangeRule, change_rule
-from tablestore.store.commit import CommitSettings, Committer, Revise
-from tablestore.store.conflict import TABLE_UUID_OPTION, check_is_same
+from tablestore.store.changes.changeplan import ChangeRule, change_rule
+from tablestore.store.commit.committer import CommitSettings, Committer, Revise
+from tablestore.store.commit.conflict import TABLE_UUID_OPTION, check_is_same
 from tablestore.store.datapaths import DataPaths, entry_path
 from tablestore.store.deletionvectors import DeletionVectors
-from tablestore.store.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.indexfiles import IndexFiles
-from tablestore.store.keepcolumns import KeepCommit, Keeper
 from tablestore.store.manifests import Manifests
 from tablestore.store.message import KeptColumns
 from tablestore.store.producer import INPUT, ChangelogSettings, changelog_settings
-from tablestore.store.read import SplitReader
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.schemas import FieldsById, Schemas
 from tablestore.store.sequence import HEADROOM, SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import Snapshots
-from tablestore.store.write import DataWriter, rewrite_with_sequence
+from tablestore.store.write.datawriter import DataWriter, rewrite_with_sequence
+from tablestore.store.write.dynamicbuckets import Assigner, DynamicCommit, HashIndex
+from tablestore.store.write.keepcolumns import KeepCommit, Keeper
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.schema import TableSchema

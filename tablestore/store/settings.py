@@ -11,7 +11,7 @@ from tablestore.lsm.bucketmap import BucketPolicy
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.functions.mergeoptions import check_merge_options, merge_function
 from tablestore.options import MIB, TableOptions
-from tablestore.store.metadata import MergePolicy
+from tablestore.store.commit.metadata import MergePolicy
 from tablestore.store.producer import check_producer
 from tablestore.store.tombstones import check_retention
 from tablestore.store.tracking import Tracking, tracking_of

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
-from tablestore.store.autotags import tag_automatically
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, FollowUp, LeftAlone
+from tablestore.store.history.autotags import tag_automatically
 from tablestore.table.compact import compact_after_write, settle_level_zero
 from tablestore.table.early import EarlyRows
 from tablestore.table.logs import publish_after_commit, publish_log

@@ -24,9 +24,9 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
-from tablestore.store.changefeed import ChangeFeed, SnapshotChanges
-from tablestore.store.changelogs import Changelogs
-from tablestore.store.changescope import Discontinuity
+from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
+from tablestore.store.changes.changescope import Discontinuity
+from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.table.scan import ArrowSource, check_columns
 from tablestore.types.arrowtypes import to_arrow_schema

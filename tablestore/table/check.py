@@ -28,9 +28,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.datapaths import entry_path
+from tablestore.store.history.references import Line, metadata_lists, other_lines, own_line
 from tablestore.store.indexfiles import IndexFiles
-from tablestore.store.read import SplitReader
-from tablestore.store.references import Line, metadata_lists, other_lines, own_line
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.snapshots import unbroken_tail
 from tablestore.table.progress import Progress, unseen
 

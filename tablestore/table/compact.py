@@ -16,9 +16,9 @@ from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.compaction.picking import WHOLE_REASONS
-from tablestore.store.commit import CommitRequest
-from tablestore.store.compact import BucketFiles, discard, discard_unnamed, run_compaction
-from tablestore.store.conflict import StalePlan
+from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.conflict import StalePlan
+from tablestore.store.compact.bucketcompaction import BucketFiles, discard, discard_unnamed, run_compaction
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost

@@ -21,12 +21,12 @@ from tablestore.lsm.compaction.deleteratio import pick_worn, rewriting
 from tablestore.lsm.compaction.picking import pick_compaction, pick_full, sorted_runs
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels
-from tablestore.store.compact import BucketFiles
-from tablestore.store.compactionsettings import CompactionSettings, compaction_settings
+from tablestore.store.compact.bucketcompaction import BucketFiles
+from tablestore.store.compact.compactionsettings import CompactionSettings, compaction_settings
 from tablestore.store.context import TableContext
-from tablestore.store.runwriter import local_millis
-from tablestore.store.storeclock import check_clock
+from tablestore.store.history.storeclock import check_clock
 from tablestore.store.tombstones import kept_retractions
+from tablestore.store.write.runwriter import local_millis
 
 BucketId = tuple[bytes, int]
 

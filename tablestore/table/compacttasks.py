@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.store.compact import discard_unnamed, run_compaction
+from tablestore.store.compact.bucketcompaction import discard_unnamed, run_compaction
 from tablestore.store.message import CommitMessage
 from tablestore.table.compact import CompactReport, commit_compaction
 from tablestore.table.compactplan import TaskPicker, live_buckets

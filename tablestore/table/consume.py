@@ -28,12 +28,12 @@ from tablestore.errors import FormatError, InvalidInputError, NotFoundError, Uns
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions, parse_int
-from tablestore.store.changefeed import ChangeFeed
-from tablestore.store.changelogs import Changelogs
-from tablestore.store.changescope import Discontinuity
-from tablestore.store.consumers import Consumer, Consumers, check_consumer_id
+from tablestore.store.changes.changefeed import ChangeFeed
+from tablestore.store.changes.changescope import Discontinuity
+from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
-from tablestore.store.scan import plan_splits
+from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
+from tablestore.store.scan.splits import plan_splits
 from tablestore.table.events import Event, Restarted, does_not_fit, schema_landed
 from tablestore.table.identity import Identity
 from tablestore.table.position import (

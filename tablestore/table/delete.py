@@ -16,9 +16,9 @@ from tablestore.errors import ConflictError, NotFoundError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.run import Section
-from tablestore.store.conflict import StalePlan
+from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
-from tablestore.store.scan import Split, plan_scan
+from tablestore.store.scan.splits import Split, plan_scan
 from tablestore.table.compact import settle_level_zero
 from tablestore.table.deletemarks import MarkingDelete
 from tablestore.table.writer import Effect, TableWriter

@@ -24,7 +24,7 @@ from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
-from tablestore.store.scan import Split, plan_scan
+from tablestore.store.scan.splits import Split, plan_scan
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.sortedsets import union
 

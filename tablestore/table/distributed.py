@@ -28,11 +28,11 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import open_store
 from tablestore.lsm.run import Section
 from tablestore.lsm.write.missingcolumns import MissingColumns
-from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
-from tablestore.store.compact import discard_unnamed
+from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext, open_context
+from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.message import CommitMessage, merge_messages
-from tablestore.store.scan import DeletionFile, Split, plan_scan
+from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
 from tablestore.table.compact import DRIVER_BUDGET_BYTES
 from tablestore.table.logs import publish_log
 from tablestore.table.named import BRANCH_PREFIX

@@ -17,8 +17,8 @@ from dataclasses import replace
 from tablestore.errors import StorageError
 from tablestore.log.logstore import LogStore, LogTruncated
 from tablestore.log.settings import LogSettings
-from tablestore.store.changelogs import Changelogs
-from tablestore.store.changescope import Discontinuity
+from tablestore.store.changes.changescope import Discontinuity
+from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.table.consume import ChangeBatch, Consumption, FileStoreConsumption
 from tablestore.table.earlyconsume import EarlyReader

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.snapshot import WRITER_VERSION, Snapshot
-from tablestore.store.changelogs import Changelogs
+from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.store.snapshots import PARENT_PROPERTY
 from tablestore.table.position import Place, Position, done

@@ -12,8 +12,9 @@ from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag
 from tablestore.options import TableOptions
-from tablestore.store.autotags import default_retention
-from tablestore.store.branches import (
+from tablestore.store.context import TableContext, open_context
+from tablestore.store.history.autotags import default_retention
+from tablestore.store.history.branches import (
     Branch,
     check_branch,
     create_branch,
@@ -22,12 +23,11 @@ from tablestore.store.branches import (
     list_branches,
     rename_tag,
 )
-from tablestore.store.branchfiles import MAIN_BRANCH, branch_files, branch_of
-from tablestore.store.consumers import Consumer, Consumers, check_consumer_id
-from tablestore.store.context import TableContext, open_context
-from tablestore.store.expire import ExpireReport
-from tablestore.store.orphans import CleanReport
-from tablestore.store.tags import Tags, create_tag
+from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files, branch_of
+from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
+from tablestore.store.history.expire import ExpireReport
+from tablestore.store.history.orphans import CleanReport
+from tablestore.store.history.tags import Tags, create_tag
 from tablestore.table import partitionexpiry, restore, retention
 from tablestore.table.partitionexpiry import PartitionReport
 from tablestore.table.retention import Age, millis_of

@@ -20,10 +20,10 @@ from tablestore import options as opt
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.log.settings import LogSettings
 from tablestore.options import TableOptions
-from tablestore.store.alter import alter_schema
+from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, attempt
-from tablestore.store.holds import LOG_HOLD, Holds
+from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.logowner import forget_record_limit, own_log
 from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, hold_for_log, named_log, open_log, remove_log, settings_of
@@ -82,7 +82,7 @@ def pick_step(before: LogChoice, after: LogChoice, *, table: str) -> LogStep:
 def alter_table(context: TableContext, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
     """Alter a table, and its log where its options say so; returns the schema that then is the newest.
 
-    Raises what :func:`~tablestore.store.alter.alter_schema` raises, and for the log UnsupportedError, InvalidInputError,
+    Raises what :func:`~tablestore.store.commit.alterschema.alter_schema` raises, and for the log UnsupportedError, InvalidInputError,
     AlreadyExistsError (a topic of that name is there) and StorageError: nothing was altered then.
     """
     given = [changes] if isinstance(changes, SchemaChange) else changes

@@ -6,7 +6,7 @@ Whoever has several processes at hand asks this before it spreads the publisher 
 from dataclasses import dataclass
 
 from tablestore.log.settings import LogSettings
-from tablestore.store.changeplan import StoredChanges
+from tablestore.store.changes.changeplan import StoredChanges
 from tablestore.store.context import TableContext
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.logrecords import published_changes

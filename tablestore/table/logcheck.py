@@ -23,7 +23,7 @@ from tablestore.lsm.merge.rowdiff import equal_values
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, read_undone
 from tablestore.store.logprogress import LogProgress
-from tablestore.store.scan import plan_splits
+from tablestore.store.scan.splits import plan_splits
 from tablestore.table.earlypublish import unsettled_keys
 from tablestore.table.logconsume import LogReader, LogRows
 from tablestore.table.logowner import log_problem

@@ -28,9 +28,9 @@ from tablestore.log.jsonrows import BadJson
 from tablestore.log.logstore import LogCursor, LogStore, LogTruncated
 from tablestore.log.record import Mark, Offsets, RawRecords
 from tablestore.log.settings import LogSettings
-from tablestore.store.changefeed import filtered_kinds, update_pairs
+from tablestore.store.changes.changefeed import filtered_kinds, update_pairs
 from tablestore.store.context import TableContext
-from tablestore.store.holds import LOG_HOLD, Holds
+from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, SlotProgress, decode_log_offsets
 from tablestore.table.events import does_not_fit
 from tablestore.table.logrecords import find_changes, published_changes, rows_behind

@@ -21,10 +21,10 @@ from tablestore.errors import InvalidInputError, StorageError, TablestoreError, 
 from tablestore.log.logstore import LogStore
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.options import TableOptions
-from tablestore.store.branchfiles import MAIN_BRANCH, branch_of
 from tablestore.store.context import TableContext
 from tablestore.store.followup import LeftAlone
-from tablestore.store.holds import LOG_HOLD, Holds
+from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_of
+from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.store.logowner import LogOwner
 from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
 from tablestore.store.settings import table_settings

@@ -20,8 +20,8 @@ from tablestore.format.paths import partition_dir
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
+from tablestore.store.history.storeclock import check_clock
 from tablestore.store.message import CommitMessage
-from tablestore.store.storeclock import check_clock
 from tablestore.table.partitionspec import partition_matcher
 from tablestore.table.writer import Effect, commit_message
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tablestore.errors import NotFoundError
 from tablestore.format.paths import POSTPONE_BUCKET
+from tablestore.store.compact.postpone import distribute, postponed_files
 from tablestore.store.context import TableContext
-from tablestore.store.postpone import distribute, postponed_files
 from tablestore.table.compact import CompactReport, commit_compaction
 from tablestore.table.partitionspec import partition_matcher
 

@@ -31,9 +31,9 @@ from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_tran
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.recordlimit import RecordTooLarge, refused_record, within_limit
 from tablestore.log.settings import LogSettings, log_settings
-from tablestore.store.conflict import table_uuid_of
+from tablestore.store.commit.conflict import table_uuid_of
 from tablestore.store.context import TableContext
-from tablestore.store.holds import LOG_HOLD, Holds
+from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.store.logowner import LogOwner, write_log_owner
 from tablestore.store.logprogress import LogProgress, SlotProgress
 from tablestore.table.identity import Identity

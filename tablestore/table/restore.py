@@ -16,16 +16,16 @@ from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import schema_path
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.store.branches import check_branch, fork_of
-from tablestore.store.branchfiles import MAIN_BRANCH, branch_files
-from tablestore.store.conflict import StalePlan
+from tablestore.store.commit.conflict import StalePlan
+from tablestore.store.commit.rollback import check_bucket_count, plan_removal, plan_restore, restored_index
 from tablestore.store.context import TableContext, open_context
-from tablestore.store.copyfiles import copy_data_file
 from tablestore.store.datapaths import entry_directory
+from tablestore.store.history.branches import check_branch, fork_of
+from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
+from tablestore.store.history.copyfiles import copy_data_file
+from tablestore.store.history.references import Line
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.message import CommitMessage
-from tablestore.store.references import Line
-from tablestore.store.rollback import check_bucket_count, plan_removal, plan_restore, restored_index
 from tablestore.table.writer import Effect, commit_message
 
 # In the properties of a fast-forward: where on the branch it went to.

@@ -11,13 +11,13 @@ from typing import TypeAlias
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.options import TableOptions
-from tablestore.store.autotags import expire_tags
 from tablestore.store.context import TableContext
-from tablestore.store.expire import ExpireReport, expire_snapshots
-from tablestore.store.expirechangelogs import expire_changelogs
-from tablestore.store.orphans import CleanReport, remove_orphan_files
-from tablestore.store.retention import Retention, changelog_retention, snapshot_retention
-from tablestore.store.storeclock import check_clock
+from tablestore.store.history.autotags import expire_tags
+from tablestore.store.history.expire import ExpireReport, expire_snapshots
+from tablestore.store.history.expirechangelogs import expire_changelogs
+from tablestore.store.history.orphans import CleanReport, remove_orphan_files
+from tablestore.store.history.retention import Retention, changelog_retention, snapshot_retention
+from tablestore.store.history.storeclock import check_clock
 
 Age: TypeAlias = "timedelta | datetime | int | None"
 

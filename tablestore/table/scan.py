@@ -15,7 +15,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy
 from tablestore.store.context import TableContext
 from tablestore.store.producer import changelog_settings
-from tablestore.store.scan import Plan, plan_scan
+from tablestore.store.scan.splits import Plan, plan_scan
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.schema import TableSchema

@@ -17,12 +17,12 @@ from tablestore.format.parquet.casts import convert
 from tablestore.format.paths import SCHEMA_DIR, file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import ColumnStats, decode_stats
-from tablestore.store.branchfiles import branch_files
-from tablestore.store.consumers import Consumers
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
-from tablestore.store.references import branch_directories
-from tablestore.store.tags import Tags
+from tablestore.store.history.branchfiles import branch_files
+from tablestore.store.history.consumers import Consumers
+from tablestore.store.history.references import branch_directories
+from tablestore.store.history.tags import Tags
 from tablestore.table.systemtext import (
     duration_text,
     key_text,

@@ -1,18 +1,18 @@
 """What of a table's own upkeep is left undone? What failed and was noted, and what can be counted whoever failed.
 
-    notes            a chore behind a commit failed, and none of its kind has succeeded since (:mod:`tablestore.store.followup`)
-    log              snapshots whose changes are not in the log yet
-    expiry           snapshots that are due to go, and who holds them back
+notes            a chore behind a commit failed, and none of its kind has succeeded since (:mod:`tablestore.store.followup`)
+log              snapshots whose changes are not in the log yet
+expiry           snapshots that are due to go, and who holds them back
 """
 
 from dataclasses import dataclass
 
 from tablestore.errors import TablestoreError
 from tablestore.store.context import TableContext
-from tablestore.store.expire import due_snapshots
 from tablestore.store.followup import Undone, read_undone
+from tablestore.store.history.expire import due_snapshots
+from tablestore.store.history.retention import snapshot_retention
 from tablestore.store.logprogress import LogProgress
-from tablestore.store.retention import snapshot_retention
 from tablestore.table.logs import settings_of
 
 

@@ -19,11 +19,11 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.write.missingcolumns import Lost, MissingColumns, lost_to_nulls, path_text
-from tablestore.store.commit import CommitRequest, PlanDeletes, PlanIndex
+from tablestore.store.commit.committer import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.producer import INPUT
-from tablestore.store.write import DataWriter
+from tablestore.store.write.datawriter import DataWriter
 from tablestore.table.aftercommit import after_write
 from tablestore.table.compact import MOST_BUDGET_BYTES
 from tablestore.table.early import EarlyRows, early_rows

@@ -1,8 +1,8 @@
 """A small table to experiment on: several writers, each with handles and caches of its own, over one store.
 
-    lab = Lab(MemoryFileStore("x"))            # keyed: id BIGINT, v STRING; append: the same without a key
-    lab.open().upsert(lab.rows((1, "a")))      # another process, as it were
-    table, faults = lab.faulty()               # one whose calls a test can pause or fail
+lab = Lab(MemoryFileStore("x"))            # keyed: id BIGINT, v STRING; append: the same without a key
+lab.open().upsert(lab.rows((1, "a")))      # another process, as it were
+table, faults = lab.faulty()               # one whose calls a test can pause or fail
 """
 
 import json
@@ -15,7 +15,7 @@ import pyarrow as pa
 from tablestore.format.sealed import CHECKSUM_KEY
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.store.conflict import TABLE_UUID_OPTION
+from tablestore.store.commit.conflict import TABLE_UUID_OPTION
 from tablestore.store.context import open_context
 from tablestore.store.schemas import Schemas
 from tablestore.table.table import Table

@@ -26,7 +26,7 @@ from tablestore.io.filestore import FileStore
 from tablestore.io.fsspec_store import FsspecFileStore
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store.storeclock import check_clock
+from tablestore.store.history.storeclock import check_clock
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import FaultyFileStore
 from tablestore.testing.services import require_service

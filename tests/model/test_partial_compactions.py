@@ -14,8 +14,8 @@ from tablestore.lsm.compaction.picking import pick_range, sorted_runs
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels
-from tablestore.store.commit import CommitRequest
-from tablestore.store.compact import run_compaction
+from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.compact.bucketcompaction import run_compaction
 from tablestore.table.compactplan import TaskPicker, live_buckets
 from tablestore.testing.lab import Lab
 

@@ -15,7 +15,7 @@ import pytest
 from tablestore.errors import StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store.commit import Committer
+from tablestore.store.commit.committer import Committer
 from tablestore.store.followup import FollowUp, read_undone
 from tablestore.table import aftercommit as aftercommit_module
 from tablestore.table.table import Table

@@ -12,23 +12,23 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
 from tablestore.lsm.compaction.picking import picking as compaction_module
 from tablestore.lsm.keyorder import KeyOrder
-from tablestore.store import commit as commit_module
 from tablestore.store import deletionvectors as deletionvectors_module
-from tablestore.store import expire as expire_module
-from tablestore.store import orphans as orphans_module
-from tablestore.store import publish as publish_module
-from tablestore.store import references as references_module
-from tablestore.store.commit import Committer
+from tablestore.store.commit.committer import Committer
+from tablestore.store.commit.committer import committer as commit_module
+from tablestore.store.commit.committer import outcome as publish_module
+from tablestore.store.commit.landings import Landings
+from tablestore.store.commit.outcome import Outcome, Publisher
 from tablestore.store.context import TableContext
-from tablestore.store.dynamicbuckets import DynamicCommit
-from tablestore.store.keepcolumns import KeepCommit
-from tablestore.store.landings import Landings
+from tablestore.store.history import expire as expire_module
+from tablestore.store.history import orphans as orphans_module
+from tablestore.store.history import references as references_module
 from tablestore.store.manifests import Manifests
-from tablestore.store.publish import Outcome, Publisher
 from tablestore.store.replay import Replays
 from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.snapshots import Snapshots
-from tablestore.store.write import DataWriter
+from tablestore.store.write.datawriter import DataWriter
+from tablestore.store.write.dynamicbuckets import DynamicCommit
+from tablestore.store.write.keepcolumns import KeepCommit
 from tablestore.table import delete as delete_module
 from tablestore.table import overwrite as overwrite_module
 from tablestore.table.deletemarks import MarkingDelete

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-import tablestore.store.branches as branches_module
-import tablestore.store.expire as expire_module
-import tablestore.store.orphans as orphans_module
-import tablestore.store.references as references_module
-import tablestore.store.release as release_module
+import tablestore.store.history.branches as branches_module
+import tablestore.store.history.expire as expire_module
+import tablestore.store.history.orphans as orphans_module
+import tablestore.store.history.references as references_module
+import tablestore.store.history.unreferenced as release_module
 import tablestore.table.restore as restore_module
 from tablestore.errors import TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind
-from tablestore.store.references import Needs
+from tablestore.store.history.references import Needs
 from tablestore.testing.keepers import Keepers
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -8,7 +8,7 @@ import pytest
 from tablestore.errors import InvalidInputError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.options import TableOptions
-from tablestore.store.autotags import auto_tagging
+from tablestore.store.history.autotags import auto_tagging
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.lab import Lab
 

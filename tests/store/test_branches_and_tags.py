@@ -400,7 +400,7 @@ def test_a_branch_of_a_tag_whose_changelog_has_expired_holds_nothing_up(
     lab.open().expire_snapshots(**ALL)
     with monkeypatch.context() as m:
         if named:
-            m.setattr("tablestore.store.branches.has_changelog", lambda *_: True)
+            m.setattr("tablestore.store.history.branches.has_changelog", lambda *_: True)
         lab.open().create_branch("work", tag="then")
     lab.write_new((9, "c"))
     assert lab.open().expire_snapshots(**ALL).snapshots == (5,)

@@ -8,9 +8,9 @@ from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.format.stats import EMPTY_STATS
-from tablestore.store.changefeed import filtered_kinds
-from tablestore.store.changeplan import ChangeRule, Source, file_by_file, frame_by_frame, in_order, source_of
-from tablestore.store.changescope import Discontinuity
+from tablestore.store.changes.changefeed import filtered_kinds
+from tablestore.store.changes.changeplan import ChangeRule, Source, file_by_file, frame_by_frame, in_order, source_of
+from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.producer import changelog_settings
 from tablestore.store.tracking import TRACKED_PROPERTY, is_tracked
 

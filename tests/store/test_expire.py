@@ -7,9 +7,9 @@ import pytest
 
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store.consumers import Consumers
-from tablestore.store.references import own_line
-from tablestore.store.retention import Retention, changelog_retention, pick_end
+from tablestore.store.history.consumers import Consumers
+from tablestore.store.history.references import own_line
+from tablestore.store.history.retention import Retention, changelog_retention, pick_end
 from tablestore.testing.auditor import walk
 from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.deterministic import ManualClock

@@ -6,8 +6,8 @@ import pytest
 
 from tablestore.errors import ConflictError, InvalidInputError
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store.consumers import LOG_CONSUMER, Consumers
-from tablestore.store.holds import LOG_HOLD, Holds
+from tablestore.store.history.consumers import LOG_CONSUMER, Consumers
+from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.holdings import Holdings
 from tablestore.testing.lab import Lab

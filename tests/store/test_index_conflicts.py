@@ -9,7 +9,7 @@ from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, HASH, DeletionVectorRange, IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.stats import EMPTY_STATS
-from tablestore.store.conflict import StalePlan, changed_index, check_vectors
+from tablestore.store.commit.conflict import StalePlan, changed_index, check_vectors
 
 
 def index(

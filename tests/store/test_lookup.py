@@ -11,7 +11,7 @@ from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.format.parquet.parquetread import DataFileReader
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store.lookup import find_rows, match_sorted, sorted_keys
+from tablestore.store.scan.lookup import find_rows, match_sorted, sorted_keys
 from tablestore.table.table import Table
 from tablestore.testing.lab import Lab
 

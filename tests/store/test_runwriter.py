@@ -12,8 +12,8 @@ from tablestore.format.manifest.datafile import FileSource
 from tablestore.format.parquet.parquetread import open_data_file
 from tablestore.format.stats import decode_stats
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store.runwriter import RunTarget, RunWriter
 from tablestore.store.settings import table_settings
+from tablestore.store.write.runwriter import RunTarget, RunWriter
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import Faults, FaultyFileStore
 from tablestore.types.schema import new_schema

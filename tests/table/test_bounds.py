@@ -16,7 +16,8 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.manifest.manifestfile import entry_bytes
 from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store import manifests, runwriter
+from tablestore.store import manifests
+from tablestore.store.write.datawriter import runwriter
 from tablestore.testing.lab import Lab
 
 COLUMNS = pa.schema([pa.field("k", pa.string(), nullable=False), ("v", pa.string()), ("n", pa.int64())])

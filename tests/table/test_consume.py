@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tablestore as ts
 from tablestore.errors import NotFoundError
-from tablestore.store.consumers import Consumers
+from tablestore.store.history.consumers import Consumers
 from tablestore.table.consume import ChangeBatch
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])

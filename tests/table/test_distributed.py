@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog, open_table
-from tablestore.store.landings import LANDINGS_IN_SNAPSHOT
+from tablestore.store.commit.landings import LANDINGS_IN_SNAPSHOT
 from tablestore.table.catalog import Catalog
 from tablestore.table.distributed import (
     TableSpec,

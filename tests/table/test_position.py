@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tablestore as ts
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.log.record import Mark
-from tablestore.store.consumers import Consumers
+from tablestore.store.history.consumers import Consumers
 from tablestore.store.snapshots import PARENT_PROPERTY
 from tablestore.table.consume import ChangeBatch
 from tablestore.table.identity import snapshot_name

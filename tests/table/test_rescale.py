@@ -7,7 +7,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store.alter import alter_schema
+from tablestore.store.commit.alterschema import alter_schema
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab
 from tablestore.types.evolution.schemachanges import SetOption

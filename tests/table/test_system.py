@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.store.branchfiles import branch_files
-from tablestore.store.consumers import Consumers
+from tablestore.store.history.branchfiles import branch_files
+from tablestore.store.history.consumers import Consumers
 from tablestore.table.system import SYSTEM_TABLES, SystemTable
 from tablestore.table.systemtext import duration_text
 

@@ -27,7 +27,7 @@ from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedErr
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bytes
-from tablestore.store.branchfiles import branch_of
+from tablestore.store.history.branchfiles import branch_of
 from tablestore.table.distributed import TASK_BYTES, TableSpec
 from tablestore.table.system import SystemTable
 from tablestore.table.table import Table

@@ -9,8 +9,8 @@ import pyarrow as pa
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
-from tablestore.store.commit import CommitRequest
-from tablestore.store.conflict import StalePlan
+from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.message import CommitMessage
 from tablestore.testing.commitrules.scenes import once, refused, rule
 from tablestore.testing.holdings import Holdings

@@ -6,7 +6,7 @@ from typing import Any
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
-from tablestore.store.compact import run_compaction
+from tablestore.store.compact.bucketcompaction import run_compaction
 from tablestore.store.message import CommitMessage
 from tablestore.table.compact import commit_compaction
 from tablestore.table.compactplan import TaskPicker, newest_buckets

@@ -7,7 +7,7 @@ from typing import Any
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
-from tablestore.store.commit import CommitRequest
+from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
 from tablestore.testing.files import Call, Faults, When

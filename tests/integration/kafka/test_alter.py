@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 import tablestore as ts
 from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
-from tablestore.store.consumers import Consumers
+from tablestore.store.history.consumers import Consumers
 from tablestore.table import logalter
 from tablestore.table.logcheck import verify_log
 from tablestore.table.logs import PUBLISHERS, open_log, settings_of

@@ -14,7 +14,7 @@ from tablestore_kafka import KafkaLogStore
 import tablestore as ts
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.settings import log_settings
-from tablestore.store.consumers import LOG_CONSUMER, Consumers
+from tablestore.store.history.consumers import LOG_CONSUMER, Consumers
 from tablestore.store.logprogress import LogProgress
 from tablestore.table.publish import LogPublisher
 from tablestore.testing.kafka import KafkaBroker

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyspark_tablestore
 import pytest
 
-from tablestore.store.branchfiles import branch_files
+from tablestore.store.history.branchfiles import branch_files
 from tablestore.table.catalog import Catalog
 from tablestore.table.system import SYSTEM_TABLES
 from tablestore.table.table import Table

@@ -1,0 +1,263 @@
+"""The rows of a snapshot's changes, as batches with their kinds.
+
+    step of changeplan -> rows at the snapshot's schema -> columns of the reader's schema, by field id -> filter -> batches
+
+Filter: a row that leaves it by an update becomes ``-D``, one that enters it becomes ``+I``. Where only the row after a change is
+known (``input``, and stored rows without pairs), a row that does not match may take the place of one that did: it becomes ``-D``
+too, and every ``-D`` passes. There a ``-U`` may come without its ``+U``, because its writer said no more: it is a ``-D``.
+
+Memory: one row group of a file, or one window of keys with the versions of their rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.format.parquet.projection import Projection
+from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.merge.rowdiff import equal_values
+from tablestore.store.changes.changeplan import ChangeRule, FoundChanges, Source, StoredChanges, plan_changes, source_of
+from tablestore.store.changes.changescope import ChangeScope, Discontinuity, change_scope
+from tablestore.store.changes.expiredchanges import Changelogs
+from tablestore.store.changes.statediff import BucketState, StateDiff
+from tablestore.store.context import TableContext
+from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.types.filter.predicate import Predicate, evaluate
+from tablestore.types.filter.predicate import columns as columns_of
+from tablestore.types.rowkind import RowKind
+from tablestore.types.schema import TableSchema
+
+Kinds = npt.NDArray[np.int8]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFeed:
+    """Reads changes of one table as ``context``'s schema sees it.
+
+    Batches hold ``_VALUE_KIND`` and then ``columns``. ``pairs``: an update comes as ``-U`` and ``+U``, also where the table
+    stores only the row after it; without, no ``-U`` comes, and of plain tables nothing is looked up.
+    """
+
+    context: TableContext
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+    pairs: bool = True
+
+    def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
+        """What to read for one snapshot."""
+        then, rule = self._then(snapshot)
+        plan = plan_changes(snapshot, self._scope(snapshot, then), rule, then.manifests, pairs=self.pairs)
+        found = all(isinstance(step, FoundChanges) for step in plan.steps)
+        complete = found or not rule.keyed or rule.changelog.on_compaction
+        return SnapshotChanges(feed=self, context=then, steps=plan.steps, gap=plan.gap, complete=complete)
+
+    def gap(self, snapshot: Snapshot) -> Discontinuity | None:
+        """As the plan's; of most snapshots it is told without reading their manifests."""
+        then, rule = self._then(snapshot)
+        source = source_of(snapshot, rule)
+        if source is Source.FRAMES:
+            return self.plan(snapshot).gap
+        return source if isinstance(source, Discontinuity) else self._scope(snapshot, then).gap(snapshot)
+
+    def looks_up(self, snapshot: Snapshot) -> bool:
+        """Whether the changes of a snapshot are found by looking up rows that were there before it."""
+        rule = self._then(snapshot)[1]
+        source = source_of(snapshot, rule)
+        return source in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or (source is Source.LEVEL_ZERO and (self.pairs or not rule.plain))
+
+    def is_whole(self, snapshot: Snapshot) -> bool:
+        """Whether what the changes of a retained snapshot are found in is still there: of some, the state before it."""
+        source = source_of(snapshot, self._then(snapshot)[1])
+        if source not in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or snapshot.id == 1:
+            return True
+        return self.context.snapshots.find(snapshot.id - 1) is not None
+
+    def readable(self) -> Iterator[Snapshot]:
+        """The snapshots whose changes can be read, newest first: the retained ones, then those whose changes are kept."""
+        snapshots = self.context.snapshots
+        ids = snapshots.live_ids()
+        for snapshot_id in reversed(ids):
+            if not self.is_whole(snapshot := snapshots.read(snapshot_id)):
+                return
+            yield snapshot
+        kept, snapshot_id = Changelogs(self.context.files), ids[0] - 1 if ids else 0
+        while (found := kept.find(snapshot_id)) is not None and not self.looks_up(found):
+            yield found
+            snapshot_id -= 1
+
+    def _scope(self, snapshot: Snapshot, then: TableContext) -> ChangeScope:
+        # Partition columns keep name and type through all schemas.
+        return change_scope(snapshot, then.schema, self.predicate)
+
+    def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
+        """The table at the snapshot's schema, and the rule of that."""
+        then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
+        return then, then.change_rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotChanges:
+    """The changes of one snapshot. ``context`` is the table at its schema; ``complete``: every update is a pair of rows; ``gap``:
+    it changed more than these tell."""
+
+    feed: ChangeFeed
+    context: TableContext
+    steps: Sequence[StoredChanges | FoundChanges]
+    gap: Discontinuity | None
+    complete: bool
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The changes in order. Raises NotFoundError if their files expired, FormatError for damaged ones."""
+        projection = self._projection()
+        for step in self.steps:
+            rows = self._stored(step) if isinstance(step, StoredChanges) else self._found(step)
+            for batch in _whole_pairs(rows) if self._tells_pairs else rows:
+                changes = self._selected(batch if projection is None else projection.apply(batch))
+                if changes.num_rows:
+                    yield changes
+
+    def count(self) -> int:
+        """The number of changes, from metadata alone where that knows it."""
+        stored = [step.entry.file for step in self.steps if isinstance(step, StoredChanges)]
+        if self.feed.predicate is None and self.feed.pairs and len(stored) == len(self.steps):
+            return sum(file.row_count for file in stored)
+        return sum(batch.num_rows for batch in self.batches())
+
+    @property
+    def _tells_pairs(self) -> bool:
+        """Whether it counts which ``-U`` and ``+U`` belong together."""
+        return self.feed.predicate is not None or not (self.feed.pairs or self.complete)
+
+    @property
+    def _needed(self) -> tuple[str, ...]:
+        """Columns of the reader's schema that are read: asked for, filtered by, and the key that tells pairs."""
+        schema, predicate = self.feed.context.schema, self.feed.predicate
+        wanted = set(self.feed.columns)
+        if predicate is not None:
+            wanted |= columns_of(predicate)
+        if self._tells_pairs:
+            wanted |= set(schema.primary_keys)
+        return tuple(name for name in schema.field_names if name in wanted)
+
+    @property
+    def _names_then(self) -> tuple[str, ...]:
+        """The same columns under the names that they had, as far as they were there."""
+        ids = {self.feed.context.schema.field(name).id for name in self._needed}
+        return tuple(field.name for field in self.context.schema.fields if field.id in ids)
+
+    def _projection(self) -> Projection | None:
+        now: TableSchema = self.feed.context.schema
+        if self.context.schema.fields == now.fields:
+            return None
+        return Projection(
+            self.context.schema.fields,
+            [now.field(name) for name in self._needed],
+            keep=(KIND_COLUMN,),
+            file_names=self._names_then,
+            where=f"the changes of table {self.context.files.root_uri}",
+        )
+
+    def _stored(self, step: StoredChanges) -> Iterator[pa.RecordBatch]:
+        reader = self.context.reader((), None)
+        entry = step.entry
+        names = [name for name in self._names_then if name not in self.context.schema.partition_keys]
+        directory = reader.directory(entry.partition, entry.bucket)
+        for batch in reader.file_rows(directory, entry.file, names, (KIND_COLUMN,) if step.kind is None else ()):
+            if step.kind is not None:
+                batch = _with_kinds(batch, np.full(batch.num_rows, step.kind, dtype=np.int8))
+            yield reader.with_partition(batch, entry.partition).select([KIND_COLUMN, *self._names_then])
+
+    def _found(self, step: FoundChanges) -> Iterator[pa.RecordBatch]:
+        diff = StateDiff(
+            reader=self.context.reader((), None), partition=step.partition, bucket=step.bucket, columns=self._names_then
+        )
+        before = BucketState(files=step.before, vectors=self._vectors(step.vectors_before))
+        after = BucketState(files=step.after, vectors=self._vectors(step.vectors_after))
+        for changes in diff.changes(before, after, step.touched):
+            yield from changes.select([KIND_COLUMN, *self._names_then]).to_batches()
+
+    def _vectors(self, snapshot_id: int | None) -> DeletionVectors | None:
+        if not snapshot_id:
+            return None
+        return self.context.deletion_vectors(self.context.snapshots.read(snapshot_id))
+
+    def _selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What the reader asked for of a batch that no pair reaches across."""
+        feed = self.feed
+        if feed.predicate is None and feed.pairs:
+            return batch.select([KIND_COLUMN, *feed.columns])
+        key = feed.context.schema.primary_keys
+        kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
+        kept = np.ones(len(kinds), dtype=np.bool_)
+        if self._tells_pairs:
+            pairs = update_pairs(batch, kinds, key)
+            if not self.complete:
+                kinds = np.where((kinds == RowKind.UPDATE_BEFORE) & ~pairs, np.int8(RowKind.DELETE), kinds)
+            if feed.predicate is not None:
+                matches = evaluate(feed.predicate, batch).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
+                fixed = columns_of(feed.predicate) <= set(key)
+                kinds, kept = filtered_kinds(kinds, matches, pairs, known_before=self.complete or fixed)
+            batch = _with_kinds(batch, kinds)
+        if not feed.pairs:
+            kept &= kinds != RowKind.UPDATE_BEFORE
+        batch = batch if kept.all() else batch.filter(pa.array(kept))
+        return batch.select([KIND_COLUMN, *feed.columns])
+
+
+def filtered_kinds(kinds: Kinds, matches: Mask, pairs: Mask, *, known_before: bool) -> tuple[Kinds, Mask]:
+    """What a filter makes of changes: their kinds, and which are left. Pure.
+
+    ``pairs[i]``: row i is the ``-U`` of row i + 1. ``known_before``: a row that comes alone takes the place of none that matched.
+    """
+    first = np.flatnonzero(pairs)
+    out, kept = kinds.copy(), matches.copy()
+    left, entered = first[matches[first] & ~matches[first + 1]], first[~matches[first] & matches[first + 1]]
+    out[left] = RowKind.DELETE
+    out[entered + 1] = RowKind.INSERT
+    if not known_before:
+        alone = np.ones(len(kinds), dtype=np.bool_)
+        alone[first] = alone[first + 1] = False
+        # The row before may have matched, and a retraction may hold nothing but the key.
+        gone = alone & ~matches & (kinds != RowKind.UPDATE_BEFORE)
+        out[gone] = RowKind.DELETE
+        kept |= gone
+    return out, kept
+
+
+def update_pairs(batch: pa.RecordBatch, kinds: Kinds, key: Sequence[str]) -> Mask:
+    """Where a ``-U`` is followed by the ``+U`` of its key."""
+    pairs = np.zeros(len(kinds), dtype=np.bool_)
+    places = np.flatnonzero((kinds[:-1] == RowKind.UPDATE_BEFORE) & (kinds[1:] == RowKind.UPDATE_AFTER))
+    pairs[places] = True
+    for name in key:
+        column = batch.column(name)
+        pairs[places] &= equal_values(column.take(pa.array(places)), column.take(pa.array(places + 1)))
+    return pairs
+
+
+def _whole_pairs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, cut so that no batch but the last ends with a ``-U``."""
+    held: pa.RecordBatch | None = None
+    for batch in batches:
+        if held is not None:
+            batch = pa.concat_batches([held, batch])
+            held = None
+        if batch.num_rows and batch.column(KIND_COLUMN)[batch.num_rows - 1].as_py() == RowKind.UPDATE_BEFORE:
+            held = batch.slice(batch.num_rows - 1)
+            batch = batch.slice(0, batch.num_rows - 1)
+        yield batch
+    if held is not None:
+        yield held
+
+
+def _with_kinds(batch: pa.RecordBatch, kinds: Kinds) -> pa.RecordBatch:
+    names = [name for name in batch.schema.names if name != KIND_COLUMN]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(kinds), *(batch.column(name) for name in names)],
+        schema=pa.schema([pa.field(KIND_COLUMN, pa.int8(), nullable=False), *(batch.schema.field(name) for name in names)]),
+    )

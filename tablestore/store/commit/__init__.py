@@ -1,0 +1,1 @@
+"""The commit loop and what it decides."""

@@ -1,0 +1,273 @@
+"""How does a table get its next schema?
+
+    each round, anew:   newest schema -> evolve (pure) -> check what it asks for -> publish schema-(N+1) if absent
+                        occupied by another alteration: the changes are judged again, on top of it
+
+The outcome is landed, lost (the next round decides) or unknown. Schemas are never replaced, so unknown is settled by reading: the
+file holds our bytes, or those of somebody else. An error that comes before the publish means that nothing has changed.
+
+Two things are looked at after the publish. The schema that ours builds on must still be there, or the table was dropped meanwhile
+and ours is taken away. And a change that is only right while the table is empty, or its files are compacted, is fenced: an empty
+snapshot on top of the newest one, so that a writer who still holds the old schema loses its race and hears of the new one. Where
+rows have landed before the fence, the alteration is taken back by one more schema.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.paths import schema_path
+from tablestore.format.schemafile import decode_schema, encode_schema
+from tablestore.format.snapshot import Snapshot
+from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.conflict import table_uuid_of
+from tablestore.store.context import TableContext
+from tablestore.store.history.references import branch_directories
+from tablestore.store.history.tags import Tags
+from tablestore.store.message import CommitMessage
+from tablestore.store.producer import check_frame_change
+from tablestore.store.settings import check_writable, table_settings
+from tablestore.types.evolution.evolve import Evolution, evolve, same_content
+from tablestore.types.evolution.schemachanges import SchemaChange
+from tablestore.types.schema import TableSchema
+
+FIRST_WAIT_S = 0.02
+LONGEST_WAIT_S = 2.0
+
+
+Check = Callable[[TableSchema, TableSchema], None]
+"""Looks at the schema that is altered and at what becomes of it, in every round; raises ConflictError to give up."""
+
+
+def alter_schema(
+    context: TableContext,
+    changes: Sequence[SchemaChange] | SchemaChange,
+    *,
+    rescaling: bool = False,
+    check: Check | None = None,
+) -> TableSchema:
+    """Apply ``changes`` to the newest schema of the table; returns the schema that then is the newest.
+
+    Changes that change nothing publish nothing. ``rescaling``: the caller rewrites the data after a change of ``bucket``. Raises
+    what :func:`~tablestore.types.evolution.evolve.evolve` raises, ConflictError (another alteration or new rows made it impossible) and
+    StorageError: the table is unchanged then; or CommitOutcomeUnknown.
+    """
+    # A list could be altered by its owner between two rounds.
+    given = tuple(changes) if isinstance(changes, list) else changes
+    return _Alteration(context=context, changes=given, rescaling=rescaling, check=check).run()
+
+
+def holds_data(context: TableContext) -> bool:
+    """Whether the newest snapshot has data files."""
+    latest = context.snapshots.latest()
+    return latest is not None and _has_files(context, latest)
+
+
+def was_written(context: TableContext) -> bool:
+    """Whether any snapshot or tag may have data files, also one that has expired."""
+    snapshots = context.snapshots.retained()
+    expired = bool(snapshots) and snapshots[0].id > 1
+    referenced = bool(Tags(context.files).names() or branch_directories(context.files))
+    return expired or referenced or any(s.total_record_count > 0 or s.delta_record_count != 0 for s in snapshots)
+
+
+def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
+    # The count is of physical rows, so a positive one is enough; a zero of another engine is looked into.
+    return snapshot.total_record_count > 0 or bool(context.manifests.live(snapshot))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Alteration:
+    context: TableContext
+    changes: Sequence[SchemaChange] | SchemaChange
+    rescaling: bool
+    check: Check | None
+
+    def run(self) -> TableSchema:
+        clock, settings = self.context.clock, self.context.settings
+        deadline_s = clock.steady_s() + settings.commit_timeout_s
+        lost = 0
+        while True:
+            base = self.context.schemas.refreshed_latest()
+            self._check_same_table(base)
+            has_data = holds_data(self.context)
+            evolution = evolve(
+                base,
+                self.changes,
+                has_data=has_data,
+                was_written=has_data or was_written(self.context),
+                time_millis=max(clock.now_ms(), base.time_millis),
+                rescaling=self.rescaling,
+            )
+            made = evolution.schema
+            if same_content(base, made):
+                return base
+            self._check_settings(base, made)
+            if self.check is not None:
+                self.check(base, made)
+            rests_on_files = self._check_frame(evolution, self.context.snapshots.latest())
+            if self._publish(made, base, deadline_s):
+                if evolution.rests_on_emptiness or rests_on_files:
+                    self._fence(evolution, base, deadline_s)
+                return made
+            lost += 1
+            if clock.steady_s() >= deadline_s:
+                raise ConflictError(
+                    f"lost {lost} race(s) for the next schema of table {self._name}, and commit.timeout "
+                    f"({settings.commit_timeout_s:.0f} s) is over; nothing was altered: try again",
+                    kind="commit-timeout",
+                )
+            self._wait(lost)
+
+    @property
+    def _name(self) -> str:
+        return self.context.files.root_uri
+
+    def _check_same_table(self, base: TableSchema) -> None:
+        if table_uuid_of(base) != self.context.table_uuid:
+            raise ConflictError(
+                f"table {self._name} was dropped and created again: it was {self.context.table_uuid}, now it is "
+                f"{table_uuid_of(base)}; open the table again and repeat the alteration",
+                kind="table-replaced",
+            )
+
+    def _check_settings(self, base: TableSchema, made: TableSchema) -> None:
+        """Options must mean something, and must not end our own writing by accident."""
+        settings = table_settings(made)
+        try:
+            check_writable(base, table_settings(base), self._name)
+        except TablestoreError:
+            return  # It is another engine's table, which we only read.
+        check_writable(made, settings, self._name)
+
+    def _check_frame(self, evolution: Evolution, latest: Snapshot | None) -> bool:
+        """Refuse to change what files mean that wait for a compaction; whether that was a question at all."""
+        asked = False
+
+        def live() -> Iterator[ManifestEntry]:
+            nonlocal asked
+            asked = True
+            yield from self.context.manifests.live(latest)
+
+        check_frame_change(evolution.options_before, evolution.schema.options, live(), table=self._name)
+        return asked
+
+    # -- publishing
+
+    def _publish(self, made: TableSchema, base: TableSchema, deadline_s: float) -> bool:
+        """True: landed. False: another alteration has that id."""
+        files, clock = self.context.files, self.context.clock
+        path, data = schema_path(made.id), encode_schema(made)
+        landed = doubtful = False
+        tries = 0
+        while True:
+            asked = False
+            try:
+                if not landed:
+                    landed = files.publish_if_absent(path, data)
+                    asked = True
+                if not landed:
+                    if files.read(path) != data or not doubtful:
+                        return False
+                    landed = True
+                self._check_built_on(base, path)
+                return True
+            except ConflictError:
+                raise
+            except TablestoreError as error:
+                undecided = asked or landed or doubtful or error.kind == "unknown-outcome"
+                if not undecided:
+                    raise
+                if not isinstance(error, (StorageError, NotFoundError)) or clock.steady_s() >= deadline_s:
+                    raise CommitOutcomeUnknown(
+                        f"the outcome of altering table {self._name} is unknown, the store gave no answer: {error}. Look at the "
+                        f"newest schema with table.refresh() (it would be schema {made.id}); if the change is not there, repeat it"
+                    ) from error
+                doubtful = doubtful or not landed
+            tries += 1
+            self._wait(tries)
+
+    def _check_built_on(self, base: TableSchema, path: str) -> None:
+        """The schema below ours must be the one that it was made from. Else nobody must ever read ours."""
+        below = schema_path(base.id)
+        try:
+            found = decode_schema(self.context.files.read(below), f"{self._name}/{below}")
+        except NotFoundError:
+            found = None
+        if found != base:
+            self.context.files.delete(path)
+            raise ConflictError(
+                f"table {self._name} was dropped while it was altered; nothing was altered: open the table again and repeat the "
+                "alteration",
+                kind="table-replaced",
+            )
+
+    def _wait(self, tries: int) -> None:
+        longest = min(FIRST_WAIT_S * 2 ** min(tries, 10), LONGEST_WAIT_S)
+        self.context.clock.sleep(longest * (0.5 + self.context.ids.fraction()))
+
+    # -- fencing
+
+    def _fence(self, evolution: Evolution, base: TableSchema, deadline_s: float) -> None:
+        """Publish an empty snapshot under the new schema, while the files still allow it. Raises ConflictError if they do not."""
+        made = evolution.schema
+        context, schema_id = self.context.at_schema(made), made.id
+        try:
+            while True:
+                try:
+                    context.committer().commit(self._fence_request(context, evolution, schema_id))
+                    return
+                except ConflictError as error:
+                    if error.kind != "schema-changed":
+                        self._take_back(made, base, deadline_s)
+                        raise
+                    # Somebody altered the table on top of ours: the fence is needed all the same.
+                    schema_id = context.schemas.refreshed_latest().id
+        except (StorageError, CommitOutcomeUnknown) as error:
+            raise CommitOutcomeUnknown(
+                f"table {self._name} has schema {made.id} now, but the store failed before it was certain that no rows had landed "
+                f"under the old one: {error}. Look whether table.scan() has rows; if it has none, all is well"
+            ) from error
+
+    def _fence_request(self, context: TableContext, evolution: Evolution, schema_id: int) -> CommitRequest:
+        latest = context.snapshots.latest()
+        message = CommitMessage(
+            table_uuid=context.table_uuid,
+            schema_id=schema_id,
+            base_snapshot_id=latest.id if latest else 0,
+            created_millis=context.clock.now_ms(),
+            entries=(),
+        )
+
+        def refuse_rows(newest: Snapshot | None) -> Sequence[ManifestEntry]:
+            if newest is not None and evolution.rests_on_emptiness and _has_files(context, newest):
+                raise self._too_late(newest)
+            try:
+                self._check_frame(evolution, newest)
+            except UnsupportedError as error:
+                raise self._too_late(newest) from error
+            return ()
+
+        user = context.ids.uuid()
+        return CommitRequest(user=user, operation="ALTER", message=message, plan_deletes=refuse_rows, allow_empty=True)
+
+    def _too_late(self, newest: Snapshot | None) -> ConflictError:
+        other = f" (snapshot {newest.id} by {newest.commit_user})" if newest else ""
+        return ConflictError(
+            f"rows landed in table {self._name}{other} while it was altered, and this change is not possible with them; it was "
+            "taken back: repeat it to hear what to do",
+            kind="not-empty",
+        )
+
+    def _take_back(self, made: TableSchema, base: TableSchema, deadline_s: float) -> None:
+        """The old content as one more schema. Ids that the alteration gave away stay given."""
+        again = replace(
+            base, id=made.id + 1, highest_field_id=made.highest_field_id, time_millis=max(made.time_millis, base.time_millis)
+        )
+        if not self._publish(again, made, deadline_s):
+            raise ConflictError(
+                f"table {self._name} was altered again at once (schema {again.id}), while rows landed that schema {made.id} does "
+                "not allow; compare the schemas with table.schema_history() and alter it back",
+                kind="not-empty",
+            )

@@ -1,0 +1,488 @@
+"""The commit loop, and nothing else.
+
+    each round, anew:   read latest -> filter replays -> check the table -> plan deletes -> renumber -> check the delta
+                        -> write metadata -> publish
+                        LANDED  hint, mark, return
+                        LOST    take back this attempt's metadata, next round
+                        DEAD    the same
+
+A round decides on the newest snapshot only; nothing is carried over from a lost one but the data files. A compaction whose
+inputs are gone raises StalePlan: it is dropped, and its files with it. Rounds are bounded by ``commit.timeout``, not by a count.
+What each step decides lives in its own module: `replay`, `conflict`, `sequence`, `metadata`, `publish`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from tablestore.clock import Clock
+from tablestore.errors import (
+    CommitOutcomeUnknown,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TablestoreError,
+)
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.paths import POSTPONE_BUCKET, index_path
+from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
+from tablestore.ids import Ids
+from tablestore.io.filestore import FileStore
+from tablestore.lsm.keyorder import KeyOrder
+from tablestore.options import BUCKET
+from tablestore.store.commit.conflict import (
+    changed_index,
+    check_buckets,
+    check_deletes,
+    check_levels,
+    check_own_delta,
+    check_table,
+    check_vectors,
+    table_uuid_of,
+)
+from tablestore.store.commit.landings import LANDINGS_PROPERTY, Landings, digest_of, encode_landings
+from tablestore.store.commit.metadata import MergePolicy, merged_base, row_delta
+from tablestore.store.commit.outcome import Outcome, Publisher
+from tablestore.store.followup import Chore, attempt
+from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY
+from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
+from tablestore.store.message import CommitMessage
+from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks
+from tablestore.store.schemas import Schemas
+from tablestore.store.sequence import (
+    NEXT_SEQUENCE_PROPERTY,
+    Rewrite,
+    SequenceNumbers,
+    pick_outdated,
+    renumber,
+)
+from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots
+from tablestore.store.tombstones import SEQUENCE_TIMES_PROPERTY, noted_times
+from tablestore.store.tracking import Tracking
+
+FIRST_WAIT_S = 0.005
+LONGEST_WAIT_S = 0.5
+
+PlanDeletes = Callable[[Snapshot | None], Sequence[ManifestEntry]]
+"""The DELETE entries of a commit, planned on the newest snapshot. May raise StalePlan."""
+
+PlanIndex = Callable[[Snapshot | None, Sequence[ManifestEntry]], Sequence[IndexEntry]]
+"""Index files to add and to delete, planned on the newest snapshot and the DELETE entries. May raise StalePlan. What it writes
+is taken back with the round."""
+
+Revise = Callable[[Snapshot | None, tuple[ManifestEntry, ...], int], tuple[ManifestEntry, ...]]
+"""The commit's own new files as they must be on the newest snapshot, in the n-th attempt: those given, or others written in
+their place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSettings:
+    """What a table's options say about committing."""
+
+    timeout_s: float = 600.0
+    orphan_age_s: float = 86_400.0
+    tombstone_retention_ms: int | None = None
+    merge_policy: MergePolicy = field(default_factory=MergePolicy)
+    tracking: Tracking
+    writer_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRequest:
+    """One logical commit.
+
+    ``identifier`` None: only the snapshot's uuid identifies it. ``prepared``: its message has crossed processes, so somebody may
+    have committed it before. ``plan_deletes``, ``plan_index`` and ``revise`` are called anew in
+    every round.
+    """
+
+    user: str
+    identifier: int | None = None
+    kind: CommitKind = CommitKind.APPEND
+    operation: str | None = None
+    message: CommitMessage
+    prepared: bool = False
+    plan_deletes: PlanDeletes | None = None
+    plan_index: PlanIndex | None = None
+    revise: Revise | None = None
+    replaces_everything_it_meets: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    allow_empty: bool = False
+
+    @property
+    def leaves_traces(self) -> bool:
+        """Whether a landing of its message may have been before, and matters: it has files, or takes away those of others."""
+        return self.prepared and (bool(self.message.new_files) or self.plan_deletes is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What became of a request. ``snapshot`` None: there was nothing to publish, or what it published once has expired.
+    ``is_replay``: it had landed before, and nothing was done. ``entries``: the new files that landed now, which may lie in other
+    buckets than those of the request."""
+
+    snapshot: Snapshot | None
+    is_replay: bool = False
+    entries: tuple[ManifestEntry, ...] = ()
+
+
+@dataclass(slots=True)
+class _OwnFiles:
+    """The commit's message; a round may replace its entries. ``retired``: files of the request's message that were replaced."""
+
+    message: CommitMessage
+    retired: list[ManifestEntry] = field(default_factory=list)
+
+    def private(self, request: "CommitRequest") -> list[ManifestEntry]:
+        """The files that only this commit knows of."""
+        shared = {entry.file.file_name for entry in request.message.new_files}
+        return [entry for entry in self.message.new_files if entry.file.file_name not in shared]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Delta:
+    """What one round is about to publish. ``index`` None: the index files stay as they are."""
+
+    deletes: tuple[ManifestEntry, ...]
+    message: CommitMessage
+    index: tuple[IndexEntry, ...] | None
+
+    @property
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        """In stored order: deletes go first, so that a file that moves to another level is not deleted after it was added."""
+        return (*self.deletes, *self.message.entries, *self.message.compact_after)
+
+    def told(self, kind: CommitKind, in_frame: Callable[[int], bool]) -> Iterable[ManifestEntry]:
+        """What readers of changes are to learn of: a compaction tells them what it brings into the frame."""
+        if kind is not CommitKind.COMPACT:
+            return self.entries
+        return (e for e in self.message.compact_before if e.bucket == POSTPONE_BUCKET or not in_frame(e.file.level))
+
+    @property
+    def telling(self) -> tuple[ManifestEntry, ...]:
+        """The entries by which a landed commit is recognised: upgraded files were there before."""
+        return (*self.deletes, *self.message.entries, *self.message.rewritten)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it changes nothing."""
+        return not self.entries and not self.message.changelog and self.index is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committer:
+    """Commits to one table. ``rewrite`` and ``remove_file`` touch the data files of the commit's own writer; ``in_frame`` says
+    which levels hold what readers of changes know."""
+
+    files: FileStore
+    schemas: Schemas
+    snapshots: Snapshots
+    manifests: Manifests
+    sequence: SequenceNumbers
+    clock: Clock
+    ids: Ids
+    settings: CommitSettings
+    is_keyed: bool
+    in_frame: Callable[[int], bool]
+    keys: KeyOrder
+    rewrite: Rewrite
+    remove_file: Callable[[ManifestEntry], None]
+    has_file: Callable[[ManifestEntry], bool]
+
+    @property
+    def landings(self) -> Landings:
+        """Which messages have landed."""
+        return Landings(files=self.files, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
+
+    def commit(self, request: CommitRequest) -> Snapshot | None:
+        """As :meth:`commit_once`; returns the snapshot alone."""
+        return self.commit_once(request).snapshot
+
+    def commit_once(self, request: CommitRequest) -> Committed:
+        """Publish ``request``, unless it has landed before: by its user and identifier, or by its ``prepared`` message.
+
+        Raises ConflictError, CommitOutcomeUnknown, StorageError; on the first and the last nothing of the request is visible.
+        """
+        files = _OwnFiles(request.message)
+        try:
+            return self._rounds(request, files)
+        except (ConflictError, InvalidInputError):
+            # Certainly not landed: nobody will ever refer to these files.
+            self._discard(request, files)
+            raise
+
+    def _rounds(self, request: CommitRequest, files: _OwnFiles) -> Committed:
+        replays = Replays(self.files, self.snapshots)
+        publisher = Publisher(
+            files=self.files,
+            snapshots=self.snapshots,
+            manifests=self.manifests,
+            clock=self.clock,
+            ids=self.ids,
+            is_same_table=lambda: self._is_table(request.message.table_uuid),
+        )
+        uuid = self.ids.uuid()
+        deadline_s = self.clock.steady_s() + self.settings.timeout_s
+        attempt = 0
+        while True:
+            latest = self.snapshots.latest()
+            if request.kind is not CommitKind.COMPACT:
+                highest = replays.highest(request.user, latest)
+                replays.check_identifier(request.user, request.identifier, highest, latest)
+                if request.identifier is not None and highest is not None and request.identifier <= highest:
+                    self._discard(request, files)
+                    return Committed(replays.find(request.user, request.identifier), is_replay=True)
+            written = WrittenMetadata()
+            try:
+                if request.leaves_traces and (landing := self.landings.find(request.message, latest)) is not None:
+                    self._remove(files.private(request))
+                    return Committed(landing.snapshot, is_replay=True)
+                self._check_age(request.message)
+                check_table(request.message, latest=self.schemas.refreshed_latest(), table=self.files.root_uri)
+                if request.prepared:
+                    self.landings.check_files(request.message)
+                planned = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
+                deletes = (*planned, *request.message.compact_before)
+                if not (deletes or _has_changes(files.message) or request.plan_index or request.allow_empty):
+                    return Committed(None)
+                self._check_bucket_counts(files.message.entries, deletes, latest)
+                files.message = replace(files.message, entries=self._revised(request, files, latest, attempt))
+                own = self._with_winning_numbers(request, files, latest, attempt)
+                files.message = replace(files.message, entries=own)
+                delta = self._delta(request, files.message, deletes, latest, written)
+                if delta.is_empty and not request.allow_empty:
+                    return Committed(None)
+                snapshot = self._build(request, delta, latest, uuid, written)
+                # Once more: what came before may have taken hours, and the removal of orphans counts on this.
+                self._check_age(request.message)
+                outcome = publisher.publish(snapshot, latest, delta.telling, deadline_s=deadline_s)
+            except CommitOutcomeUnknown:
+                raise
+            except NotFoundError:
+                # Expiry may overtake a round: then what this one decided on is gone, and the next decides on what there is.
+                self._take_back(written)
+                if not self.snapshots.has_moved_on(latest):
+                    raise
+                outcome = Outcome.LOST
+            except TablestoreError:
+                self._take_back(written)
+                raise
+            if outcome is Outcome.LANDED:
+                self._acknowledge(request, snapshot, replays)
+                self._remove(files.retired)
+                return Committed(snapshot, entries=files.message.entries)
+            self._take_back(written)
+            attempt += 1
+            self._wait(attempt, deadline_s, latest)
+
+    def _with_winning_numbers(
+        self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
+    ) -> tuple[ManifestEntry, ...]:
+        own = files.message.entries
+        base_id = request.message.base_snapshot_id
+        if latest is None or latest.id == base_id or not own:
+            return own
+        landed = self.sequence.landed_since(base_id, latest)
+        check_buckets(own, landed, table=self.files.root_uri)
+        if request.replaces_everything_it_meets:
+            return own
+        outdated = pick_outdated(own, landed, self.keys.overlap)
+        if not outdated:
+            return own
+        renewed = renumber(own, outdated, next_sequence=self.sequence.next_after(latest), attempt=attempt, rewrite=self.rewrite)
+        self._retire(request, files, renewed)
+        return renewed
+
+    def _revised(
+        self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
+    ) -> tuple[ManifestEntry, ...]:
+        own = files.message.entries
+        if request.revise is None or not own:
+            return own
+        revised = request.revise(latest, own, attempt)
+        self._retire(request, files, revised)
+        return revised
+
+    def _retire(self, request: CommitRequest, files: _OwnFiles, kept: Sequence[ManifestEntry]) -> None:
+        """Remove the own files that others took the place of. Those of a message that somebody else may be committing too stay
+        until this commit has landed: from then on that one finds its landing."""
+        names = {entry.file.file_name for entry in kept}
+        shared = {entry.file.file_name for entry in request.message.entries} if request.prepared else set()
+        gone = [entry for entry in files.message.entries if entry.file.file_name not in names]
+        files.retired += [entry for entry in gone if entry.file.file_name in shared]
+        self._remove([entry for entry in gone if entry.file.file_name not in shared])
+
+    def _is_table(self, table_uuid: str | None) -> bool:
+        try:
+            return table_uuid_of(self.schemas.refreshed_latest()) == table_uuid
+        except NotFoundError:
+            return False
+
+    def _check_bucket_counts(self, own: Sequence[ManifestEntry], deletes: Sequence[ManifestEntry], latest: Snapshot | None) -> None:
+        """A partition keeps its bucket count until it is overwritten, whatever the newest schema says."""
+        if latest is None or not own or self.schemas.option_is_constant(BUCKET.key):
+            return
+        replaced = {entry.identity for entry in deletes}
+        staying = (entry for entry in self.manifests.live(latest) if entry.identity not in replaced)
+        check_buckets(own, staying, table=self.files.root_uri)
+
+    def _delta(
+        self,
+        request: CommitRequest,
+        message: CommitMessage,
+        deletes: tuple[ManifestEntry, ...],
+        latest: Snapshot | None,
+        written: WrittenMetadata,
+    ) -> _Delta:
+        """The checked delta of this round. Raises ConflictError, StalePlan among them."""
+        table = self.files.root_uri
+        index = self.manifests.read_index(latest) if latest else ()
+        planned = tuple(request.plan_index(latest, deletes)) if request.plan_index else ()
+        written.index_names += [change.file_name for change in planned if change.kind is EntryKind.ADD]
+        changes = (*message.index_changes, *planned)
+        entries = (*deletes, *message.entries, *message.compact_after)
+        changed = changed_index(index, changes, entries, keeps_rows=request.kind is CommitKind.COMPACT, table=table)
+        delta = _Delta(deletes=deletes, message=message, index=None if changed == index else changed)
+        check_own_delta(delta.entries, table=table)
+        if deletes or message.compact_after or changes:
+            live = self.manifests.live(latest)
+            check_vectors(changes, delta.entries, live, table=table)
+            check_deletes(deletes, live, latest=latest, table=table)
+            if self.is_keyed:
+                added = (*message.entries, *message.compact_after)
+                check_levels(added, deletes, live, key_of=self.keys, table=table)
+        return delta
+
+    def _build(
+        self, request: CommitRequest, delta: _Delta, latest: Snapshot | None, uuid: str, written: WrittenMetadata
+    ) -> Snapshot:
+        parent = self.manifests.all_manifests(latest) if latest else ()
+        base = merged_base(parent, self.settings.merge_policy, self.manifests, written)
+        base_name, base_size = self.manifests.write_list(base, 0, written)
+        delta_manifests = self.manifests.write_manifests(delta.entries, written) if delta.entries else ()
+        delta_name, delta_size = self.manifests.write_list(delta_manifests, 1, written)
+        changelog = delta.message.changelog
+        changelog_name, changelog_size = None, None
+        if changelog:
+            changelog_name, changelog_size = self.manifests.write_list(
+                self.manifests.write_manifests(changelog, written), 2, written
+            )
+        index_name = latest.index_manifest if latest else None
+        if delta.index is not None:
+            index_name = self.manifests.write_index(delta.index, written)
+        self.manifests.flush(written)
+        self.manifests.sync()
+        schema_id = max(delta.message.schema_id, latest.schema_id) if latest else delta.message.schema_id
+        rows = row_delta(delta.entries)
+        now = self.clock.now_ms()
+        return Snapshot(
+            uuid=uuid,
+            id=latest.id + 1 if latest else 1,
+            schema_id=schema_id,
+            base_manifest_list=base_name,
+            base_manifest_list_size=base_size,
+            delta_manifest_list=delta_name,
+            delta_manifest_list_size=delta_size,
+            changelog_manifest_list=changelog_name,
+            changelog_manifest_list_size=changelog_size,
+            index_manifest=index_name,
+            commit_user=request.user,
+            writer_version=self.settings.writer_version,
+            commit_identifier=BATCH_IDENTIFIER if request.identifier is None else request.identifier,
+            commit_kind=request.kind,
+            # Ids order snapshots; times must never contradict them, whatever the clocks of two writers say.
+            time_millis=max(now, latest.time_millis + 1) if latest else now,
+            total_record_count=(latest.total_record_count if latest else 0) + rows,
+            delta_record_count=rows,
+            changelog_record_count=row_delta(changelog) if changelog else None,
+            watermark=latest.watermark if latest else None,
+            statistics=latest.statistics if latest and latest.schema_id == schema_id else None,
+            properties=self._properties(request, delta, latest),
+            operation=request.operation,
+        )
+
+    def _properties(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
+        told = (entry.partition for entry in delta.told(request.kind, self.in_frame))
+        properties = {**request.properties, **self.settings.tracking.notes(request.kind, told)}
+        if latest is not None and LOG_OFFSETS_PROPERTY in latest.properties:
+            # A lower bound stays one. Compactions and others that know of no log hand it on.
+            properties.setdefault(LOG_OFFSETS_PROPERTY, latest.properties[LOG_OFFSETS_PROPERTY])
+        marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
+        if latest is not None and latest.uuid is not None:
+            # Tells a snapshot of this history from one that a sleeper published on a freed id beside it.
+            properties[PARENT_PROPERTY] = latest.uuid
+        # Also when there is none: whoever looks for a user's mark need not read on.
+        properties[MARKS_PROPERTY] = encode_marks(marks)
+        landed = self.landings.known(latest)
+        if request.leaves_traces:
+            landed[digest_of(request.message)] = latest.id + 1 if latest else 1
+        if landed:
+            properties[LANDINGS_PROPERTY] = encode_landings(landed)
+        used = max_sequence_number(entry.file for entry in (*delta.message.entries, *delta.message.changelog)) + 1
+        if latest is not None and (retention := self.settings.tombstone_retention_ms) is not None:
+            properties[SEQUENCE_TIMES_PROPERTY] = noted_times(latest, now_ms=self.clock.now_ms(), retention_ms=retention)
+        properties[NEXT_SEQUENCE_PROPERTY] = str(max(self.sequence.next_after(latest), used))
+        return properties
+
+    def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
+        where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier
+        if identifier is not None:
+            # Until it is written the snapshots themselves tell replays; expiry writes it before they go.
+            attempt(Chore.MARK, lambda: replays.raise_mark(request.user, identifier), where=where)
+        # Only a hint: whoever finds it missing or stale lists the directory.
+        with suppress(Exception):
+            self.snapshots.write_latest_hint(snapshot.id)
+
+    def _check_age(self, message: CommitMessage) -> None:
+        age_s = (self.clock.now_ms() - message.created_millis) / 1000
+        if age_s > self.settings.orphan_age_s / 2:
+            raise ConflictError(
+                f"the files of this commit to {self.files.root_uri} were begun {age_s:.0f} s ago, more than half of the age "
+                f"({self.settings.orphan_age_s:.0f} s) at which unreferenced files may be removed: write them again",
+                kind="too-old",
+            )
+
+    def _wait(self, attempt: int, deadline_s: float, latest: Snapshot | None) -> None:
+        if self.clock.steady_s() >= deadline_s:
+            raise ConflictError(
+                f"lost {attempt} race(s) for a snapshot of table {self.files.root_uri}, the last one on top of "
+                f"{latest.id if latest else 0}, and commit.timeout ({self.settings.timeout_s:.0f} s) is over; nothing was "
+                "committed: raise commit.timeout or write less often",
+                kind="commit-timeout",
+            )
+        longest = min(FIRST_WAIT_S * 2 ** min(attempt, 10), LONGEST_WAIT_S)
+        self.clock.sleep(longest * self.ids.fraction())
+
+    # What cannot be removed is an orphan, which is found later; it must not decide what the caller hears.
+
+    def _take_back(self, written: WrittenMetadata) -> None:
+        with suppress(StorageError):
+            self.manifests.remove(written)
+
+    def _discard(self, request: CommitRequest, files: _OwnFiles) -> None:
+        """Remove the files of a commit that did not land. Of a prepared message some may have landed, with another commit."""
+        own, message = (*files.message.new_files, *files.retired), request.message
+        if request.prepared:
+            try:
+                named = self.landings.named({entry.file.file_name for entry in own})
+            except TablestoreError:
+                return
+            own = tuple(entry for entry in own if entry.file.file_name not in named)
+            if named:
+                message = replace(message, index_changes=())
+        self._remove(own)
+        for change in message.index_changes:
+            if change.kind is EntryKind.ADD:
+                with suppress(StorageError):
+                    self.files.delete(index_path(change.file_name))
+
+    def _remove(self, entries: Sequence[ManifestEntry]) -> None:
+        for entry in entries:
+            with suppress(StorageError):
+                self.remove_file(entry)
+
+
+def _has_changes(message: CommitMessage) -> bool:
+    return bool(message.entries or message.compact_after or message.changelog or message.index_changes)

@@ -1,0 +1,173 @@
+"""Has this very message landed before, and which of its files does the table name?
+
+A message crosses processes, so whoever did not hear what became of its commit may commit it again. Then nothing may happen: no
+file of it is added twice, given another number, or removed.
+
+    base ──── … ──── landing ──── … ──── latest        the message was written after ``base`` and landed, if at all, behind it
+
+1. A commit of messages notes their digest in its properties, and later snapshots hand on the newest of these notes. It is all that
+   tells of an overwrite with no rows; that of anything else without files does nothing, so it may be done again.
+2. A snapshot behind the base names its files.
+3. Where such snapshots have expired: whatever is retained (snapshots, tags, branches, kept changelogs) names its files.
+
+Left to others: commits that are numbered (replay), and files that were never handed to anybody else.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tablestore.errors import ConflictError, FormatError, NotFoundError
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.io.filestore import FileStore
+from tablestore.store.history.references import Needs, other_lines, own_line
+from tablestore.store.manifests import Manifests
+from tablestore.store.message import CommitMessage
+from tablestore.store.replay import MARKS_PROPERTY
+from tablestore.store.snapshots import Snapshots
+
+# Stored, never renamed: {digest of what landed: snapshot id}, the newest last.
+LANDINGS_PROPERTY = "tablestore.landings"
+# A snapshot must not grow with every job that ever wrote.
+LANDINGS_IN_SNAPSHOT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A commit that has landed. ``snapshot`` None: its snapshot has expired."""
+
+    snapshot: Snapshot | None
+
+
+def digest_of(message: CommitMessage) -> str:
+    """What identifies a message: the names of the files that were written for it; without files, where and when it was begun."""
+    names = sorted(entry.file.file_name for entry in message.new_files)
+    if not names:
+        names = [str(message.base_snapshot_id), str(message.created_millis)]
+    return hashlib.sha256("\n".join([str(message.table_uuid), *names]).encode()).hexdigest()[:24]
+
+
+def landings_of(properties: Mapping[str, str]) -> dict[str, int]:
+    """The landings that a snapshot knows of."""
+    text = properties.get(LANDINGS_PROPERTY)
+    if text is None:
+        return {}
+    try:
+        return {str(digest): int(snapshot_id) for digest, snapshot_id in json.loads(text).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise FormatError(f"snapshot property {LANDINGS_PROPERTY} is not a map of snapshot ids: {text[:80]!r}") from error
+
+
+def encode_landings(landings: Mapping[str, int]) -> str:
+    """The text of the property, of the newest ones."""
+    return json.dumps(dict(list(landings.items())[-LANDINGS_IN_SNAPSHOT:]), separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landings:
+    """What has landed in one table. ``has_file``: whether a data file is there."""
+
+    files: FileStore
+    snapshots: Snapshots
+    manifests: Manifests
+    has_file: Callable[[ManifestEntry], bool]
+
+    def known(self, latest: Snapshot | None) -> dict[str, int]:
+        """The landings that the newest snapshot of ours knows of; foreign ones drop them."""
+        for snapshot in self.snapshots.back_from(latest):
+            if LANDINGS_PROPERTY in snapshot.properties or MARKS_PROPERTY in snapshot.properties:
+                return landings_of(snapshot.properties)
+        return {}
+
+    def find(self, message: CommitMessage, latest: Snapshot | None) -> Landing | None:
+        """The landing of a message, None if it has not landed.
+
+        Raises ConflictError if a part of its files has, in a commit of other messages, or if that can no longer be told.
+        """
+        names = {entry.file.file_name for entry in message.new_files}
+        if latest is None or latest.id <= message.base_snapshot_id:
+            return None
+        if (landed_id := self.known(latest).get(digest_of(message))) is not None:
+            return Landing(self.snapshots.find(landed_id) if landed_id in self.snapshots.live_ids() else None)
+        if not names:
+            return self._landing_without_files(message, latest)
+        found: Snapshot | None = None
+        met: set[str] = set()
+        lowest = latest.id + 1
+        for snapshot in self.snapshots.back_from(latest):
+            if snapshot.id <= message.base_snapshot_id:
+                break
+            try:
+                added = names & self._added_by(snapshot)
+            except NotFoundError:
+                break
+            # Compactions add a file again when they move it: the oldest snapshot is the one that brought it.
+            found, met, lowest = snapshot if added else found, met | added, snapshot.id
+        is_whole = lowest == message.base_snapshot_id + 1
+        if met == names and found is not None and (is_whole or found.commit_kind is not CommitKind.COMPACT):
+            return Landing(found)
+        if not is_whole:
+            return self._landing_of_expired(message, names)
+        if met:
+            assert found is not None
+            raise ConflictError(
+                f"{len(met)} of the {len(names)} files of this commit to {self.files.root_uri} have landed before, with snapshot "
+                f"{found.id}: these messages were committed together with others; commit those that were not, as they are",
+                kind="partly-committed",
+            )
+        return None
+
+    def check_files(self, message: CommitMessage) -> None:
+        """Raise ConflictError if the message's files were removed: a commit of it was refused before.
+
+        One is looked at for all, since they are removed together.
+        """
+        first = next(iter(message.new_files), None)
+        if first is not None and not self.has_file(first):
+            raise self._gone(message)
+
+    def named(self, names: Collection[str]) -> Collection[str]:
+        """Those of these data files that something retained leads to, on any branch. Reads all of its metadata."""
+        needs = Needs(self.manifests, wanted=names)
+        for line in (own_line(self.files), *other_lines(self.files)):
+            needs.add_line(line, _always(True), changelogs=False)
+            for produced in (True, False):
+                with suppress(NotFoundError):
+                    needs.add_changelogs(line.changelogs.all(), _always(produced))
+        return needs.data & set(names)
+
+    def _landing_without_files(self, message: CommitMessage, latest: Snapshot) -> Landing | None:
+        """The landing of a message that only its own snapshot, and what the next ones handed on of it, can show."""
+        for snapshot in self.snapshots.back_from(latest):
+            if snapshot.id <= message.base_snapshot_id:
+                break
+            if (landed_id := landings_of(snapshot.properties).get(digest_of(message))) is not None:
+                return Landing(self.snapshots.find(landed_id))
+        return None
+
+    def _added_by(self, snapshot: Snapshot) -> set[str]:
+        entries = (*self.manifests.delta(snapshot), *self.manifests.changelog(snapshot))
+        return {entry.file.file_name for entry in entries if entry.kind is EntryKind.ADD}
+
+    def _landing_of_expired(self, message: CommitMessage, names: Collection[str]) -> Landing | None:
+        """Snapshots in which it may have landed have expired: what it brought may still be live, or be gone."""
+        if self.named(names):
+            return Landing(None)
+        if not all(self.has_file(entry) for entry in message.new_files):
+            raise self._gone(message)
+        return None
+
+    def _gone(self, message: CommitMessage) -> ConflictError:
+        return ConflictError(
+            f"files of this commit to {self.files.root_uri}, written after snapshot {message.base_snapshot_id}, are no longer "
+            "there: it was refused before, or it has landed, and was compacted and expired since; if its rows are not in the "
+            "table, write them again",
+            kind="files-gone",
+        )
+
+
+def _always(answer: bool) -> Callable[[Snapshot], bool]:
+    return lambda _: answer

@@ -1,0 +1,1 @@
+"""Carrying out a compaction of one bucket."""

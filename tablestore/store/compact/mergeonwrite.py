@@ -1,0 +1,147 @@
+"""What do the rows of level 0 replace in files that a compaction does not rewrite?
+
+Batch readers of tables with deletion vectors, and of first-row tables, read every file above level 0 as it is. So a compaction
+takes all of level 0, and has to settle with the older rows of the same keys wherever they lie:
+
+    level 0    a=2  c=1                  the task: its keys are looked up in the upper files that are not of the task
+    level 3    b=1  d=1                  rewritten with level 0
+    level 5    a=1  b=0(deleted)  e=1    not rewritten: position 0 is marked
+
+    what the table needs    deduplicate            the position of the older row is marked
+                            other engines          the older row takes part in the fold too (``older``)
+                            first-row              the newer row is dropped, the older one stays (``unknown_only``)
+
+Rows that are deleted already count as absent. Memory: one window of keys, the rows found for as many of them at a time as the
+bounds allow, and four bytes a marked row.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.lsm.gather import take_rows
+from tablestore.lsm.merge.mergespec import SortedSource
+from tablestore.store.deletionvectors import DeletionVectors, Positions
+from tablestore.store.scan.keywindows import key_windows
+from tablestore.store.scan.lookup import Found, SortedKeys, find_rows, in_portions, sorted_keys
+from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.settings import TableSettings
+from tablestore.types.sortedsets import contained
+
+# The rows that are found, once more in key order; and those of level 0, which are merged with them.
+_SHARE = 4
+
+
+class Upper(StrEnum):
+    """What a compaction has to do about older rows in files that it does not rewrite."""
+
+    NOTHING = "nothing"
+    MARK = "mark"
+    FOLD = "fold"
+    KEEP = "keep"
+
+
+def upper_rule(settings: TableSettings) -> Upper:
+    """What the table's compactions have to do. NOTHING: its readers merge."""
+    merge = settings.merge
+    if merge is None or not settings.skips_level_zero:
+        return Upper.NOTHING
+    if merge.engine == "first-row":
+        return Upper.KEEP
+    plain = merge.engine == "deduplicate" and not merge.sequence_fields and not merge.ignore_delete
+    return Upper.MARK if plain else Upper.FOLD
+
+
+@dataclass(slots=True, kw_only=True)
+class UpperFiles:
+    """The files above level 0 that one compaction of a bucket leaves alone, and what it marks in them.
+
+    ``files`` are these files, ``vectors`` the deletion vectors of the snapshot that the compaction was planned on.
+    """
+
+    reader: SplitReader
+    partition: bytes
+    bucket: int
+    files: Sequence[DataFileMeta]
+    vectors: DeletionVectors
+    _marks: dict[str, list[Positions]] = field(default_factory=lambda: defaultdict(list))
+
+    def mark(self, arriving: Sequence[DataFileMeta]) -> None:
+        """Mark the older rows of the keys in these files."""
+        for keys in self._windows(arriving):
+            for found in self._alive(keys, None):
+                self._note(found)
+
+    def older(self, arriving: Sequence[DataFileMeta], columns: Sequence[str]) -> SortedSource | None:
+        """The older rows of the keys in these files, as one more run of their merge; each is marked when it is read.
+
+        None if there is no file that could hold one.
+        """
+        if not self.files:
+            return None
+        return SortedSource(
+            min_sequence=min(file.min_sequence_number for file in self.files),
+            max_sequence=max(file.max_sequence_number for file in self.files),
+            read=lambda: self._older(arriving, columns),
+            ours=all(file.footer_digest is not None for file in self.files),
+        )
+
+    def unknown_only(self, source: SortedSource) -> SortedSource:
+        """The rows of a level-0 file whose key no upper file has."""
+        return replace(source, read=lambda: self._unknown(source))
+
+    def index_changes(self, rewritten: Collection[str]) -> tuple[IndexEntry, ...]:
+        """The index files that mark what was found, and forget the files of these names, whose vectors were applied."""
+        marks = {name: np.concatenate(parts) for name, parts in self._marks.items()}
+        return self.vectors.replace_bucket(self.partition, self.bucket, marks=marks, gone=rewritten)
+
+    def _older(self, arriving: Sequence[DataFileMeta], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        windows = self._windows(arriving)
+        most = self.reader.bounds.window_bytes // _SHARE
+        for _, hits in in_portions(lambda keys: self._alive(keys, columns), windows, most):
+            if not hits:
+                continue
+            rows = pa.Table.from_batches([found.rows for found in hits])
+            order = np.argsort(np.concatenate([found.keys for found in hits]), kind="stable")
+            for found in hits:
+                self._note(found)
+            yield from take_rows(rows.combine_chunks(), order).combine_chunks().to_batches()
+
+    def _unknown(self, source: SortedSource) -> Iterator[pa.RecordBatch]:
+        fields = self.reader.schema.key_fields
+        for batch in source.read():
+            known = np.zeros(batch.num_rows, dtype=np.bool_)
+            if batch.num_rows and self.files:
+                for found in self._alive(sorted_keys(batch, fields), None):
+                    known[found.keys] = True
+            yield batch.filter(pa.array(~known)) if known.any() else batch
+
+    def _windows(self, arriving: Sequence[DataFileMeta]) -> Iterator[SortedKeys]:
+        return key_windows(self.reader, self.partition, self.bucket, arriving) if self.files and arriving else iter(())
+
+    def _alive(self, keys: SortedKeys, columns: Sequence[str] | None) -> Iterator[Found]:
+        """What is found and not deleted."""
+        for found in find_rows(self.reader, self.partition, self.bucket, self.files, keys, columns):
+            alive = self._not_deleted(found)
+            if alive.all():
+                yield found
+            elif alive.any():
+                rows = None if found.rows is None else found.rows.filter(pa.array(alive))
+                yield Found(file=found.file, positions=found.positions[alive], keys=found.keys[alive], rows=rows)
+
+    def _not_deleted(self, found: Found) -> npt.NDArray[np.bool_]:
+        name = found.file.file_name
+        if name not in self.vectors:
+            return np.ones(len(found.positions), dtype=np.bool_)
+        deleted = self.vectors.positions(name, found.file.row_count)
+        return ~contained(found.positions, deleted.astype(np.int64))
+
+    def _note(self, found: Found) -> None:
+        self._marks[found.file.file_name].append(found.positions.astype(np.uint32))

@@ -1,0 +1,109 @@
+"""Postponed buckets (``bucket = -2``): others write rows without choosing a bucket; a compaction chooses.
+
+    bucket-postpone   data-…-0.avro  data-…-1.avro            nobody reads these
+                          | in the order of the manifests, so that of equal keys the later commit's row wins
+    bucket-0, …       level-0 files, as any write makes them; the postponed ones are deleted in the same commit
+
+A partition gets as many buckets as it has, or ``postpone.default-bucket-num`` of them if it has none. Memory: one postponed file,
+and a write buffer.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tablestore import options as opt
+from tablestore.errors import NotFoundError, StorageError, UnsupportedError
+from tablestore.format.manifest.avrorows import read_avro_rows
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.format.parquet.projection import Projection
+from tablestore.format.paths import POSTPONE_BUCKET, file_format_of
+from tablestore.options import TableOptions
+from tablestore.store.context import TableContext
+from tablestore.store.datapaths import entry_path
+from tablestore.store.message import CommitMessage
+from tablestore.store.write.datawriter import DataWriter
+
+KIND_FIELD = pa.field(KIND_COLUMN, pa.int8())
+
+
+def postponed_files(live: Sequence[ManifestEntry]) -> dict[bytes, list[ManifestEntry]]:
+    """The postponed files of each partition, in the order in which they were committed."""
+    found: dict[bytes, list[ManifestEntry]] = {}
+    for entry in live:
+        if entry.bucket == POSTPONE_BUCKET:
+            found.setdefault(entry.partition, []).append(entry)
+    return found
+
+
+def distribute(
+    context: TableContext, live: Sequence[ManifestEntry], postponed: Sequence[ManifestEntry], *, base_id: int, first_sequence: int
+) -> CommitMessage:
+    """Write the rows of one partition's postponed files into its buckets; returns what is to be committed.
+
+    Raises FormatError for damaged files, UnsupportedError for formats and types that are not read, NotFoundError for files that
+    expired meanwhile. Then nothing is left behind.
+    """
+    created = context.clock.now_ms()
+    partition = postponed[0].partition
+    there = {entry.total_buckets for entry in live if entry.partition == partition and entry.bucket >= 0}
+    count = max(there) if there else TableOptions(context.schema.options).integer(opt.POSTPONE_DEFAULT_BUCKETS)
+    writer = DataWriter(
+        files=context.files,
+        schema=context.schema,
+        settings=replace(context.settings, total_buckets=count),
+        clock=context.clock,
+        ids=context.ids,
+        first_sequence=first_sequence,
+    )
+    try:
+        for entry in postponed:
+            for batch in _rows(context, entry):
+                rows = pa.Table.from_batches([batch])
+                writer.write(rows.drop_columns([KIND_COLUMN]).cast(context.schema.arrow_schema), rows.column(KIND_COLUMN))
+        entries = writer.finish()
+    except BaseException:
+        with suppress(StorageError):
+            writer.abort()
+        raise
+    return CommitMessage(
+        table_uuid=context.table_uuid,
+        schema_id=context.schema.id,
+        base_snapshot_id=base_id,
+        created_millis=created,
+        entries=entries,
+        compact_before=tuple(replace(entry, kind=EntryKind.DELETE) for entry in postponed),
+    )
+
+
+def _rows(context: TableContext, entry: ManifestEntry) -> Iterator[pa.RecordBatch]:
+    """The rows of one postponed file, in the table's columns, each with its kind in front."""
+    file = entry.file
+    path = entry_path(context.paths, entry, context.schema)
+    where = f"{context.files.root_uri}/{path}"
+    found = file_format_of(file.file_name)
+    if found == "parquet":
+        reader = context.reader((), None)
+        directory = reader.directory(entry.partition, entry.bucket)
+        yield from reader.file_rows(directory, file, context.schema.field_names, (KIND_COLUMN,))
+        return
+    if found != "avro":
+        raise UnsupportedError(
+            f"postponed data file {where} has format {found!r}; tablestore reads avro and parquet there: compact the table with "
+            "the engine that wrote it",
+            kind="file-format",
+        )
+    try:
+        data = context.files.read(path, max_bytes=file.file_size)
+    except NotFoundError as error:
+        raise NotFoundError(
+            f"postponed data file {where} is gone: another compaction took it, or it was removed by hand; compact again",
+            kind="data-file-gone",
+        ) from error
+    written = context.schema if file.schema_id == context.schema.id else context.schemas.read(file.schema_id)
+    projection = Projection(written.fields, context.schema.fields, keep=(KIND_COLUMN,), where=where)
+    for batch in read_avro_rows(data, written.fields, name=where, system=[KIND_FIELD]):
+        yield projection.apply(batch)

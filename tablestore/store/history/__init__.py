@@ -1,0 +1,1 @@
+"""What is kept and what goes: tags, branches, consumers, expiry, orphan files."""

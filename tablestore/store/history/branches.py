@@ -1,0 +1,275 @@
+"""Branches: further histories of one table, beginning at one of its snapshots.
+
+    main     1 ─ 2 ─ 3 ─ 4          tag/tag-release (snapshot 3)
+                     └─ 4' ─ 5'     branch/branch-b/{snapshot,schema,tag}, with the same tag: where it began
+
+Only metadata is copied; data files and manifests lie where main's do, and every expiry looks at all branches. The tag on both
+sides is for engines that look at tags only. A branch is there once its ``schema-0`` is, which is written last and removed first;
+anything else of that name is the rest of one that was half made or half deleted.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
+from tablestore.format.paths import (
+    EARLIEST_HINT,
+    LATEST_HINT,
+    SNAPSHOT_DIR,
+    branch_directory,
+    encode_hint,
+    schema_path,
+    snapshot_path,
+    tag_path,
+)
+from tablestore.format.snapshot import Snapshot, encode_snapshot
+from tablestore.format.tagfile import Tag, encode_tag
+from tablestore.io.filestore import FileStore
+from tablestore.store.context import TableContext
+from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files, branch_of
+from tablestore.store.history.references import Line, branch_directories, has_changelog, other_lines, own_line
+from tablestore.store.history.tags import Tags, create_tag
+from tablestore.store.history.unreferenced import release
+from tablestore.store.snapshots import same_snapshot
+
+# The tag that keeps the beginning of a branch made from a snapshot.
+FORK_TAG_PREFIX = "branch-"
+LONGEST_NAME = 120
+# In the branch's directory: whoever makes it, makes the branch.
+CLAIM = "tablestore-branch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch: where it began, and its newest snapshot (None: not written, or not known)."""
+
+    name: str
+    created_from_tag: str | None = None
+    created_from_snapshot: int | None = None
+    latest_snapshot: int | None = None
+
+
+def branch_exists(files: FileStore, name: str) -> bool:
+    """Whether there is a whole branch of that name."""
+    return name == MAIN_BRANCH or branch_files(files, name).exists(schema_path(0))
+
+
+def list_branches(files: FileStore) -> tuple[Branch, ...]:
+    """All branches but main, by name."""
+    return tuple(_describe(files, name) for name in sorted(branch_directories(files)) if branch_exists(files, name))
+
+
+def check_branch(files: FileStore, name: str) -> None:
+    """Raise NotFoundError unless there is a branch of that name."""
+    if not branch_exists(files, name):
+        there = ", ".join(name for name in branch_directories(files) if branch_exists(files, name)) or "none"
+        raise NotFoundError(f"table {files.root_uri} has no branch {name!r}; there are: {there}", kind="no-such-branch")
+
+
+def create_branch(context: TableContext, name: str, *, tag: str | None = None, snapshot: Snapshot | None = None) -> Branch:
+    """Begin a branch at a tag, or at a live snapshot (which gets a tag ``branch-<name>``).
+
+    Raises AlreadyExistsError, NotFoundError if tag or snapshot go meanwhile (nothing is left then).
+    """
+    files = context.files
+    _check_on_main(files, "create a branch")
+    if name == MAIN_BRANCH or len(name) > LONGEST_NAME:
+        raise InvalidInputError(
+            f"expected a branch name of at most {LONGEST_NAME} characters other than {MAIN_BRANCH!r}, found {name!r}",
+            kind="invalid-name",
+        )
+    if branch_exists(files, name):
+        raise AlreadyExistsError(f"table {files.root_uri} has a branch {name!r}; choose another name", kind="branch-exists")
+    if name in branch_directories(files):
+        raise AlreadyExistsError(
+            f"{files.root_uri}/{branch_directory(name)} is what is left of a branch that was half made or half deleted: "
+            f"delete_branch({name!r}) removes it",
+            kind="branch-exists",
+        )
+    tags = Tags(files)
+    if tag is None:
+        assert snapshot is not None, "a branch begins somewhere"
+        fork = create_tag(
+            tags,
+            context.snapshots,
+            f"{FORK_TAG_PREFIX}{name}",
+            snapshot,
+            ids=context.ids,
+            clock=context.clock,
+            orphan_age_s=context.settings.orphan_age_s,
+        )
+    else:
+        fork = tags.get(tag)
+    if not files.publish_if_absent(f"{branch_directory(name)}/{CLAIM}", fork.name.encode()):
+        raise AlreadyExistsError(
+            f"branch {name!r} of table {files.root_uri} is being made by another process; choose another name",
+            kind="branch-exists",
+        )
+    try:
+        _write(context, name, fork)
+    except (NotFoundError, AlreadyExistsError, ConflictError, StorageError):
+        # The claim says that all of this is ours. What cannot be removed now, delete_branch removes.
+        with suppress(StorageError):
+            _remove(files, name)
+            if tag is None:
+                tags.remove(fork.name)
+        raise
+    return _describe(files, name)
+
+
+def delete_branch(context: TableContext, name: str) -> None:
+    """Delete a branch and what only it needed. Raises NotFoundError."""
+    files = context.files
+    _check_on_main(files, "delete a branch")
+    if name == MAIN_BRANCH:
+        raise InvalidInputError(
+            f"{MAIN_BRANCH!r} is table {files.root_uri} itself: drop the table, or delete another branch", kind="invalid-name"
+        )
+    if name not in branch_directories(files):
+        check_branch(files, name)
+    line = Line(name, branch_files(files, name))
+    held, fork = _held(line), fork_of(line)
+    _remove(files, name)
+    release(context, held)
+    if fork is not None and fork.name == f"{FORK_TAG_PREFIX}{name}":
+        with suppress(NotFoundError):
+            delete_tag(context, fork.name)
+
+
+def delete_tag(context: TableContext, name: str) -> Tag:
+    """Delete a tag and what only it kept. Raises NotFoundError, InvalidInputError if a branch began there."""
+    line = own_line(context.files)
+    tag = line.tags.get(name)
+    _check_unneeded(context.files, tag)
+    line.tags.remove(name)
+    if not _is_still_there(context, tag.snapshot):
+        release(context, (tag.snapshot,))
+    return tag
+
+
+def rename_tag(files: FileStore, name: str, new_name: str) -> None:
+    """Give a tag another name: first the new one, then the old one away, so that its files are kept all the time.
+
+    Raises NotFoundError, AlreadyExistsError, InvalidInputError if a branch began there.
+    """
+    tags = Tags(files)
+    tag = tags.get(name)
+    _check_unneeded(files, tag)
+    try:
+        data = files.read(tag_path(name))
+    except NotFoundError:
+        tags.get(name)
+        raise
+    tags.publish(new_name, data, create_time_millis=tag.create_time_millis, retained_millis=tag.retained_millis)
+    if tags.find(name) is None:
+        # Deleted meanwhile, and its files with it.
+        tags.remove(new_name)
+        tags.get(name)
+    tags.remove(name)
+
+
+def branch_that_needs(files: FileStore, tag: Tag) -> str | None:
+    """The branch that began at a tag, on either side of it."""
+    for line in other_lines(files):
+        if branch_of(files) != MAIN_BRANCH and line.branch != MAIN_BRANCH:
+            continue
+        other = line.tags.find(tag.name)
+        if other is not None and same_snapshot(other.snapshot, tag.snapshot) and branch_exists(files, line.branch):
+            return line.branch if line.branch != MAIN_BRANCH else branch_of(files)
+    return None
+
+
+def _check_unneeded(files: FileStore, tag: Tag) -> None:
+    if (branch := branch_that_needs(files, tag)) is not None:
+        raise InvalidInputError(
+            f"tag {tag.name!r} of table {files.root_uri} is where branch {branch!r} began, and keeps its files from other "
+            f"engines: delete_branch({branch!r}) first",
+            kind="tag-in-use",
+        )
+
+
+def fork_of(line: Line) -> Tag | None:
+    """The tag at which a branch began: the oldest that main has too."""
+    main = Tags(branch_files(line.files, MAIN_BRANCH))
+    for tag in line.tags.all():
+        other = main.find(tag.name)
+        if other is not None and same_snapshot(other.snapshot, tag.snapshot):
+            return tag
+    return None
+
+
+def _check_on_main(files: FileStore, what: str) -> None:
+    if branch_of(files) != MAIN_BRANCH:
+        raise UnsupportedError(
+            f"cannot {what} on branch {branch_of(files)!r} of table {files.root_uri}: do so on the table itself",
+            kind="not-on-main",
+        )
+
+
+def _write(context: TableContext, name: str, fork: Tag) -> None:
+    main, branch = context.files, branch_files(context.files, name)
+    started_millis = context.clock.now_ms()
+    try:
+        source = main.read(tag_path(fork.name))
+    except NotFoundError as error:
+        raise _tag_went(main, name, fork) from error
+    # It outlives the time that the tag is kept for on main.
+    create_time = fork.create_time_millis
+    branch.write(tag_path(fork.name), encode_tag(source, create_time_millis=create_time, retained_millis=None))
+    # Sealed anew: other engines leave out of a tag what they do not know.
+    branch.write(snapshot_path(fork.snapshot.id), encode_snapshot(fork.snapshot))
+    for hint in (EARLIEST_HINT, LATEST_HINT):
+        branch.overwrite(f"{SNAPSHOT_DIR}/{hint}", encode_hint(fork.snapshot.id))
+    # From here on its snapshot is looked at by whoever looks for what is in use. A tag keeps no changelog, though: one that had
+    # expired before is not the branch's.
+    if fork.snapshot.changelog_manifest_list is not None and not has_changelog(fork.snapshot, context.manifests):
+        untold = replace(
+            fork.snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
+        )
+        branch.overwrite(snapshot_path(fork.snapshot.id), encode_snapshot(untold))
+    # Was it looked at before the tag went?
+    kept = Tags(main).find(fork.name)
+    if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
+        raise _tag_went(main, name, fork)
+    if context.clock.now_ms() - started_millis > context.settings.orphan_age_s * 1000 / 2:
+        raise ConflictError(
+            f"branch {name!r} of table {main.root_uri} was begun longer ago than half of the age at which half-made branches are "
+            "removed: create it again",
+            kind="too-old",
+        )
+    for schema_id in sorted((i for i in context.schemas.ids() if i <= fork.snapshot.schema_id), reverse=True):
+        branch.publish_if_absent(schema_path(schema_id), main.read(schema_path(schema_id)))
+
+
+def _tag_went(main: FileStore, name: str, fork: Tag) -> NotFoundError:
+    return NotFoundError(
+        f"tag {fork.name!r} of table {main.root_uri} went while branch {name!r} was made of it; nothing is left of that",
+        kind="no-such-tag",
+    )
+
+
+def _remove(files: FileStore, name: str) -> None:
+    branch_files(files, name).delete(schema_path(0))
+    files.delete_directory(branch_directory(name))
+
+
+def _held(line: Line) -> tuple[Snapshot, ...]:
+    held: Sequence[Snapshot] = (*line.snapshots.tail(), *(tag.snapshot for tag in line.tags.all()), *line.changelogs.all())
+    return tuple(held)
+
+
+def _describe(files: FileStore, name: str) -> Branch:
+    line = Line(name, branch_files(files, name))
+    fork, ids = fork_of(line), line.snapshots.live_ids()
+    return Branch(
+        name=name,
+        created_from_tag=fork.name if fork is not None else None,
+        created_from_snapshot=fork.snapshot.id if fork is not None else None,
+        latest_snapshot=ids[-1] if ids else None,
+    )
+
+
+def _is_still_there(context: TableContext, snapshot: Snapshot) -> bool:
+    current = context.snapshots.find(snapshot.id)
+    return current is not None and same_snapshot(current, snapshot) and context.snapshots.is_retained(snapshot.id)

@@ -1,0 +1,430 @@
+"""Removing old snapshots and what only they needed.
+
+    note what is condemned -> the note's time against ours -> EARLIEST = end -> look at consumers, tags, branches
+      -> data files · changelog files · index files · manifests · lists      what the rest does not need
+      -> snapshot files, oldest first -> EARLIEST again, if somebody turned it back -> note away
+
+Which data files go: for every snapshot in (first, end] those that its delta deleted and did not add again later in the same delta
+(a file that moves to another level keeps its name). A file is deleted once and never comes back under its name, so this list
+stays true however long a run sleeps.
+
+EARLIEST is written before an id is free, so that a sleeping committer who publishes on a free id does not look like history; and
+before tags, branches and consumers are read, so that whoever makes one sees that it came too late. A run that dies leaves its
+note, and the next one finishes it. Whether a snapshot is there is decided from listings; a snapshot that was nobody's parent
+(published late beside the history) is not touched, nor is anything that it names: its committer is still to hear of it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from tablestore.errors import NotFoundError, TablestoreError
+from tablestore.format.manifest.indexmanifest import IndexEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path, snapshot_path
+from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.options import CHANGELOG_PRODUCER
+from tablestore.store.changes.changeplan import change_rule, looks_back
+from tablestore.store.context import TableContext
+from tablestore.store.datapaths import entry_directory
+from tablestore.store.history.expiryintents import Condemned, digest_of, read_notes, remove_note, write_note
+from tablestore.store.history.references import (
+    Needs,
+    is_condemned,
+    metadata_lists,
+    nearest_tags,
+    other_lines,
+    own_line,
+    tags_twice,
+)
+from tablestore.store.history.retention import Retention, consumer_lifetime, pick_end
+from tablestore.store.history.storeclock import check_clock, check_clock_by
+from tablestore.store.replay import MARKS_PROPERTY, Replays
+from tablestore.store.settings import table_settings
+from tablestore.store.snapshots import follows
+
+# What is read moves under a run when tags go or branches are written; then it looks again.
+LOOKS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireReport:
+    """What an expiry removed, or with ``dry_run`` would remove. Print it."""
+
+    dry_run: bool = False
+    snapshots: tuple[int, ...] = ()
+    changelogs: tuple[int, ...] = ()
+    tags: tuple[str, ...] = ()
+    data_files: int = 0
+    metadata_files: int = 0
+    bytes: int = 0
+    kept_by: str | None = None
+
+    def __str__(self) -> str:
+        """One sentence per kind of thing."""
+        verb = "would expire" if self.dry_run else "expired"
+        what = f"{len(self.snapshots)} snapshot(s)"
+        if self.snapshots:
+            what += f" ({self.snapshots[0]} to {self.snapshots[-1]})"
+        lines = [f"{verb} {what}, {self.data_files} data file(s) of {self.bytes:,} bytes, {self.metadata_files} metadata file(s)"]
+        if self.changelogs:
+            lines.append(f"{verb} the changes of {len(self.changelogs)} snapshot(s)")
+        if self.tags:
+            lines.append(f"{verb} tag(s) {', '.join(self.tags)}")
+        if self.kept_by:
+            lines.append(f"held back by {self.kept_by}")
+        return "\n".join(lines)
+
+    def plus(self, other: "ExpireReport") -> "ExpireReport":
+        """Both together."""
+        return replace(
+            self,
+            snapshots=(*self.snapshots, *other.snapshots),
+            changelogs=(*self.changelogs, *other.changelogs),
+            tags=(*self.tags, *other.tags),
+            data_files=self.data_files + other.data_files,
+            metadata_files=self.metadata_files + other.metadata_files,
+            bytes=self.bytes + other.bytes,
+            kept_by=self.kept_by or other.kept_by,
+        )
+
+
+@dataclass(slots=True)
+class Removal:
+    """Files to remove: paths of data files with their bytes, and paths of metadata in the order in which they go."""
+
+    data: dict[str, int] = field(default_factory=dict)
+    metadata: list[str] = field(default_factory=list)
+
+
+def expire_snapshots(
+    context: TableContext, retention: Retention, *, decoupled: bool = False, dry_run: bool = False
+) -> ExpireReport:
+    """Expire what ``retention`` lets go. ``decoupled``: keep the changes of what goes in ``changelog/``.
+
+    Raises StorageError if the store fails (what is left then is finished by the next run), or if the host's clock is ahead of the
+    store's (kind ``clock-skew``; nothing is removed).
+    """
+    expiry = _Expiry(context, decoupled=decoupled)
+    if dry_run:
+        return expiry.preview(retention)
+    report = ExpireReport()
+    for note in read_notes(context.files):
+        report = report.plus(expiry.finish(note))
+    return report.plus(expiry.run(retention))
+
+
+def due_snapshots(context: TableContext, retention: Retention) -> tuple[int, str | None]:
+    """How many snapshots may go by now, and who holds back others that would be due."""
+    first, end, kept_by = _Expiry(context, decoupled=False).pick(replace(retention, limit=2**62))
+    return end - first, kept_by
+
+
+class _Expiry:
+    """One run on one branch."""
+
+    def __init__(self, context: TableContext, *, decoupled: bool) -> None:
+        self._context, self._decoupled = context, decoupled
+        self._files, self._snapshots, self._manifests = context.files, context.snapshots, context.manifests
+        self._line = own_line(context.files)
+        self._known: dict[int, Snapshot] = {}
+
+    def run(self, retention: Retention) -> ExpireReport:
+        first, end, kept_by = self.pick(retention)
+        if first >= end:
+            return ExpireReport(kept_by=kept_by)
+        digests = {}
+        for snapshot_id in range(first, end):
+            try:
+                digests[snapshot_id] = digest_of(self._snapshots.read_file(snapshot_id))
+            except NotFoundError:
+                return ExpireReport()  # another run is at it
+        note = Condemned(first=first, end=end, digests=digests)
+        begun_ms = self._context.clock.now_ms()
+        made = write_note(self._files, note)
+        try:
+            if made:
+                # If it is gone by now, another run has finished it, and looked at its own clock.
+                check_clock_by(self._files, begun_ms, note.path)
+            else:
+                check_clock(self._files, self._context.clock, self._context.ids)
+        except TablestoreError:
+            if made:
+                # Nobody is to finish what was decided by a wrong clock.
+                remove_note(self._files, note)
+            raise
+        report = self.finish(note)
+        return replace(report, kept_by=report.kept_by or kept_by)
+
+    def preview(self, retention: Retention) -> ExpireReport:
+        first, end, kept_by = self.pick(retention)
+        if first >= end:
+            return ExpireReport(dry_run=True, kept_by=kept_by)
+        removal = self._removal(first, end)
+        return _report(range(first, end), removal, dry_run=True, kept_by=kept_by)
+
+    def finish(self, note: Condemned) -> ExpireReport:
+        """Remove what a note condemns, as far as it is still there and nobody needs it."""
+        ids = [i for i in self._tail() if i in note.digests and is_condemned(i, self._snapshots, (note,))]
+        first, end = (ids[0], ids[-1] + 1) if ids else (note.end, note.end)
+        if first >= end or self._snapshots.find(end) is None:
+            # Done by another run, which may have gone further.
+            remove_note(self._files, note)
+            return ExpireReport()
+        begun = self._snapshots.earliest_hint() >= end
+        if not begun:
+            self._snapshots.write_earliest_hint(end)
+        needed, kept_by = self._needed_from()
+        if needed is not None and needed < end:
+            if begun:
+                # Whatever the run before this one has removed: the rest waits for the consumer.
+                return ExpireReport(kept_by=kept_by)
+            # It registered before it could see EARLIEST. Nothing has gone yet: turn back to where it begins.
+            if self._snapshots.earliest_hint() == end:
+                self._snapshots.write_earliest_hint(max(needed, first))
+            end = max(needed, first)
+            if first >= end:
+                remove_note(self._files, note)
+                return ExpireReport(kept_by=kept_by)
+        try:
+            removal = self._removal(first, end)
+        except NotFoundError:
+            if self._snapshots.find(end) is not None:
+                raise
+            remove_note(self._files, note)
+            return ExpireReport()
+        going = range(first, end)
+        if self._decoupled:
+            self._keep_changes(going)
+        self._keep_marks(going)
+        for path in (*removal.data, *removal.metadata):
+            self._files.delete(path)
+        for snapshot_id in going:
+            self._files.delete(snapshot_path(snapshot_id))
+        if self._snapshots.earliest_hint() < end:
+            self._snapshots.write_earliest_hint(end)
+        remove_note(self._files, note)
+        return _report(going, removal, kept_by=kept_by)
+
+    # ---- which
+
+    def pick(self, retention: Retention) -> tuple[int, int, str | None]:
+        """(first, end, who holds the rest back) of what may go."""
+        ids = self._snapshots.live_ids()
+        if len(ids) <= retention.num_min:
+            return 0, 0, None
+        first, latest = ids[0], ids[-1]
+        needed, kept_by = None, None
+        while True:
+            end = self._end(first, latest, retention)
+            if end > first and needed is None:
+                needed, kept_by = self._needed_from()
+            if needed is not None and needed < end:
+                end = max(needed, first)
+            else:
+                kept_by = None
+            dead = self._highest_dead(first, end)
+            if dead is None:
+                return first, end, kept_by
+            first = dead + 1
+
+    def _end(self, first: int, latest: int, retention: Retention) -> int:
+        try:
+            return pick_end(
+                first,
+                latest,
+                time_of=lambda snapshot_id: self._read(snapshot_id).time_millis,
+                now_millis=self._context.clock.now_ms(),
+                retention=retention,
+            )
+        except NotFoundError:
+            return first  # another run is at it
+
+    def _highest_dead(self, first: int, end: int) -> int | None:
+        """The highest id below ``end`` that the snapshot above it was not built on."""
+        for snapshot_id in range(end, first, -1):
+            try:
+                chained = follows(self._read(snapshot_id), self._read(snapshot_id - 1))
+            except NotFoundError:
+                return None
+            if chained is False:
+                return snapshot_id - 1
+        return None
+
+    def _needed_from(self) -> tuple[int | None, str | None]:
+        lifetime = self._context.once(_consumer_lifetime)
+        alive_since = self._context.clock.now_ms() - lifetime if lifetime is not None else None
+        needed = self._line.needed_from(alive_since)
+        if needed is None:
+            return None, None
+        # What its next snapshot takes away is removed with the one before it.
+        before = 1 if self._looks_back() else 0
+        return needed[0] - before, needed[1]
+
+    def _looks_back(self) -> bool:
+        """Whether readers of changes compare with the state before a snapshot, or did under any schema."""
+        schemas = (self._context.schemas.read(schema_id) for schema_id in self._context.schemas.ids())
+        try:
+            return any(looks_back(change_rule(schema, table_settings(schema))) for schema in schemas)
+        except TablestoreError:
+            return True  # Another engine's options: one snapshot more is no harm.
+
+    def _tail(self) -> range:
+        return self._snapshots.tail_ids()
+
+    def _read(self, snapshot_id: int) -> Snapshot:
+        if (known := self._known.get(snapshot_id)) is None:
+            known = self._known[snapshot_id] = self._snapshots.read(snapshot_id)
+        return known
+
+    # ---- what
+
+    def _removal(self, first: int, end: int) -> Removal:
+        for look in range(LOOKS):
+            try:
+                return self._look(first, end)
+            except NotFoundError:
+                # A tag went, or another branch expired, while we read what it needs.
+                if look == LOOKS - 1:
+                    raise
+        raise AssertionError("the loop returns or raises")
+
+    def _look(self, first: int, end: int) -> Removal:
+        going = [snapshot for i in range(first, end) if (snapshot := self._snapshots.find(i)) is not None]
+        staying = self._snapshots.read(end)
+        data = self._dead_files([*going[1:], staying])
+        if not self._decoupled:
+            data.update(self._changelog_files(going))
+        needs = Needs(self._manifests, wanted=data.keys())
+        needs.add_metadata(staying)
+        for tag in nearest_tags(tags_twice(self._line.tags), first, end):
+            needs.add_snapshot(tag.snapshot, changelog=False)
+        needs.add_changelogs(self._line.changelogs.all(), self.produces)
+        if self._decoupled:
+            needs.add_changelogs(going, self.produces)
+        for line in other_lines(self._files):
+            needs.add_line(line, self.produces)
+        removal = Removal()
+        for name, entry in data.items():
+            if name not in needs.data:
+                removal.data.update(self._paths_of(entry))
+        removal.metadata = list(_metadata_paths(going, needs))
+        return removal
+
+    def _dead_files(self, snapshots: Sequence[Snapshot]) -> dict[str, ManifestEntry]:
+        """The files that these snapshots' deltas deleted for good, by name."""
+        dead: dict[str, ManifestEntry] = {}
+        for snapshot in snapshots:
+            deleted: dict[str, ManifestEntry] = {}
+            # Gone metadata: a run before this one got as far, after it removed the data.
+            with suppress(NotFoundError):
+                for entry in self._manifests.delta(snapshot):
+                    if entry.kind is EntryKind.DELETE:
+                        deleted[entry.file.file_name] = entry
+                    else:
+                        deleted.pop(entry.file.file_name, None)
+            dead.update(deleted)
+        return dead
+
+    def _changelog_files(self, snapshots: Iterable[Snapshot]) -> dict[str, ManifestEntry]:
+        found = {}
+        for snapshot in snapshots:
+            if snapshot.changelog_manifest_list is not None:
+                with suppress(NotFoundError):
+                    for entry in self._manifests.entries(self._manifests.read_list(snapshot.changelog_manifest_list)):
+                        found[entry.file.file_name] = entry
+        return found
+
+    def _paths_of(self, entry: ManifestEntry) -> dict[str, int]:
+        return paths_of(self._context, entry)
+
+    def produces(self, snapshot: Snapshot) -> bool:
+        return produces_changelog(self._context, snapshot)
+
+    def _keep_marks(self, going: range) -> None:
+        """Replays of our numbered commits must be told when their snapshots are gone, even where a writer died before its mark."""
+        highest: dict[str, int] = {}
+        for snapshot_id in going:
+            snapshot = self._snapshots.find(snapshot_id)
+            if snapshot is not None and MARKS_PROPERTY in snapshot.properties and snapshot.commit_identifier != BATCH_IDENTIFIER:
+                highest[snapshot.commit_user] = max(snapshot.commit_identifier, highest.get(snapshot.commit_user, 0))
+        replays = Replays(self._files, self._snapshots)
+        for user, identifier in highest.items():
+            replays.keep_mark(user, identifier)
+
+    def _keep_changes(self, going: range) -> None:
+        changelogs = self._line.changelogs
+        for snapshot_id in going:
+            with suppress(NotFoundError):
+                changelogs.keep(snapshot_id, self._snapshots.read_file(snapshot_id))
+        ids = changelogs.ids()
+        if ids:
+            changelogs.write_hints(earliest=ids[0], latest=ids[-1])
+
+
+def _consumer_lifetime(context: TableContext) -> int | None:
+    return consumer_lifetime(context.schema.options)
+
+
+def produces_changelog(context: TableContext, snapshot: Snapshot) -> bool:
+    """Whether the table wrote its changes to changelog files when ``snapshot`` was committed."""
+    try:
+        options: Mapping[str, str] = context.schemas.read(snapshot.schema_id).options
+    except NotFoundError:
+        options = context.schema.options
+    return options.get(CHANGELOG_PRODUCER.key, "none").strip().lower() != "none"
+
+
+def paths_of(context: TableContext, entry: ManifestEntry) -> dict[str, int]:
+    """The paths of a data file and its side files, with their bytes as far as they are known. Files at external paths are not
+    ours to remove."""
+    if entry.file.external_path is not None:
+        return {}
+    directory = entry_directory(context.paths, entry, context.schema)
+    return {
+        f"{directory}/{entry.file.file_name}": entry.file.file_size,
+        **{f"{directory}/{name}": 0 for name in entry.file.extra_files},
+    }
+
+
+def _metadata_paths(going: Sequence[Snapshot], needs: Needs) -> Iterator[str]:
+    """Index files, statistics, manifests, index manifests and lists of ``going`` that nothing needs; lists last, because they
+    lead to the others."""
+    own = Needs(needs.manifests)
+    for snapshot in going:
+        add_what_is_left(own, snapshot)
+    lists = {name for snapshot in going for name in metadata_lists(snapshot)}
+    yield from (index_path(name) for name in sorted(own.index - needs.index))
+    yield from (f"{STATISTICS_DIR}/{name}" for name in sorted(own.statistics - needs.statistics))
+    yield from (manifest_path(name) for name in sorted(own.metadata - needs.metadata - lists))
+    yield from (manifest_path(name) for name in sorted(lists - needs.metadata))
+
+
+def add_what_is_left(needs: Needs, snapshot: Snapshot) -> None:
+    """As :meth:`Needs.add_metadata`, for a snapshot of which part may have been removed."""
+    for name in metadata_lists(snapshot):
+        needs.metadata.add(name)
+        with suppress(NotFoundError):
+            needs.metadata.update(manifest.file_name for manifest in needs.manifests.read_list(name))
+    if snapshot.index_manifest is not None:
+        needs.metadata.add(snapshot.index_manifest)
+        with suppress(NotFoundError):
+            needs.index.update(entry.file_name for entry in internal(needs.manifests.read_index(snapshot)))
+    if snapshot.statistics is not None:
+        needs.statistics.add(snapshot.statistics)
+
+
+def internal(entries: Iterable[IndexEntry]) -> Iterator[IndexEntry]:
+    """The index files that lie in the table."""
+    return (entry for entry in entries if entry.external_path is None)
+
+
+def _report(going: Iterable[int], removal: Removal, *, dry_run: bool = False, kept_by: str | None = None) -> ExpireReport:
+    return ExpireReport(
+        dry_run=dry_run,
+        snapshots=tuple(going),
+        data_files=len(removal.data),
+        metadata_files=len(removal.metadata),
+        bytes=sum(removal.data.values()),
+        kept_by=kept_by,
+    )

@@ -1,0 +1,93 @@
+"""Removing the changes of snapshots that expired long ago (see :mod:`changelogs`).
+
+    EARLIEST in changelog/ -> change files that no snapshot, tag or branch needs -> their manifests and lists -> changelog files,
+    oldest first
+
+A run that dies leaves changelog files behind whose lists may be gone; the next run goes over them again.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from tablestore.errors import NotFoundError
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.paths import changelog_path, manifest_path
+from tablestore.format.snapshot import Snapshot
+from tablestore.store.changes.expiredchanges import change_files, changelog_lists
+from tablestore.store.context import TableContext
+from tablestore.store.history.expire import ExpireReport, paths_of, produces_changelog
+from tablestore.store.history.references import Needs, other_lines, own_line
+from tablestore.store.history.retention import Retention, consumer_lifetime, pick_end
+from tablestore.store.history.storeclock import check_clock
+
+
+def expire_changelogs(context: TableContext, retention: Retention | None, *, dry_run: bool = False) -> ExpireReport:
+    """Drop the kept changes that ``retention`` lets go; None: all that are there, because nothing is to be kept any more."""
+    line = own_line(context.files)
+    kept = line.changelogs.all()
+    latest = context.snapshots.latest()
+    if not kept or latest is None:
+        return ExpireReport(dry_run=dry_run)
+    end = _end(context, kept, latest, retention)
+    lifetime = consumer_lifetime(context.schema.options)
+    alive_since = context.clock.now_ms() - lifetime if lifetime is not None else None
+    needed, kept_by = line.needed_from(alive_since), None
+    if needed is not None and needed[0] < end:
+        end, kept_by = needed
+    going = [snapshot for snapshot in kept if snapshot.id < end]
+    staying = [snapshot for snapshot in kept if snapshot.id >= end]
+    report = ExpireReport(dry_run=dry_run, changelogs=tuple(snapshot.id for snapshot in going), kept_by=kept_by)
+    if not going:
+        return report
+    data, metadata = _removable(context, going, staying)
+    report = replace(report, data_files=len(data), metadata_files=len(metadata), bytes=sum(data.values()))
+    if dry_run:
+        return report
+    check_clock(context.files, context.clock, context.ids)
+    line.changelogs.write_hints(earliest=staying[0].id if staying else end)
+    for path in (*data, *metadata, *(changelog_path(snapshot.id) for snapshot in going)):
+        context.files.delete(path)
+    return report
+
+
+def _end(context: TableContext, kept: tuple[Snapshot, ...], latest: Snapshot, retention: Retention | None) -> int:
+    first = kept[0].id
+    if retention is None:
+        return min(kept[-1].id + 1, first + 1_000)
+    times = {snapshot.id: snapshot.time_millis for snapshot in kept}
+
+    def time_of(snapshot_id: int) -> int:
+        if (known := times.get(snapshot_id)) is not None:
+            return known
+        found = context.snapshots.find(snapshot_id)
+        return found.time_millis if found is not None else latest.time_millis
+
+    return pick_end(first, latest.id, time_of=time_of, now_millis=context.clock.now_ms(), retention=retention)
+
+
+def _removable(context: TableContext, going: list[Snapshot], staying: list[Snapshot]) -> tuple[dict[str, int], tuple[str, ...]]:
+    manifests = context.manifests
+
+    def produces(snapshot: Snapshot) -> bool:
+        return produces_changelog(context, snapshot)
+
+    files: dict[str, ManifestEntry] = {}
+    lists: set[str] = set()
+    names: set[str] = set()
+    for snapshot in going:
+        own = changelog_lists(snapshot, produced=produces(snapshot))
+        lists.update(own)
+        with suppress(NotFoundError):
+            names.update(manifest.file_name for name in own for manifest in manifests.read_list(name))
+            files.update((e.file.file_name, e) for e in change_files(snapshot, manifests, produced=produces(snapshot)))
+    needs = Needs(manifests, wanted=files.keys())
+    needs.add_changelogs(staying, produces)
+    needs.add_line(own_line(context.files), produces, changelogs=False)
+    for other in other_lines(context.files):
+        needs.add_line(other, produces)
+    data: dict[str, int] = {}
+    for name, entry in files.items():
+        if name not in needs.data:
+            data.update(paths_of(context, entry))
+    metadata = [manifest_path(name) for name in sorted(names - needs.metadata)]
+    return data, (*metadata, *(manifest_path(name) for name in sorted(lists - needs.metadata)))

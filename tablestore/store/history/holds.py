@@ -1,0 +1,147 @@
+"""What the table itself keeps snapshots for, and nobody else may let go: the outbox of its log, and what follows it later.
+
+    tablestore-holds/<name>-<epoch>        {"nextSnapshot": 7, "owner": "log shop.orders", "token": …}      what counts
+    consumer/consumer-<mirror>             {"nextSnapshot": 7}                                              for other engines
+
+A hold is no consumer: ``consumer.expiration-time`` does not end it, and names of holds are refused to users' consumers. Its owner
+*takes* it, which begins an epoch; whoever took it before cannot *move* it any more, nor can anybody who took one of that name that
+was *released* since. Expiry removes no snapshot from ``nextSnapshot`` on. Other engines honour the mirror, an ordinary consumer
+file.
+
+Tables of earlier releases have the mirror of the log alone: it is read as a hold of epoch 0.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
+from tablestore.format.limits import parse_json_bounded
+from tablestore.format.sealed import JsonObject
+from tablestore.ids import Ids
+from tablestore.io.filestore import FileStore
+from tablestore.store.history.consumers import HOLD_CONSUMER_PREFIX, LOG_CONSUMER, NEXT_SNAPSHOT_KEY, Consumers
+
+# Stored, never renamed.
+HOLDS_DIR = "tablestore-holds"
+LOG_HOLD = "log"
+_NAME = re.compile(r"([a-z][a-z0-9]*(?:-[a-z0-9]+)*?)-(\d{20})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Snapshots from ``next_snapshot`` on are needed. ``owner`` says by whom, ``epoch`` and ``token`` tell who took it."""
+
+    name: str
+    next_snapshot: int
+    owner: str
+    epoch: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The holds of the table in ``files`` (or a branch's view of it)."""
+
+    files: FileStore
+
+    def find(self, name: str) -> Hold | None:
+        """The hold of that name, None if there is none. Raises FormatError if its file is damaged."""
+        return next((hold for hold in self.all() if hold.name == name), None)
+
+    def all(self) -> tuple[Hold, ...]:
+        """All holds, by name."""
+        found: dict[str, Hold] = {}
+        for hold in self._recorded():
+            if hold.name not in found or found[hold.name].epoch < hold.epoch:
+                found[hold.name] = hold
+        if LOG_HOLD not in found and (old := Consumers(self.files).find(LOG_CONSUMER)) is not None:
+            found[LOG_HOLD] = Hold(name=LOG_HOLD, next_snapshot=old.next_snapshot, owner="the log", epoch=0, token="")
+        return tuple(found[name] for name in sorted(found))
+
+    def floor(self) -> Hold | None:
+        """The hold that needs the oldest snapshot."""
+        return min(self.all(), key=lambda hold: (hold.next_snapshot, hold.name), default=None)
+
+    def take(self, name: str, next_snapshot: int, *, owner: str, ids: Ids) -> Hold:
+        """Hold snapshots from ``next_snapshot`` on, in the place of whoever held under that name."""
+        token = ids.uuid()
+        while True:
+            before = self.find(name)
+            epoch = before.epoch + 1 if before is not None else 1
+            hold = Hold(name=name, next_snapshot=_checked(next_snapshot), owner=owner, epoch=epoch, token=token)
+            if self.files.publish_if_absent(_path(hold), _encode(hold)):
+                self._mirror(hold)
+                self._forget(name, below=epoch)
+                return hold
+
+    def move(self, hold: Hold, next_snapshot: int) -> Hold:
+        """Let go of the snapshots before ``next_snapshot``. Raises ConflictError if somebody else has taken the hold since."""
+        now = self.find(hold.name)
+        if now is None or (now.epoch, now.token) != (hold.epoch, hold.token):
+            raise ConflictError(
+                f"the hold {hold.name!r} of table {self.files.root_uri} was taken in epoch {hold.epoch} by {hold.owner}; by now "
+                f"{'nobody has it' if now is None else f'{now.owner} has it, in epoch {now.epoch}'}: open the table again",
+                kind="hold-taken",
+            )
+        moved = replace(hold, next_snapshot=_checked(next_snapshot))
+        # The mirror first: expiry of others is to hold what ours holds.
+        self._mirror(moved)
+        if hold.epoch:
+            self.files.overwrite(_path(moved), _encode(moved))
+        return moved
+
+    def release(self, name: str) -> None:
+        """Hold nothing back under this name any more."""
+        self._forget(name)
+        Consumers(self.files).delete(mirror_of(name))
+
+    def _recorded(self) -> Iterator[Hold]:
+        for info in self.files.list(HOLDS_DIR):
+            if (match := _NAME.fullmatch(info.name)) is None:
+                continue
+            try:
+                data = self.files.read(f"{HOLDS_DIR}/{info.name}")
+            except NotFoundError:
+                continue  # A newer epoch is in its place.
+            where = f"{self.files.root_uri}/{HOLDS_DIR}/{info.name}"
+            source = JsonObject(parse_json_bounded(data, where), where)
+            yield Hold(
+                name=match[1],
+                epoch=int(match[2]),
+                next_snapshot=source.integer(NEXT_SNAPSHOT_KEY),
+                owner=source.text("owner"),
+                token=source.text("token"),
+            )
+
+    def _mirror(self, hold: Hold) -> None:
+        Consumers(self.files).write(mirror_of(hold.name), hold.next_snapshot)
+
+    def _forget(self, name: str, *, below: int = 10**20) -> None:
+        for info in self.files.list(HOLDS_DIR, prefix=f"{name}-"):
+            match = _NAME.fullmatch(info.name)
+            if match is not None and match[1] == name and int(match[2]) < below:
+                self.files.delete(f"{HOLDS_DIR}/{info.name}")
+
+
+def mirror_of(name: str) -> str:
+    """The consumer by which other engines know of a hold."""
+    return LOG_CONSUMER if name == LOG_HOLD else f"{HOLD_CONSUMER_PREFIX}{name}"
+
+
+def _checked(next_snapshot: int) -> int:
+    if next_snapshot < 1:
+        raise InvalidInputError(f"expected a snapshot id from 1 to hold on to, found {next_snapshot}")
+    return next_snapshot
+
+
+def _path(hold: Hold) -> str:
+    name = f"{hold.name}-{hold.epoch:020d}"
+    assert _NAME.fullmatch(name), name
+    return f"{HOLDS_DIR}/{name}"
+
+
+def _encode(hold: Hold) -> bytes:
+    content = {NEXT_SNAPSHOT_KEY: hold.next_snapshot, "owner": hold.owner, "token": hold.token}
+    return json.dumps(content, separators=(",", ":")).encode()

@@ -1,0 +1,66 @@
+"""Is this host's clock that of the store? What deletes by age asks first.
+
+    probe written ── its modification time ── probe removed          host ahead of it by more than MAX_SKEW_MS: refused
+
+Files carry the store's time; snapshots, tags and consumers are made by other hosts. A host whose clock runs ahead takes the files
+of a commit under way for old, living consumers for dead, and what was just made for long gone. One whose clock is behind deletes
+too little, which the next run makes up for.
+"""
+
+from contextlib import suppress
+
+from tablestore.clock import Clock
+from tablestore.errors import StorageError, TablestoreError, UnsupportedError
+from tablestore.ids import Ids
+from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore
+from tablestore.store.history.expiryintents import EXPIRY_DIR
+
+# As much as object stores allow between a client and themselves.
+MAX_SKEW_MS = 15 * 60 * 1000
+_TRIES = 5
+
+
+def check_clock(files: FileStore, clock: Clock, ids: Ids) -> int:
+    """The time to count ages from: the earlier one of host and store, in milliseconds since the epoch.
+
+    Raises StorageError (kind ``clock-skew``) where the host is ahead by more than MAX_SKEW_MS, UnsupportedError (``no-file-times``)
+    for a store whose files tell no time.
+    """
+    for _ in range(_TRIES):
+        path = f"{EXPIRY_DIR}/{TEMPORARY_PREFIX}clock-{ids.uuid()}"
+        begun_ms = clock.now_ms()
+        files.write(path, b"")
+        try:
+            found = check_clock_by(files, begun_ms, path)
+        finally:
+            # One that stays is removed as what was half published.
+            with suppress(TablestoreError):
+                files.delete(path)
+        if found is not None:
+            return found
+    raise StorageError(
+        f"{files.root_uri}: a file that was made to read the store's clock was removed by somebody else, {_TRIES} times; repeat it "
+        "when no other clean is at work"
+    )
+
+
+def check_clock_by(files: FileStore, begun_ms: int, made_since: str) -> int | None:
+    """As :func:`check_clock`, by a file that this process has made after its clock said ``begun_ms``; None if it is gone."""
+    directory, _, name = made_since.rpartition("/")
+    store_ms = next((info.modified_ms for info in files.list(directory, prefix=name) if info.name == name), None)
+    if store_ms is None:
+        return None
+    where = files.root_uri
+    if store_ms <= 0:
+        raise UnsupportedError(
+            f"{where}: this store does not say when a file was made, so nothing in it can be removed by its age",
+            kind="no-file-times",
+        )
+    ahead_s = (begun_ms - store_ms) / 1000
+    if ahead_s * 1000 > MAX_SKEW_MS:
+        raise StorageError(
+            f"the clock of this host is {ahead_s:.0f} s ahead of that of {where}, expected at most {MAX_SKEW_MS // 1000} s: "
+            "nothing is removed by its age, since what is young would be taken for old; set the clock right (NTP), then repeat it",
+            kind="clock-skew",
+        )
+    return min(begun_ms, store_ms)

@@ -1,0 +1,1 @@
+"""Reading a snapshot: splits, their rows, look-ups by key."""

@@ -1,0 +1,287 @@
+"""Splits become record batches.
+
+    split -> section of one run   file after file: retractions and deleted positions left out
+             section of several   merge_section, each run with its share of the window
+          -> partition columns from the manifest, older schemas by field id -> residual filter -> projection -> batches
+
+Memory: a batch of the needed columns, or a window of all runs of the section that is being merged (see bounds). A section of more
+runs than one merge may have files open is read in turns.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
+from tablestore.errors import NotFoundError
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.index.deletionvector import byte_range, decode_deletion_vector
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.indexmanifest import DeletionVectorRange
+from tablestore.format.parquet.parquetread import DataFileReader, open_data_file
+from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
+from tablestore.format.parquet.projection import Projection
+from tablestore.format.paths import index_path
+from tablestore.io.filestore import FileStore
+from tablestore.io.takingturns import TakingTurns
+from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
+from tablestore.lsm.merge.sortedmerge import merge_section
+from tablestore.lsm.run import Section
+from tablestore.store.datapaths import DataPaths
+from tablestore.store.scan.splits import DeletionFile, Split
+from tablestore.store.settings import TableSettings
+from tablestore.types.arrowtypes import to_arrow_schema
+from tablestore.types.datatypes import Field
+from tablestore.types.filter.predicate import Predicate, evaluate
+from tablestore.types.filter.predicate import columns as columns_of
+from tablestore.types.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitReader:
+    """Reads splits of one table as ``schema`` sees it.
+
+    ``columns``: what comes out, in this order. ``predicate``: rows for which it is not TRUE are left out.
+    ``schema_of``: the schema of an id, for files written before an evolution. ``bounds``: what may be held
+    in memory, and open.
+    """
+
+    files: FileStore
+    schema: TableSchema
+    settings: TableSettings
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+    schema_of: Callable[[int], TableSchema]
+    bounds: ReadBounds = DEFAULT_BOUNDS
+    _vectors: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return to_arrow_schema([self.schema.field(name) for name in self.columns])
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The split's rows. Raises FormatError for damaged files, NotFoundError for files that expired meanwhile."""
+        target = self.arrow_schema
+        for batch in self._rows(split):
+            batch = self.with_partition(batch, split.partition)
+            if self.predicate is not None:
+                mask = evaluate(self.predicate, batch)
+                if mask.true_count < batch.num_rows:
+                    batch = batch.filter(mask)
+            if batch.num_rows:
+                yield _as(batch.select(list(self.columns)), target)
+
+    def of_runs(self, count: int) -> "SplitReader":
+        """A reader for one merge of so many runs: they share the window, and take turns if they are more than may be open."""
+        most = self.bounds.open_files
+        files = self.files if count <= most else cast(FileStore, TakingTurns(self.files, most))
+        return replace(self, files=files, bounds=self.bounds.of_runs(count))
+
+    def directory(self, partition: bytes, bucket: int) -> str:
+        """Where the data files of a bucket lie, relative to the table."""
+        values = decode_row(partition, [f.type for f in self.schema.partition_fields])
+        return DataPaths(self.schema, self.settings).bucket(values, bucket)
+
+    def matching(self, split: Split, file: DataFileMeta) -> npt.NDArray[np.int64]:
+        """The positions, ascending, of the rows of one file of the split for which the predicate is TRUE. Deleted ones count."""
+        assert self.predicate is not None, "only a predicate can match"
+        start, found = 0, [np.empty(0, np.int64)]
+        for batch in self.file_rows(self.directory(split.partition, split.bucket), file, self._needed(), ()):
+            mask = evaluate(self.predicate, self.with_partition(batch, split.partition))
+            found.append(start + np.flatnonzero(mask.fill_null(False).to_numpy(zero_copy_only=False)))
+            start += batch.num_rows
+        return np.concatenate(found)
+
+    def _needed(self) -> tuple[str, ...]:
+        wanted = set(self.columns) | (columns_of(self.predicate) if self.predicate is not None else frozenset())
+        wanted -= set(self.schema.partition_keys)
+        return tuple(name for name in self.schema.field_names if name in wanted)
+
+    def _rows(self, split: Split) -> Iterator[pa.RecordBatch]:
+        needed = self._needed()
+        directory = self.directory(split.partition, split.bucket)
+        deletions = dict(split.deletions)
+        for section in split.sections:
+            if not self.schema.is_keyed:
+                for file in section.files:
+                    yield from self._live_rows(directory, file, needed, (), deletions)
+            elif section.needs_merge:
+                yield from self._merged(directory, section, needed)
+            else:
+                for file in section.files:
+                    if _surely_adds(file):
+                        yield from self._live_rows(directory, file, needed, (), deletions)
+                        continue
+                    for batch in self._live_rows(directory, file, needed, (KIND_COLUMN,), deletions):
+                        yield _without_retractions(batch).select(list(needed))
+
+    def _merged(self, directory: str, section: Section, needed: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        merge = self.settings.merge
+        assert merge is not None, "only keyed tables have sections to merge"
+        read = merge.required_columns(needed) | set(self.schema.trimmed_primary_keys)
+        names = [name for name in self.schema.field_names if name in read]
+        spec = MergeSpec(
+            key_fields=self.schema.key_fields,
+            output_columns=tuple(needed),
+            function=merge,
+            batch_rows=self.bounds.batch_rows,
+            batch_bytes=self.bounds.batch_bytes,
+        )
+        reader = self.of_runs(len(section.runs))
+        numbered = merge.computes or bool(merge.sequence_fields) or not _runs_follow_one_another(section)
+        runs = [[reader._source(directory, file, names, numbered=numbered) for file in run] for run in section.runs]
+        yield from merge_section(runs, spec)
+
+    def _source(self, directory: str, file: DataFileMeta, names: Sequence[str], *, numbered: bool) -> SortedSource:
+        """``numbered``: rows are compared by their sequence numbers; else it is enough to know those of the files."""
+        numbers = (SEQUENCE_COLUMN,) if numbered and file.min_sequence_number != file.max_sequence_number else ()
+        merge = self.settings.merge
+        kinds = () if _surely_adds(file) and not (merge is not None and merge.computes) else (KIND_COLUMN,)
+        system = (*numbers, *kinds)
+        return SortedSource(
+            min_sequence=file.min_sequence_number,
+            max_sequence=file.max_sequence_number,
+            read=lambda: self.file_rows(directory, file, names, system),
+            ours=file.footer_digest is not None,
+        )
+
+    def _live_rows(
+        self,
+        directory: str,
+        file: DataFileMeta,
+        names: Sequence[str],
+        system: tuple[str, ...],
+        deletions: Mapping[str, DeletionFile],
+    ) -> Iterator[pa.RecordBatch]:
+        """The file's rows without the positions that its deletion vector names."""
+        vector = deletions.get(file.file_name)
+        if vector is None:
+            yield from self.file_rows(directory, file, names, system)
+            return
+        alive = np.ones(file.row_count, dtype=np.bool_)
+        alive[self._deleted_positions(vector, file)] = False
+        start = 0
+        for batch in self.file_rows(directory, file, names, system):
+            yield batch.filter(pa.array(alive[start : start + batch.num_rows]))
+            start += batch.num_rows
+
+    def _deleted_positions(self, vector: DeletionFile, file: DataFileMeta) -> "np.ndarray":
+        path = index_path(vector.index_file)
+        # One index file holds the vectors of many data files of a bucket.
+        if (data := self._vectors.get(path)) is None:
+            data = self._vectors[path] = self._read_index(path)
+        where = DeletionVectorRange(data_file=file.file_name, offset=vector.offset, length=vector.length)
+        start, size = byte_range(where)
+        name = f"{self.files.root_uri}/{path}"
+        return decode_deletion_vector(data[start : start + size], name, row_count=file.row_count)
+
+    def _read_index(self, path: str) -> bytes:
+        try:
+            return self.files.read(path)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"index file {self.files.root_uri}/{path} is gone: its snapshot expired while it was being read, or the file was "
+                "removed by hand; scan the latest snapshot again",
+                kind="data-file-gone",
+            ) from error
+
+    def file_rows(
+        self, directory: str, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows of one file, the system columns and then ``names``, deleted and retracting ones too."""
+        path = f"{directory}/{file.file_name}"
+        reader = self.open_file(path, file)
+        try:
+            projection = self.projection(reader, file, names, system, path)
+            if projection.file_columns:
+                for batch in reader.read(projection.file_columns):
+                    yield projection.apply(batch)
+            else:
+                # No column is needed (a count, or columns that this file does not have): only the number of rows matters.
+                for start in range(0, reader.row_count, self.bounds.batch_rows):
+                    batch = _rows_without_columns(min(self.bounds.batch_rows, reader.row_count - start))
+                    yield projection.apply(batch) if names else batch
+        finally:
+            reader.close()
+
+    def projection(
+        self, reader: DataFileReader, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...], path: str
+    ) -> Projection:
+        """How the columns of an open file become ``names`` of the table, behind the system columns."""
+        written = self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
+        fields: list[Field] = [self.schema.field(name) for name in names]
+        return Projection(
+            written.fields, fields, keep=system, file_names=reader.schema.names, where=f"{self.files.root_uri}/{path}"
+        )
+
+    def open_file(self, path: str, file: DataFileMeta) -> DataFileReader:
+        """Open a data file, checked against its manifest entry. Raises NotFoundError if it expired meanwhile."""
+        try:
+            source = self.files.open_input(path)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"data file {self.files.root_uri}/{path} is gone: its snapshot expired while it was being read, or the file was "
+                "removed by hand; scan the latest snapshot again",
+                kind="data-file-gone",
+            ) from error
+        return open_data_file(
+            source,
+            file_name=file.file_name,
+            footer_digest=file.footer_digest,
+            size=file.file_size,
+            batch_bytes=self.bounds.batch_bytes,
+        )
+
+    def with_partition(self, batch: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
+        """The batch with the partition's values as columns, in place of those that it has."""
+        keys = self.schema.partition_keys
+        if not keys:
+            return batch
+        fields = self.schema.partition_fields
+        values = decode_row(partition, [f.type for f in fields])
+        arrow = to_arrow_schema(fields)
+        columns = [
+            pa.repeat(pa.scalar(value, type=arrow.field(name).type), batch.num_rows)
+            for name, value in zip(keys, values, strict=True)
+        ]
+        kept = [name for name in batch.schema.names if name not in keys]
+        return pa.RecordBatch.from_arrays(
+            [*(batch.column(name) for name in kept), *columns],
+            schema=pa.schema([*(batch.schema.field(name) for name in kept), *arrow]),
+        )
+
+
+def _runs_follow_one_another(section: Section) -> bool:
+    """Whether the sequence numbers of each run lie wholly above those of another, so that runs are as old as their numbers."""
+    ranges = sorted(
+        (min(file.min_sequence_number for file in run), max(file.max_sequence_number for file in run)) for run in section.runs
+    )
+    return all(newer[0] > older[1] for older, newer in pairwise(ranges))
+
+
+def _surely_adds(file: DataFileMeta) -> bool:
+    """Whether no row retracts. The count in the manifest is believed only for our own files, whose entry carries a digest."""
+    return file.footer_digest is not None and file.delete_row_count == 0
+
+
+def _without_retractions(batch: pa.RecordBatch) -> pa.RecordBatch:
+    # -U and -D have odd codes. The count in the manifest is not trusted: some writers get it wrong.
+    kinds = batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False)
+    retracting = (kinds & 1).astype(np.bool_)
+    return batch.filter(pa.array(~retracting)) if retracting.any() else batch
+
+
+def _rows_without_columns(rows: int) -> pa.RecordBatch:
+    """A batch that is nothing but a number of rows."""
+    return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+
+
+def _as(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    """The same columns under the declared schema (field metadata, nullability)."""
+    return pa.RecordBatch.from_arrays(batch.columns, schema=target) if batch.num_columns else batch

@@ -1,0 +1,247 @@
+"""Rows become data files.
+
+    rows -> WriteBuffer (sorts, folds, routes to partition and bucket) -> one level-0 run a bucket -> RunWriter -> entries
+
+Memory: the buffer's byte budget, plus one sorted copy of it while it is flushed. Nothing here is visible to anybody until a
+commit names the files.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.clock import Clock
+from tablestore.errors import InvalidInputError
+from tablestore.format.manifest.datafile import DataFileMeta, FileSource
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.parquet.parquetfile import DataFileWriter
+from tablestore.format.parquet.parquetread import open_data_file
+from tablestore.format.parquet.parquetschema import SEQUENCE_COLUMN, file_schema
+from tablestore.format.paths import data_file_name
+from tablestore.format.snapshot import Snapshot
+from tablestore.ids import Ids
+from tablestore.io.filestore import FileStore
+from tablestore.lsm.compaction.compactiontask import CompactionPolicy
+from tablestore.lsm.write.missingcolumns import Path
+from tablestore.lsm.write.writebuffer import AssignBuckets, Kinds, SortedRows, WriteBuffer
+from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
+from tablestore.store.message import KeptColumns
+from tablestore.store.producer import changelog_settings
+from tablestore.store.settings import TableSettings
+from tablestore.store.tracking import Tracking
+from tablestore.store.write.keepcolumns import Keeper
+from tablestore.store.write.runwriter import RunTarget, RunWriter
+from tablestore.types.rowkind import RowKind
+from tablestore.types.schema import TableSchema
+
+
+class DataWriter:
+    """Writes rows of one table as new level-0 files. One writer, one thread.
+
+    ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
+    table does not fix them. ``changelog``: what is written to the partitions that it tells of is kept in changelog files too,
+    unfolded. ``keeper`` looks up what rows lack, in the table and in ``own_before``: files of the same commit that were flushed
+    earlier. The rows handed in must already have the table's schema (``types.conform.conform``).
+    """
+
+    def __init__(
+        self,
+        *,
+        files: FileStore,
+        schema: TableSchema,
+        settings: TableSettings,
+        clock: Clock,
+        ids: Ids,
+        first_sequence: int,
+        assign: AssignBuckets | None = None,
+        changelog: Tracking | None = None,
+        keeper: Keeper | None = None,
+        own_before: Sequence[ManifestEntry] = (),
+    ) -> None:
+        self._files, self._schema = files, schema
+        self._paths = DataPaths(schema, settings)
+        self._target = RunTarget.of(files, schema, settings, clock, ids)
+        self._next_sequence = first_sequence
+        self._buffer = WriteBuffer(
+            schema,
+            total_buckets=settings.total_buckets,
+            budget_bytes=settings.write_buffer_bytes,
+            assign=assign,
+            merge=settings.merge,
+            keep_input=changelog is not None,
+        )
+        self._entries: list[ManifestEntry] = []
+        self._tracking = changelog
+        self._changelog: list[ManifestEntry] = []
+        self._started_millis: int | None = None
+        self._failed = False
+        self._keeper, self._own_before = keeper, tuple(own_before)
+        self._lacks: tuple[Path, ...] = ()
+        self._kept: list[KeptColumns] = []
+
+    @property
+    def created_millis(self) -> int | None:
+        """When the first file was begun, None before that."""
+        return self._started_millis
+
+    def write(self, rows: pa.Table, kinds: pa.Array | None = None, *, lacks: tuple[Path, ...] = ()) -> None:
+        """Take rows; ``kinds`` (int8 row kinds) None means that all are inserts. What they lack is looked up."""
+        if rows.num_rows == 0:
+            return
+        if lacks != self._lacks:
+            # All rows of a flush lack the same.
+            self.flush()
+        self._lacks = lacks
+        if lacks and kinds is not None:
+            deletes = pc.equal(kinds, int(RowKind.DELETE))
+            if pc.any(deletes).as_py():
+                # By themselves before the others: nothing is kept of what a row's own delete takes away.
+                self._buffer.add(rows.filter(deletes), kinds.filter(deletes))
+                self.flush()
+        self._buffer.add(rows, kinds)
+        if self._buffer.full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is buffered as one run per bucket. After a failure the rows are gone and the writer is of no use."""
+        if self._failed:
+            raise InvalidInputError(
+                f"this writer of table {self._files.root_uri} failed to write some of its rows, so it cannot commit the rest; "
+                "begin a new writer and write all rows again",
+                kind="writer-failed",
+            )
+        self._failed = True
+        for run in self._buffer.flush():
+            self._entries.extend(self._written(run))
+        if self._tracking is not None:
+            prefix = changelog_settings(self._schema.options).prefix
+            for run in self._buffer.flush_input():
+                if self._tracking.tells(run.partition):
+                    self._changelog.extend(self._written(run, prefix))
+        self._failed = False
+
+    def finish(self) -> tuple[ManifestEntry, ...]:
+        """Flush and hand over the new files, in the order in which they were written, their names durable."""
+        self.flush()
+        written = (*self._entries, *self._changelog)
+        for directory in sorted({entry_directory(self._paths, entry, self._schema) for entry in written}):
+            self._files.sync(directory)
+        entries, self._entries = tuple(self._entries), []
+        return entries
+
+    def take_changelog(self) -> tuple[ManifestEntry, ...]:
+        """Hand over the changelog files of what :meth:`finish` handed over; none unless they were asked for."""
+        entries, self._changelog = tuple(self._changelog), []
+        return entries
+
+    def take_kept(self) -> tuple[KeptColumns, ...]:
+        """Hand over what was looked up for the files that :meth:`finish` handed over."""
+        kept, self._kept = tuple(self._kept), []
+        return kept
+
+    def abort(self) -> None:
+        """Remove what was written and not handed over."""
+        for entry in (*self._entries, *self.take_changelog()):
+            self._files.delete(entry_path(self._paths, entry, self._schema))
+        self._entries = []
+
+    def _written(self, run: SortedRows, prefix: str | None = None) -> tuple[ManifestEntry, ...]:
+        if run.rows.num_rows == 0:
+            return ()
+        if self._started_millis is None:
+            self._started_millis = self._target.clock.now_ms()
+        parts: Iterator[tuple[pa.Table, Kinds]] = iter(((run.rows, run.kinds),))
+        looked_up: Snapshot | None = None
+        if self._lacks:
+            assert self._keeper is not None, "who writes rows that lack columns says where they are looked up"
+            looked_up, parts = self._keeper.fill(run, self._lacks, (*self._own_before, *self._entries))
+        with RunWriter(
+            self._target,
+            partition=run.partition,
+            bucket=run.bucket,
+            total_buckets=self._target.settings.total_buckets,
+            level=0,
+            source=FileSource.APPEND,
+            numbers=self._take_numbers,
+            target_bytes=self._file_bytes(run),
+            prefix=prefix,
+        ) as writer:
+            for rows, kinds in parts:
+                writer.write(rows, kinds)
+            entries = writer.close()
+        if self._lacks:
+            snapshot_id, uuid = (looked_up.id, looked_up.uuid) if looked_up else (0, None)
+            self._kept += [
+                KeptColumns(file_name=entry.file.file_name, columns=self._lacks, snapshot_id=snapshot_id, snapshot_uuid=uuid)
+                for entry in entries
+            ]
+        return entries
+
+    def _file_bytes(self, run: SortedRows) -> int:
+        """A large flush is written in pieces, so that a compaction can take them one by one."""
+        target = self._target.settings.target_file_bytes
+        if not self._schema.is_keyed:
+            return target
+        return CompactionPolicy(target_file_bytes=target).file_bytes(run.rows.nbytes)
+
+    def _take_numbers(self, count: int) -> int:
+        first = self._next_sequence
+        self._next_sequence += count
+        return first
+
+
+def rewrite_with_sequence(
+    files: FileStore,
+    paths: DataPaths,
+    entry: ManifestEntry,
+    number: int,
+    *,
+    ids: Ids,
+    partition: tuple[object, ...],
+) -> DataFileMeta:
+    """The rows of an own, not yet committed file again, under another sequence number.
+
+    A keyed file carries the number in every row, so it is written anew, row group by row group; in an append table only the
+    metadata has it.
+    """
+    meta = entry.file
+    if not paths.schema.is_keyed:
+        return replace(meta, min_sequence_number=number, max_sequence_number=number + meta.row_count - 1)
+    directory = paths.bucket(partition, entry.bucket)
+    name = data_file_name(ids.uuid(), 0, paths.settings.data_file_prefix)
+    schema = file_schema(paths.schema, thin=paths.settings.thin)
+    with files.open_output(f"{directory}/{name}") as sink:
+        writer = DataFileWriter(
+            sink,
+            schema,
+            file_name=name,
+            options=paths.settings.parquet,
+            unique_columns=frozenset(paths.schema.trimmed_primary_keys),
+        )
+        for batch in _read_own(files, f"{directory}/{meta.file_name}", meta):
+            position = batch.schema.get_field_index(SEQUENCE_COLUMN)
+            numbers = pa.array(np.full(batch.num_rows, number, dtype=np.int64))
+            table = pa.Table.from_batches([batch]).set_column(position, schema.field(SEQUENCE_COLUMN), numbers)
+            writer.write(table.select(schema.names).cast(schema))
+        footer = writer.close()
+    files.sync(directory)
+    return replace(
+        meta,
+        file_name=name,
+        file_size=footer.file_size,
+        min_sequence_number=number,
+        max_sequence_number=number,
+        footer_digest=footer.digest,
+    )
+
+
+def _read_own(files: FileStore, path: str, meta: DataFileMeta) -> Iterator[pa.RecordBatch]:
+    source = files.open_input(path)
+    try:
+        reader = open_data_file(source, file_name=meta.file_name, footer_digest=meta.footer_digest, size=meta.file_size)
+        yield from reader.read(None)
+    finally:
+        source.close()

@@ -1,0 +1,241 @@
+"""Rows that lack columns keep what is stored there, whoever writes meanwhile.
+
+    a flush      keys of its rows -> the rows of these keys in the newest snapshot, and in what the commit flushed before
+                 -> the stored values in the places of what is missing
+    its commit   in every round: did one of these keys get another row since that snapshot?
+                     no     the files stay as they are
+                     yes    they are written again with what is stored now, and so are the later files of their bucket
+
+A commit looks only into files that landed since its look-up, and there only for its own keys; compactions change no row.
+Memory: one window of keys with all versions of their rows, as for finding changes, beside the rows of the flush.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.errors import ConflictError, NotFoundError
+from tablestore.format.binaryrow import encode_row
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.lsm.functions.versions import Places
+from tablestore.lsm.write.keptcolumns import with_stored
+from tablestore.lsm.write.missingcolumns import Path
+from tablestore.lsm.write.writebuffer import SortedRows
+from tablestore.store.changes.statediff import BucketState, StateDiff
+from tablestore.store.commit.committer import Revise
+from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.manifests import Manifests
+from tablestore.store.message import NOT_LOOKED_UP, KeptColumns
+from tablestore.store.scan.keywindows import WINDOW_KEYS, key_windows
+from tablestore.store.scan.lookup import find_rows, sorted_keys
+from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.snapshots import Snapshots
+
+Kinds = npt.NDArray[np.int8]
+Bucket = tuple[bytes, int]
+
+# The commit's own files are newer than all that has landed, whatever numbers they will get.
+_OWN_NUMBERS = 2**62
+
+
+@dataclass(slots=True, kw_only=True)
+class Keeper:
+    """Looks up what rows lack in the newest snapshot, seen once and again when its files have expired. ``pinned``: look here."""
+
+    reader: SplitReader
+    snapshots: Snapshots
+    manifests: Manifests
+    vectors_of: Callable[[Snapshot], DeletionVectors]
+    pinned: Snapshot | None = None
+    _seen: bool = False
+    _files: Mapping[Bucket, list[DataFileMeta]] = field(default_factory=dict)
+    _vectors: DeletionVectors | None = None
+
+    def fill(
+        self, run: SortedRows, lacks: Sequence[Path], own: Sequence[ManifestEntry]
+    ) -> tuple[Snapshot | None, Iterator[tuple[pa.Table, Kinds]]]:
+        """The snapshot that is looked into, and the rows of ``run`` with what they lack, in their order.
+
+        ``own``: files of the same commit, which are newer than the snapshot, the later ones newer than the earlier ones.
+        """
+        if not self._seen:
+            self._look(self.pinned or self.snapshots.latest())
+        return self.pinned, self._filled(run, lacks, own)
+
+    def _look(self, snapshot: Snapshot | None) -> None:
+        self._seen, self.pinned, self._files = True, snapshot, _by_bucket(self.manifests.live(snapshot))
+        self._vectors = self.vectors_of(snapshot) if snapshot and self.reader.settings.deletion_vectors else None
+
+    def _filled(self, run: SortedRows, lacks: Sequence[Path], own: Sequence[ManifestEntry]) -> Iterator[tuple[pa.Table, Kinds]]:
+        schema = self.reader.schema
+        place = encode_row(run.partition, [f.type for f in schema.partition_fields]), run.bucket
+        newest = [
+            replace(entry.file, min_sequence_number=_OWN_NUMBERS + number, max_sequence_number=_OWN_NUMBERS + number)
+            for number, entry in enumerate(own)
+            if (entry.partition, entry.bucket) == place
+        ]
+        start = 0
+        while start < run.rows.num_rows:
+            files = (*self._files.get(place, ()), *newest)
+            try:
+                for count, found, places in self._looked_up(place, files, run.rows.slice(start), lacks):
+                    rows, kinds = run.rows.slice(start, count), run.kinds[start : start + count]
+                    where = f"table {self.reader.files.root_uri}"
+                    yield with_stored(rows, kinds, lacks, found, places, schema.fields, where=where), kinds
+                    start += count
+            except NotFoundError:
+                # They expired while they were read, which takes a newer snapshot; else a file is missing.
+                latest = self.snapshots.latest()
+                if latest == self.pinned:
+                    raise
+                self._look(latest)
+
+    def _looked_up(
+        self, place: Bucket, files: tuple[DataFileMeta, ...], rows: pa.Table, lacks: Sequence[Path]
+    ) -> Iterator[tuple[int, pa.Table, Places]]:
+        """For so many of the next rows, what is stored and where in it the row of each key lies (-1: nowhere)."""
+        fields = self.reader.schema.key_fields
+        windows = (sorted_keys(rows.slice(n, WINDOW_KEYS), fields) for n in range(0, rows.num_rows, WINDOW_KEYS))
+        columns = tuple(dict.fromkeys(path[0] for path in lacks))
+        states = StateDiff(reader=self.reader, partition=place[0], bucket=place[1], columns=columns)
+        for keys, found in states.rows_at(BucketState(files=files, vectors=self._vectors), windows):
+            places = np.full(len(keys), -1, dtype=np.int64)
+            places[found.keys] = np.arange(len(found.keys)) if found.places is None else found.places
+            yield len(keys), found.rows, places
+
+
+Rewrite = Callable[
+    [int, Bucket, Snapshot | None, Sequence[ManifestEntry], Iterator[tuple[pa.Table, pa.Array, tuple[Path, ...]]]],
+    tuple[tuple[ManifestEntry, ...], tuple[KeptColumns, ...]],
+]
+"""Writes rows (with their kinds and what they lack) as new files of a bucket, from a first sequence number on, with what a
+snapshot and own earlier files hold."""
+
+
+@dataclass(slots=True, kw_only=True)
+class KeepCommit:
+    """What a commit has to do in every round about files for which something was looked up (see the module).
+
+    ``kept`` is about the files of the message. ``move`` gives own files other buckets before (see ``dynamicbuckets``).
+    """
+
+    reader: SplitReader
+    snapshots: Snapshots
+    manifests: Manifests
+    first_sequence: Callable[[Snapshot | None, int], int]
+    rewrite: Rewrite
+    kept: tuple[KeptColumns, ...]
+    move: Revise | None = None
+    # What is known of the files that the last round left, in their order: the commit may have given them other names since.
+    _last: list[KeptColumns | None] | None = None
+
+    def revise(self, latest: Snapshot | None, own: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:
+        """The commit's files with what is stored in ``latest``."""
+        known = self._known(own)
+        if self.move is not None:
+            moved = self.move(latest, own, attempt)
+            if moved != own:
+                known, own = self._after_move(known, len(moved)), moved
+        out: list[ManifestEntry] = []
+        notes: list[KeptColumns | None] = []
+        for place, members in _members(own).items():
+            entries, about = [own[n] for n in members], [known[n] for n in members]
+            first = next((n for n, note in enumerate(about) if note and self._is_stale(place, entries[n], note, latest)), None)
+            if first is not None:
+                moving = zip(entries[first:], about[first:], strict=True)
+                rows = (part for entry, note in moving for part in self._rows(entry, note))
+                written, kept = self.rewrite(self.first_sequence(latest, attempt), place, latest, tuple(entries[:first]), rows)
+                named = {note.file_name: note for note in kept}
+                entries = [*entries[:first], *written]
+                about = [*about[:first], *(named.get(entry.file.file_name) for entry in written)]
+            out += entries
+            notes += about
+        self._last = notes
+        return tuple(out)
+
+    def _known(self, own: tuple[ManifestEntry, ...]) -> list[KeptColumns | None]:
+        if self._last is not None:
+            assert len(self._last) == len(own), "a round renames files and keeps their order"
+            return self._last
+        named = {note.file_name: note for note in self.kept}
+        return [named.get(entry.file.file_name) for entry in own]
+
+    def _after_move(self, known: Sequence[KeptColumns | None], count: int) -> list[KeptColumns | None]:
+        """What is known of ``count`` files that took the place of these, when their rows were given other buckets."""
+        lacking = {note.columns if note else () for note in known}
+        if len(lacking) > 1:
+            raise ConflictError(
+                f"another commit to table {self.reader.files.root_uri} gave new keys of this one other buckets, and its rows lack "
+                "different columns; nothing was committed: write the rows again, those with the same columns in one commit"
+            )
+        (columns,) = lacking
+        return [KeptColumns(file_name="", columns=columns, snapshot_id=NOT_LOOKED_UP) if columns else None for _ in range(count)]
+
+    def _is_stale(self, place: Bucket, entry: ManifestEntry, note: KeptColumns, latest: Snapshot | None) -> bool:
+        if latest is None:
+            return note.snapshot_id != 0
+        if not self._is_in_history(note, latest):
+            return True
+        landed: list[DataFileMeta] = []
+        for snapshot_id in range(note.snapshot_id + 1, latest.id + 1):
+            snapshot = self.snapshots.find(snapshot_id)
+            if snapshot is None:
+                return True
+            if snapshot.commit_kind is CommitKind.COMPACT:
+                continue
+            try:
+                delta = self.manifests.delta(snapshot)
+            except NotFoundError:
+                return True
+            here = [other for other in delta if (other.partition, other.bucket) == place]
+            if any(other.kind is EntryKind.DELETE for other in here):
+                return True
+            landed += [other.file for other in here]
+        return bool(landed) and self._share_keys(place, entry, landed)
+
+    def _is_in_history(self, note: KeptColumns, latest: Snapshot) -> bool:
+        """Whether the snapshot that was looked into is there, and not another one of its id: others take snapshots back."""
+        if note.snapshot_id == 0:
+            return True
+        if note.snapshot_id == NOT_LOOKED_UP or note.snapshot_id > latest.id:
+            return False
+        then = latest if note.snapshot_id == latest.id else self.snapshots.find(note.snapshot_id)
+        return then is not None and then.uuid == note.snapshot_uuid
+
+    def _share_keys(self, place: Bucket, entry: ManifestEntry, landed: Sequence[DataFileMeta]) -> bool:
+        try:
+            return any(
+                next(find_rows(self.reader, *place, landed, keys), None) is not None
+                for keys in key_windows(self.reader, *place, [entry.file])
+            )
+        except NotFoundError:
+            # Compacted and expired: what it held is not known any more.
+            return True
+
+    def _rows(self, entry: ManifestEntry, note: KeptColumns | None) -> Iterator[tuple[pa.Table, pa.Array, tuple[Path, ...]]]:
+        schema = self.reader.schema
+        directory = self.reader.directory(entry.partition, entry.bucket)
+        for batch in self.reader.file_rows(directory, entry.file, schema.field_names, (KIND_COLUMN,)):
+            rows = pa.Table.from_batches([batch]).select(list(schema.field_names)).cast(schema.arrow_schema)
+            yield rows, batch.column(KIND_COLUMN), note.columns if note else ()
+
+
+def _members(own: Sequence[ManifestEntry]) -> dict[Bucket, list[int]]:
+    """The numbers of the files by bucket."""
+    found: dict[Bucket, list[int]] = {}
+    for number, entry in enumerate(own):
+        found.setdefault((entry.partition, entry.bucket), []).append(number)
+    return found
+
+
+def _by_bucket(entries: Sequence[ManifestEntry]) -> dict[Bucket, list[DataFileMeta]]:
+    found: dict[Bucket, list[DataFileMeta]] = {}
+    for entry in entries:
+        found.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return found
