@@ -22,15 +22,15 @@ from benchmarks.measure import Case, Sample, WrongRows, stopwatch, take_turns
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
 from tablestore.clock import SystemClock
-from tablestore.log.debezium import encode_changes
+from tablestore.log.changelog import PUBLISHERS, open_log
+from tablestore.log.json.debezium import encode_changes
+from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import cut_into_transactions
+from tablestore.log.publish.changerecords import snapshot_records
+from tablestore.log.publish.publisher import MAX_BYTES, MAX_RECORDS, LogPublisher
 from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords
 from tablestore.log.settings import log_settings
 from tablestore.store.history.holds import LOG_HOLD, Holds
-from tablestore.store.logprogress import LogProgress
-from tablestore.table.logrecords import snapshot_records
-from tablestore.table.logs import PUBLISHERS, open_log
-from tablestore.table.publish import MAX_BYTES, MAX_RECORDS, LogPublisher
 from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
 
 PUBLISHED_ROWS = 200_000

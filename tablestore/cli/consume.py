@@ -14,9 +14,9 @@ from tablestore.cli.rowsink import RowFormat, write_rows
 from tablestore.cli.session import Session, TableName, command, names
 from tablestore.cli.tableread import Columns, Filter, Format, Limit, OutputFile
 from tablestore.cli.units import parse_time
+from tablestore.log.events import Event
+from tablestore.log.follow.consumption import ChangeBatch, ScanMode
 from tablestore.table.changes import earliest_start
-from tablestore.table.consume import ChangeBatch, ScanMode
-from tablestore.table.events import Event
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots that do not tell their changes, such as overwrites.")]

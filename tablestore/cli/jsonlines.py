@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.json
 
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.log.jsonrows import BadJson, decode_base64, read_objects, rows_from_json
+from tablestore.log.json.jsonrows import BadJson, decode_base64, read_objects, rows_from_json
 
 BLOCK_BYTES = 4 << 20
 

@@ -9,10 +9,10 @@ import tablestore as ts
 from tablestore.cli.render import Column
 from tablestore.cli.session import FoundProblems, Session, TableName, Yes, command
 from tablestore.clock import Clock, SystemClock
+from tablestore.log.changelog import adopt, publish_log, rebuild_log, settings_of
+from tablestore.log.logcheck import log_status, verify_log
+from tablestore.log.publish.publisher import PublishReport
 from tablestore.options import parse_duration
-from tablestore.table.logcheck import log_status, verify_log
-from tablestore.table.logs import adopt, publish_log, rebuild_log, settings_of
-from tablestore.table.publish import PublishReport
 
 app = typer.Typer(no_args_is_help=True, help="The topic of a table: how far it is, publish, verify, rebuild, adopt.")
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.cli.safetext import UNSAFE, UNSAFE_CLASS
-from tablestore.log.jsontext import encode_base64
-from tablestore.log.jsontimes import time_texts
+from tablestore.log.json.jsontext import encode_base64
+from tablestore.log.json.jsontimes import time_texts
 
 # Texts of one slice stay far below what one Arrow array can hold, whatever the rows are.
 SLICE_ROWS = 8192

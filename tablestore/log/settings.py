@@ -12,7 +12,7 @@ from typing import Literal
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.log.debezium import ChangelogMode
+from tablestore.log.json.debezium import ChangelogMode
 from tablestore.options import TableOptions
 from tablestore.types.schema import TableSchema
 

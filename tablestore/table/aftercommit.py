@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
+from tablestore.log.changelog import publish_after_commit, publish_log
+from tablestore.log.early.earlywriter import EarlyRows
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, FollowUp, LeftAlone
 from tablestore.store.history.autotags import tag_automatically
 from tablestore.table.compact import compact_after_write, settle_level_zero
-from tablestore.table.early import EarlyRows
-from tablestore.table.logs import publish_after_commit, publish_log
 from tablestore.table.retention import expire_after_commit, is_write_only
 
 Publish = Callable[[TableContext], object]

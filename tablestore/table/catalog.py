@@ -9,9 +9,9 @@ from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
+from tablestore.log.changelog import create_log, drop_log, named_log, rename_log
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
-from tablestore.table.logs import create_log, drop_log, named_log, rename_log
 from tablestore.table.named import named_part
 from tablestore.table.system import SEPARATOR
 from tablestore.table.table import Table

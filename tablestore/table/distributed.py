@@ -26,6 +26,7 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, de
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import open_store
+from tablestore.log.changelog import publish_log
 from tablestore.lsm.run import Section
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.store.compact.bucketcompaction import discard_unnamed
@@ -34,7 +35,6 @@ from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
 from tablestore.table.compact import DRIVER_BUDGET_BYTES
-from tablestore.table.logs import publish_log
 from tablestore.table.named import BRANCH_PREFIX
 from tablestore.table.overwrite import commit_overwrite
 from tablestore.table.scan import check_columns, read_optimised_level

@@ -14,9 +14,9 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.log.changelog import publish_log
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
-from tablestore.table.logs import publish_log
 from tablestore.table.rows import schema_and_tables
 from tablestore.table.writer import Effect, TableWriter, commit_message
 from tablestore.types.arrowtypes import to_arrow_type

@@ -15,12 +15,12 @@ from tablestore.errors import ConflictError, InvalidInputError, UnsupportedError
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.log.changelog import settings_of
 from tablestore.options import BUCKET
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splits import plan_splits
-from tablestore.table.logs import settings_of
 from tablestore.table.progress import Progress, unseen
 from tablestore.table.writer import Effect, TableWriter
 from tablestore.types.evolution.schemachanges import SetOption

@@ -14,19 +14,20 @@ import pyarrow.compute as pc
 from tablestore.catalog.identifier import check_reference
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
+from tablestore.log import changelog as logs
+from tablestore.log.alterlog import alter_table
+from tablestore.log.follow import consumption as consume
+from tablestore.log.follow.consumption import ChangeBatch, ScanMode
+from tablestore.log.identity import Identity
+from tablestore.log.position import Position
 from tablestore.store.context import TableContext, open_context
-from tablestore.table import consume, logs
 from tablestore.table.aftercommit import after_compaction
 from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
 from tablestore.table.compact import CompactReport, compact_table
-from tablestore.table.consume import ChangeBatch, ScanMode
 from tablestore.table.delete import delete_where
-from tablestore.table.identity import Identity
 from tablestore.table.keeping import Keeping
 from tablestore.table.listing import files_table, partitions_table, schema_history_table
-from tablestore.table.logalter import alter_table
 from tablestore.table.overwrite import overwrite
-from tablestore.table.position import Position
 from tablestore.table.postponed import compact_postponed
 from tablestore.table.progress import Progress
 from tablestore.table.rescale import rescale
@@ -101,7 +102,7 @@ class Table(Keeping):
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> "Table":
         """Alter columns, options or comments (see :mod:`tablestore.types.evolution.schemachanges`), all changes or none; the altered table.
 
-        Options of the log begin, end or keep it (see :mod:`tablestore.table.logalter`). This handle stays at its schema: go on with
+        Options of the log begin, end or keep it (see :mod:`tablestore.log.alterlog`). This handle stays at its schema: go on with
         the one that is returned. Raises InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError, ConflictError,
         StorageError (nothing was altered), CommitOutcomeUnknown.
         """

@@ -8,12 +8,12 @@ expiry           snapshots that are due to go, and who holds them back
 from dataclasses import dataclass
 
 from tablestore.errors import TablestoreError
+from tablestore.log.changelog import settings_of
+from tablestore.log.logprogress import LogProgress
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Undone, read_undone
 from tablestore.store.history.expire import due_snapshots
 from tablestore.store.history.retention import snapshot_retention
-from tablestore.store.logprogress import LogProgress
-from tablestore.table.logs import settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,9 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.log.changelog import log_properties, publish_log
+from tablestore.log.early.earlywriter import EarlyRows, early_rows
+from tablestore.log.publish.recordsizes import refuse_large_rows
 from tablestore.lsm.write.missingcolumns import Lost, MissingColumns, lost_to_nulls, path_text
 from tablestore.store.commit.committer import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.context import TableContext
@@ -26,9 +29,6 @@ from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.table.aftercommit import after_write
 from tablestore.table.compact import MOST_BUDGET_BYTES
-from tablestore.table.early import EarlyRows, early_rows
-from tablestore.table.logs import log_properties, publish_log
-from tablestore.table.logsizes import refuse_large_rows
 from tablestore.table.rows import ragged_columns, schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import ConflictError, NotFoundError
-from tablestore.table.consume import ChangeBatch
-from tablestore.table.events import Restarted, SchemaLanded
+from tablestore.log.events import Restarted, SchemaLanded
+from tablestore.log.follow.consumption import ChangeBatch
 from tablestore.table.opening import open_table
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn, ChangeType, RenameColumn, SetOption

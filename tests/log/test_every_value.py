@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tablestore.log.debezium import decode_changes, encode_changes
-from tablestore.log.jsonrows import BadJson, rows_from_json
-from tablestore.log.jsontext import rows_to_json
+from tablestore.log.json.debezium import decode_changes, encode_changes
+from tablestore.log.json.jsonrows import BadJson, rows_from_json
+from tablestore.log.json.jsontext import rows_to_json
 from tablestore.types.rowkind import RowKind
 
 
@@ -60,9 +60,7 @@ def _values(kind: pa.DataType) -> st.SearchStrategy[Any]:
     if pa.types.is_list(kind):
         return st.lists(_nullable(kind.value_type), max_size=3)
     if pa.types.is_map(kind):
-        return st.lists(
-            st.tuples(ATOMIC[kind.key_type], _nullable(kind.item_type)), max_size=3, unique_by=lambda pair: pair[0]
-        )
+        return st.lists(st.tuples(ATOMIC[kind.key_type], _nullable(kind.item_type)), max_size=3, unique_by=lambda pair: pair[0])
     if pa.types.is_struct(kind):
         return st.fixed_dictionaries({field.name: _nullable(field.type) for field in kind})
     return ATOMIC[kind]

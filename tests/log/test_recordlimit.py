@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.log import recordlimit
-from tablestore.log.debezium import encode_changes
-from tablestore.log.jsontext import rows_to_json, text_bounds
+from tablestore.log.json.debezium import encode_changes
+from tablestore.log.json.jsontext import rows_to_json, text_bounds
 from tablestore.log.record import sizes_of
 from tablestore.log.recordlimit import large_rows
 from tablestore.types.rowkind import RowKind

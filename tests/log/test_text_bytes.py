@@ -6,8 +6,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from tablestore.log.debezium import encode_changes
-from tablestore.log.jsontext import rows_to_json, text_bytes
+from tablestore.log.json.debezium import encode_changes
+from tablestore.log.json.jsontext import rows_to_json, text_bytes
 from tablestore.types.pieces import pieces
 
 MIB = 1 << 20

@@ -19,7 +19,7 @@ from tablestore.format import limits, stats
 from tablestore.format.manifest.manifestfile import avro
 from tablestore.format.parquet.parquetfile import parquetfile as parquet
 from tablestore.format.parquet.parquetfile import parquetread
-from tablestore.log import jsonrows
+from tablestore.log.json import jsonrows
 from tablestore.lsm import keys
 from tablestore.lsm.compaction.compactiontask import KeptRetractions
 from tablestore.table import compactplan, writer

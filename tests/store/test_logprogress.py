@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.io.local import LocalFileStore
-from tablestore.store.logprogress import LogProgress, SlotProgress
+from tablestore.log.logprogress import LogProgress, SlotProgress
 
 
 class SyncedNames(LocalFileStore):

@@ -13,8 +13,8 @@ import pytest
 
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table.identity import Identity
-from tablestore.table.position import StorePlace
+from tablestore.log.identity import Identity
+from tablestore.log.position import StorePlace
 from tablestore.table.table import Table
 from tablestore.testing.lab import Lab
 from tablestore.testing.naivemerge import NaiveEngine, Record, Row

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import tablestore as ts
 from tablestore.errors import NotFoundError
+from tablestore.log.follow.consumption import ChangeBatch
 from tablestore.store.history.consumers import Consumers
-from tablestore.table.consume import ChangeBatch
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 KEYED = {"primary_key": ["id"], "options": {"bucket": "2", "write-only": "true"}}

@@ -12,8 +12,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError, StorageError
+from tablestore.log.publish.publisher import slot_lock, try_lock
 from tablestore.store.followup import read_undone
-from tablestore.table.publish import slot_lock, try_lock
 from tablestore.types.evolution.schemachanges import SetOption
 
 pytest.importorskip("confluent_kafka")

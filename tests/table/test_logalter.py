@@ -3,8 +3,8 @@
 import pytest
 
 from tablestore.errors import UnsupportedError
+from tablestore.log.alterlog import LogChoice, LogStep, pick_step
 from tablestore.log.settings import log_settings
-from tablestore.table.logalter import LogChoice, LogStep, pick_step
 from tablestore.testing.following import SCHEMA
 from tablestore.types.schema import TableSchema, new_schema
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.log.logprogress import LogProgress, SlotProgress
+from tablestore.log.publish.backlog import Backlog, log_backlog
 from tablestore.log.settings import LogSettings, log_settings
-from tablestore.store.logprogress import LogProgress, SlotProgress
-from tablestore.table.logbacklog import Backlog, log_backlog
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 ENDLESS = Backlog(rows=2**60, bytes=2**60)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tablestore.table.logrest import LOOK_S, REST_S, RestingLogs
+from tablestore.log.circuitbreaker import LOOK_S, REST_S, RestingLogs
 from tablestore.testing.deterministic import ManualClock
 
 

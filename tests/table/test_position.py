@@ -16,12 +16,9 @@ from hypothesis import strategies as st
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError, NotFoundError
-from tablestore.log.record import Mark
-from tablestore.store.history.consumers import Consumers
-from tablestore.store.snapshots import PARENT_PROPERTY
-from tablestore.table.consume import ChangeBatch
-from tablestore.table.identity import snapshot_name
-from tablestore.table.position import (
+from tablestore.log.follow.consumption import ChangeBatch
+from tablestore.log.identity import snapshot_name
+from tablestore.log.position import (
     POSITION_KEY,
     LogPlace,
     Position,
@@ -30,6 +27,9 @@ from tablestore.table.position import (
     parse_position,
     unnamed_fingerprint,
 )
+from tablestore.log.record import Mark
+from tablestore.store.history.consumers import Consumers
+from tablestore.store.snapshots import PARENT_PROPERTY
 from tablestore.types.evolution.schemachanges import AddColumn, RenameColumn
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -91,11 +91,11 @@ def from_the_start(table: ts.Table, **how: Any) -> list[ChangeBatch]:
 
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows come in batches of a few."""
-    monkeypatch.setattr("tablestore.table.consume.FileStoreConsumption._handed_out", _cut(2))
+    monkeypatch.setattr("tablestore.log.follow.consumption.FileStoreConsumption._handed_out", _cut(2))
 
 
 def _cut(count: int) -> Any:
-    from tablestore.table.consume import FileStoreConsumption
+    from tablestore.log.follow.consumption import FileStoreConsumption
 
     whole = FileStoreConsumption._handed_out
 

@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from pyspark_tablestore.options import parse_options, placed
 from tablestore.errors import ConflictError, StorageError, TablestoreError
+from tablestore.log.changelog import PUBLISHERS, publish_log, settings_of
+from tablestore.log.publish.backlog import Backlog, log_backlog
+from tablestore.log.publish.publisher import PublishReport
 from tablestore.table.distributed import TableSpec
-from tablestore.table.logbacklog import Backlog, log_backlog
-from tablestore.table.logs import PUBLISHERS, publish_log, settings_of
-from tablestore.table.publish import PublishReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

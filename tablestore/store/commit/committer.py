@@ -30,6 +30,7 @@ from tablestore.format.paths import POSTPONE_BUCKET, index_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
+from tablestore.log.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.options import BUCKET
 from tablestore.store.commit.conflict import (
@@ -46,7 +47,6 @@ from tablestore.store.commit.landings import LANDINGS_PROPERTY, Landings, digest
 from tablestore.store.commit.metadata import MergePolicy, merged_base, row_delta
 from tablestore.store.commit.outcome import Outcome, Publisher
 from tablestore.store.followup import Chore, attempt
-from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage
 from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks

@@ -9,7 +9,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, TopicPartition
 
 import tablestore as ts
-from tablestore.table.logs import publish_log
+from tablestore.log.changelog import publish_log
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 

@@ -10,10 +10,10 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 
 import tablestore as ts
 from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
+from tablestore.log import alterlog as logalter
+from tablestore.log.changelog import PUBLISHERS, open_log, settings_of
+from tablestore.log.logcheck import verify_log
 from tablestore.store.history.consumers import Consumers
-from tablestore.table import logalter
-from tablestore.table.logcheck import verify_log
-from tablestore.table.logs import PUBLISHERS, open_log, settings_of
 from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.types.evolution.schemachanges import RemoveOption, SetOption

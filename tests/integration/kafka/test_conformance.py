@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.table.logs import PUBLISHERS
+from tablestore.log.changelog import PUBLISHERS
 from tablestore.testing.following import SCHEMA, Following
 from tablestore.testing.kafka import KafkaBroker
 

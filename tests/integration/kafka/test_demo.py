@@ -9,7 +9,7 @@ from rich.console import Console
 from tablestore.clock import SystemClock
 from tablestore.demo import kafka
 from tablestore.demo.report import Report
-from tablestore.table.logs import PUBLISHERS
+from tablestore.log.changelog import PUBLISHERS
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.testing.kafka.__main__ import main
 

@@ -12,9 +12,9 @@ import pytest
 
 import tablestore as ts
 from tablestore.clock import SystemClock
+from tablestore.log.changelog import PUBLISHERS, open_log, publish_log, settings_of
 from tablestore.log.logstore import SlotFenced
-from tablestore.table.logs import PUBLISHERS, open_log, publish_log, settings_of
-from tablestore.table.publish import LogPublisher
+from tablestore.log.publish.publisher import LogPublisher
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import PROCESSES, SCHEMA, check_topic, content, rows, write_for_ever, write_some
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.table.logcheck import verify_log
-from tablestore.table.logs import PUBLISHERS, publish_log, rebuild_log
+from tablestore.log.changelog import PUBLISHERS, publish_log, rebuild_log
+from tablestore.log.logcheck import verify_log
 from tablestore.testing.commandline import run_command
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.table.logcheck import verify_log
-from tablestore.table.logs import PUBLISHERS, publish_log
+from tablestore.log.changelog import PUBLISHERS, publish_log
+from tablestore.log.logcheck import verify_log
 from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.testing.services import require_service

@@ -13,11 +13,11 @@ from confluent_kafka.admin import AdminClient
 
 import tablestore as ts
 from tablestore.errors import ConflictError, NotFoundError, StorageError
+from tablestore.log.changelog import PUBLISHERS, open_log, publish_log, rebuild_log, settings_of
+from tablestore.log.logcheck import verify_log
 from tablestore.log.logstore import SlotFenced
-from tablestore.table.logcheck import verify_log
-from tablestore.table.logrecords import snapshot_records
-from tablestore.table.logs import PUBLISHERS, open_log, publish_log, rebuild_log, settings_of
-from tablestore.table.publish import LogPublisher
+from tablestore.log.publish.changerecords import snapshot_records
+from tablestore.log.publish.publisher import LogPublisher
 from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.types.evolution.schemachanges import RenameColumn, SetOption
@@ -229,7 +229,7 @@ def test_a_topic_deleted_underneath_is_named_and_made_anew(new_table: NewTable, 
 def test_a_topic_deleted_under_an_open_publisher_stops_no_write(
     new_table: NewTable, broker: KafkaBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tablestore.table.publish.OPEN_TIMEOUT_S", 5.0)
+    monkeypatch.setattr("tablestore.log.publish.publisher.OPEN_TIMEOUT_S", 5.0)
     table = new_table()
     table.upsert(rows([1], "a"))
     topic = table.options()["log.kafka.topic"]

@@ -11,9 +11,9 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 import tablestore as ts
-from tablestore.table.logcheck import log_status
-from tablestore.table.logs import PUBLISHERS, publish_log, rebuild_log
-from tablestore.table.position import LogPlace
+from tablestore.log.changelog import PUBLISHERS, publish_log, rebuild_log
+from tablestore.log.logcheck import log_status
+from tablestore.log.position import LogPlace
 from tablestore.testing.kafka import KafkaBroker
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -211,7 +211,7 @@ def test_a_broker_that_is_down_stops_no_write_and_one_that_is_back_is_caught_up_
 ) -> None:
     monkeypatch.setattr("tablestore_kafka.slot._COMMIT_TRY_S", 1.0)
     monkeypatch.setattr("tablestore_kafka.logstore.CALL_TIMEOUT_S", 3.0)
-    monkeypatch.setattr("tablestore.table.logrest.REST_S", 0.0)
+    monkeypatch.setattr("tablestore.log.circuitbreaker.REST_S", 0.0)
     table = make(catalog, own_broker, "down", **{"log.kafka.socket.timeout.ms": "2000"})
     table.upsert(rows([1], "a"))
     own_broker.kill()

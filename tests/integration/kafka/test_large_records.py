@@ -9,10 +9,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
+from tablestore.log.changelog import PUBLISHERS, publish_log
+from tablestore.log.logcheck import log_status
+from tablestore.log.ownerfile import read_log_owner
 from tablestore.store.followup import read_undone
-from tablestore.store.logowner import read_log_owner
-from tablestore.table.logcheck import log_status
-from tablestore.table.logs import PUBLISHERS, publish_log
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import make, told
 

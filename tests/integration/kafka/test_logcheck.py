@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 import tablestore as ts
-from tablestore.table.logs import PUBLISHERS
+from tablestore.log.changelog import PUBLISHERS
 from tablestore.testing.commandline import run_command
 from tablestore.testing.kafka import KafkaBroker
 

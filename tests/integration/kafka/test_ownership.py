@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 import tablestore as ts
 from tablestore.errors import ConflictError
-from tablestore.store.logowner import read_log_owner
-from tablestore.table.logcheck import log_status, verify_log
-from tablestore.table.logs import PUBLISHERS, adopt, publish_log, rebuild_log
+from tablestore.log.changelog import PUBLISHERS, adopt, publish_log, rebuild_log
+from tablestore.log.logcheck import log_status, verify_log
+from tablestore.log.ownerfile import read_log_owner
 from tablestore.testing.commandline import run_command
 from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, rows, told
 from tablestore.testing.kafka import KafkaBroker

@@ -12,11 +12,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tablestore_kafka import KafkaLogStore
 
 import tablestore as ts
+from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import cut_into_transactions
+from tablestore.log.publish.publisher import LogPublisher
 from tablestore.log.settings import log_settings
 from tablestore.store.history.consumers import LOG_CONSUMER, Consumers
-from tablestore.store.logprogress import LogProgress
-from tablestore.table.publish import LogPublisher
 from tablestore.testing.kafka import KafkaBroker
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
@@ -134,7 +134,7 @@ def test_a_crash_between_sending_and_recording_repeats_nothing(
 def test_a_large_snapshot_is_cut_and_resumed_in_the_middle(
     tmp_path: Path, log_of: MakeLog, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tablestore.table.publish.MAX_RECORDS", 100)
+    monkeypatch.setattr("tablestore.log.publish.publisher.MAX_RECORDS", 100)
     table, log = make(tmp_path), log_of(2)
     table.upsert(rows(list(range(1000)), "a"))
     outbox = publisher(table, log)
@@ -231,7 +231,7 @@ def test_a_broker_that_dies_right_after_a_commit_hangs_nobody(
     tmp_path: Path, own_broker: KafkaBroker, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Apache Kafka 4.3.1 forgets the markers of such a transaction about every second time; it then is open for ever.
-    monkeypatch.setattr("tablestore.table.publish.OPEN_TIMEOUT_S", 20.0)
+    monkeypatch.setattr("tablestore.log.publish.publisher.OPEN_TIMEOUT_S", 20.0)
     table = make(tmp_path)
     log = KafkaLogStore("dies", {"bootstrap.servers": own_broker.servers})
     log.create(partitions=2, retention_ms=None, ignore_if_exists=False)
@@ -282,7 +282,7 @@ def test_what_the_log_has_lost_is_sent_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as m, pytest.raises(KeyboardInterrupt):
-        m.setattr("tablestore.table.publish.cut_into_transactions", crash)
+        m.setattr("tablestore.log.publish.publisher.cut_into_transactions", crash)
         outbox.publish(look=True)
     table.upsert(rows([5], "b"))
     assert outbox.publish(look=True).records == 5 and "sending them again" in caplog.text

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 import tablestore as ts
-from tablestore.table.logs import PUBLISHERS
+from tablestore.log.changelog import PUBLISHERS
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import make
 

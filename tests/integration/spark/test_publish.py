@@ -11,10 +11,10 @@ import pytest
 
 import tablestore as ts
 from tablestore.clock import SystemClock
+from tablestore.log.changelog import PUBLISHERS, open_log, publish_log, settings_of
+from tablestore.log.logcheck import verify_log
+from tablestore.log.publish.publisher import PublishReport
 from tablestore.table.catalog import Catalog
-from tablestore.table.logcheck import verify_log
-from tablestore.table.logs import PUBLISHERS, open_log, publish_log, settings_of
-from tablestore.table.publish import PublishReport
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import check_topic, content, records_of
 
@@ -126,7 +126,7 @@ def test_a_task_whose_process_dies_is_tried_again_and_goes_on_behind_what_is_vis
         from pyspark_tablestore.publish import publish_slot
         from tablestore_kafka.slot import KafkaSlot
 
-        from tablestore.table.publish import LogPublisher
+        from tablestore.log.publish.publisher import LogPublisher
 
         def die(self: Any, *_: Any) -> None:
             if isinstance(self, KafkaSlot):
@@ -134,7 +134,7 @@ def test_a_task_whose_process_dies_is_tried_again_and_goes_on_behind_what_is_vis
             os._exit(1)
 
         context = TaskContext.get()
-        with patch("tablestore.table.publish.MAX_RECORDS", 20):
+        with patch("tablestore.log.publish.publisher.MAX_RECORDS", 20):
             if context is None or context.attemptNumber() > 0:
                 return publish_slot(spec, slots, slot, look=look)
             with patch.object(*(LogPublisher, "_record") if where == "between two transactions" else (KafkaSlot, "_commit"), die):
@@ -215,7 +215,7 @@ def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
             from pyspark_tablestore.publish import publish_slot
 
             from tablestore.clock import SystemClock
-            from tablestore.table.publish import LogPublisher
+            from tablestore.log.publish.publisher import LogPublisher
 
             clock, record, own = SystemClock(), LogPublisher._record, Path(signs, host)
             own.mkdir()
@@ -230,8 +230,8 @@ def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
 
             # Hosts share the table and the broker, but no lock.
             with (
-                patch("tablestore.table.publish.slot_lock", lambda uuid, name, slot: FileLock(own / "lock")),
-                patch("tablestore.table.publish.MAX_RECORDS", 50),
+                patch("tablestore.log.publish.publisher.slot_lock", lambda uuid, name, slot: FileLock(own / "lock")),
+                patch("tablestore.log.publish.publisher.MAX_RECORDS", 50),
                 patch.object(LogPublisher, "_record", recorded),
             ):
                 return publish_slot(spec, slots, slot, look=look)

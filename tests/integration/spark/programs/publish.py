@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark_tablestore.publish import publish
 
 from tablestore import open_catalog
+from tablestore.log.publish.publisher import PublishReport
 from tablestore.table.distributed import TableSpec
-from tablestore.table.publish import PublishReport
 
 folder = Path(sys.argv[1])
 killed = str(folder / "killed")
@@ -26,7 +26,7 @@ def killing(spec: TableSpec, slots: int, slot: int, *, look: bool) -> PublishRep
 
     from pyspark_tablestore.publish import publish_slot
 
-    from tablestore.table.publish import LogPublisher
+    from tablestore.log.publish.publisher import LogPublisher
 
     record = LogPublisher._record
 
@@ -38,7 +38,7 @@ def killing(spec: TableSpec, slots: int, slot: int, *, look: bool) -> PublishRep
             executor = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
             os.kill(executor, signal.SIGKILL)
 
-    with patch("tablestore.table.publish.MAX_RECORDS", 50), patch.object(LogPublisher, "_record", recorded):
+    with patch("tablestore.log.publish.publisher.MAX_RECORDS", 50), patch.object(LogPublisher, "_record", recorded):
         return publish_slot(spec, slots, slot, look=look)
 
 

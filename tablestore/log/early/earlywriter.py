@@ -16,15 +16,15 @@ import pyarrow as pa
 
 from tablestore.bounds import TEXT_BYTES
 from tablestore.format.bucket import bucket_of
-from tablestore.log.debezium import encode_changes
-from tablestore.log.jsontext import text_bytes
+from tablestore.log.changelog import PUBLISHERS, leave_alone, log_rests, publish_log, settings_of
+from tablestore.log.early.earlypublisher import EarlyPublisher, session_lock
+from tablestore.log.json.debezium import encode_changes
+from tablestore.log.json.jsontext import text_bytes
 from tablestore.log.logstore import SlotFenced
+from tablestore.log.publish.publisher import try_lock
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
-from tablestore.table.earlypublish import EarlyPublisher, session_lock
-from tablestore.table.logs import PUBLISHERS, leave_alone, log_rests, publish_log, settings_of
-from tablestore.table.publish import try_lock
 from tablestore.types.pieces import pieces
 
 LOG = logging.getLogger(__name__)

@@ -27,16 +27,9 @@ from tablestore.catalog.identifier import check_reference
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
-from tablestore.options import TableOptions, parse_int
-from tablestore.store.changes.changefeed import ChangeFeed
-from tablestore.store.changes.changescope import Discontinuity
-from tablestore.store.changes.expiredchanges import Changelogs
-from tablestore.store.context import TableContext
-from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
-from tablestore.store.scan.splits import plan_splits
-from tablestore.table.events import Event, Restarted, does_not_fit, schema_landed
-from tablestore.table.identity import Identity
-from tablestore.table.position import (
+from tablestore.log.events import Event, Restarted, does_not_fit, schema_landed
+from tablestore.log.identity import Identity
+from tablestore.log.position import (
     POSITION_KEY,
     LogPlace,
     Place,
@@ -48,6 +41,13 @@ from tablestore.table.position import (
     parse_stored,
     unnamed_fingerprint,
 )
+from tablestore.options import TableOptions, parse_int
+from tablestore.store.changes.changefeed import ChangeFeed
+from tablestore.store.changes.changescope import Discontinuity
+from tablestore.store.changes.expiredchanges import Changelogs
+from tablestore.store.context import TableContext
+from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
+from tablestore.store.scan.splits import plan_splits
 from tablestore.types.filter.predicate import Predicate, renamed
 from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
@@ -83,7 +83,7 @@ class Consumption:
 class ChangeBatch:
     """Some rows in order: ``_row_kind``, then the columns. Rows of the table as it was at the start are ``+I``.
 
-    ``event``: no rows, but something that who follows the table has to know (:mod:`tablestore.table.events`); else None.
+    ``event``: no rows, but something that who follows the table has to know (:mod:`tablestore.log.events`); else None.
     """
 
     def __init__(

@@ -5,11 +5,11 @@ Whoever has several processes at hand asks this before it spreads the publisher 
 
 from dataclasses import dataclass
 
+from tablestore.log.logprogress import LogProgress
+from tablestore.log.publish.changerecords import published_changes
 from tablestore.log.settings import LogSettings
 from tablestore.store.changes.changeplan import StoredChanges
 from tablestore.store.context import TableContext
-from tablestore.store.logprogress import LogProgress
-from tablestore.table.logrecords import published_changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

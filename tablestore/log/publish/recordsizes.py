@@ -10,9 +10,9 @@ publisher then.
 import numpy as np
 import pyarrow as pa
 
+from tablestore.log.changelog import record_limit, settings_of
 from tablestore.log.recordlimit import RecordTooLarge, large_rows
 from tablestore.store.context import TableContext
-from tablestore.table.logs import record_limit, settings_of
 
 
 def refuse_large_rows(context: TableContext, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:

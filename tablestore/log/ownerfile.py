@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.limits import parse_json_bounded
 from tablestore.io.filestore import FileStore
-from tablestore.store.logprogress import PROGRESS_DIR
+from tablestore.log.logprogress import PROGRESS_DIR
 
 _PATH = f"{PROGRESS_DIR}/owner.json"
 

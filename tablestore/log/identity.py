@@ -14,10 +14,10 @@ from typing import NoReturn
 
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.snapshot import WRITER_VERSION, Snapshot
+from tablestore.log.position import Place, Position, done
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.store.snapshots import PARENT_PROPERTY
-from tablestore.table.position import Place, Position, done
 
 _REMEMBERED = 64
 _WAYS_OUT = 'begin anew: without a position, with scan="full"'

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tablestore.log.follow.topicreader import MAX_RECORDS, LogReader, LogRows, runs
+from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import LogCursor
+from tablestore.log.position import LogPlace
+from tablestore.log.publish.changerecords import find_changes
 from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, Mark, Offsets, RawRecords
-from tablestore.store.logprogress import LogProgress
-from tablestore.table.logconsume import MAX_RECORDS, LogReader, LogRows, runs
-from tablestore.table.logrecords import find_changes
-from tablestore.table.position import LogPlace
 from tablestore.types.schema import TableSchema
 
 _MOST_REMEMBERED = 1_000_000

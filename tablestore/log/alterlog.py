@@ -18,15 +18,15 @@ from enum import Enum, auto
 
 from tablestore import options as opt
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.log.changelog import EARLY_CONCERNS, PUBLISHERS, hold_for_log, named_log, open_log, remove_log, settings_of
+from tablestore.log.logprogress import LogProgress
+from tablestore.log.publish.ownership import forget_record_limit, own_log
 from tablestore.log.settings import LogSettings
 from tablestore.options import TableOptions
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, attempt
 from tablestore.store.history.holds import LOG_HOLD, Holds
-from tablestore.store.logprogress import LogProgress
-from tablestore.table.logowner import forget_record_limit, own_log
-from tablestore.table.logs import EARLY_CONCERNS, PUBLISHERS, hold_for_log, named_log, open_log, remove_log, settings_of
 from tablestore.types.evolution.optionchanges import set_option
 from tablestore.types.evolution.schemachanges import RemoveOption, SchemaChange, SetOption
 from tablestore.types.schema import TableSchema

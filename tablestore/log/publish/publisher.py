@@ -27,18 +27,18 @@ from filelock import FileLock, Timeout
 
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
+from tablestore.log.identity import Identity
+from tablestore.log.logprogress import LogProgress, SlotProgress
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
+from tablestore.log.ownerfile import LogOwner, write_log_owner
+from tablestore.log.publish.changerecords import find_published, snapshot_records
+from tablestore.log.publish.ownership import CLAIM_BUCKET, OPEN_TIMEOUT_S, check_end, check_history, check_name, owner_here
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.recordlimit import RecordTooLarge, refused_record, within_limit
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.store.commit.conflict import table_uuid_of
 from tablestore.store.context import TableContext
 from tablestore.store.history.holds import LOG_HOLD, Holds
-from tablestore.store.logowner import LogOwner, write_log_owner
-from tablestore.store.logprogress import LogProgress, SlotProgress
-from tablestore.table.identity import Identity
-from tablestore.table.logowner import CLAIM_BUCKET, OPEN_TIMEOUT_S, check_end, check_history, check_name, owner_here
-from tablestore.table.logrecords import find_published, snapshot_records
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)

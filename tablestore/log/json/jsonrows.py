@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from tablestore.errors import FormatError
-from tablestore.log.jsontimes import times_from_texts
+from tablestore.log.json.jsontimes import times_from_texts
 
 _NULL_FOR_OBJECT = re.compile(rb"(?:\A|})[ \t\r\n]*null")
 _BLOCK_BYTES = 16 * 1024 * 1024

@@ -15,16 +15,16 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 from tablestore.errors import StorageError
+from tablestore.log.early.earlyreader import EarlyReader
+from tablestore.log.follow.consumption import ChangeBatch, Consumption, FileStoreConsumption
+from tablestore.log.follow.topicreader import LogReader, missing_snapshot, place_at
 from tablestore.log.logstore import LogStore, LogTruncated
+from tablestore.log.position import LogPlace, Place, StorePlace
+from tablestore.log.publish.changerecords import find_changes, find_published, published_gap
 from tablestore.log.settings import LogSettings
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
-from tablestore.table.consume import ChangeBatch, Consumption, FileStoreConsumption
-from tablestore.table.earlyconsume import EarlyReader
-from tablestore.table.logconsume import LogReader, missing_snapshot, place_at
-from tablestore.table.logrecords import find_changes, find_published, published_gap
-from tablestore.table.position import LogPlace, Place, StorePlace
 
 LOG = logging.getLogger(__name__)
 

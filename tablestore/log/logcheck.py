@@ -16,20 +16,20 @@ import pyarrow.compute as pc
 
 from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
+from tablestore.log.changelog import open_log, settings_of
+from tablestore.log.early.earlypublisher import unsettled_keys
+from tablestore.log.follow.topicreader import LogReader, LogRows
+from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import LogStore
+from tablestore.log.position import LogPlace
+from tablestore.log.publish.changerecords import published_changes, published_gap, rows_behind
+from tablestore.log.publish.ownership import log_problem
 from tablestore.log.record import Mark
 from tablestore.log.settings import LogSettings
 from tablestore.lsm.merge.rowdiff import equal_values
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, read_undone
-from tablestore.store.logprogress import LogProgress
 from tablestore.store.scan.splits import plan_splits
-from tablestore.table.earlypublish import unsettled_keys
-from tablestore.table.logconsume import LogReader, LogRows
-from tablestore.table.logowner import log_problem
-from tablestore.table.logrecords import published_changes, published_gap, rows_behind
-from tablestore.table.logs import open_log, settings_of
-from tablestore.table.position import LogPlace
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 _SHOWN = 5

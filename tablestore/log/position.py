@@ -7,7 +7,7 @@
 
 A :class:`Position` is a *place* and the history that it is a place of: the table's uuid and the name of the snapshot that it rests
 on. A place of another table, or of a history that was replaced, is so found before anything is read
-(:mod:`tablestore.table.identity`). It is a value: kept in a named consumer's file, or by users beside their results, and reading
+(:mod:`tablestore.log.identity`). It is a value: kept in a named consumer's file, or by users beside their results, and reading
 goes on from it with nothing lost and nothing twice. A batch that ends a snapshot has the normal form, whatever was read of it.
 
     {"position":1,"table":"2c…","done":[7,"8f…"]}

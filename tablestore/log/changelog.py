@@ -2,7 +2,7 @@
 
     CREATE   the topic is named, made, and every publisher slot opened once (a publisher of a dropped table is fenced for good)
     commit   the snapshot notes where later records begin; after it has landed this process publishes what the log lacks
-    DROP     the topic goes with the table, if it is this table's (:mod:`tablestore.table.logowner`)
+    DROP     the topic goes with the table, if it is this table's (:mod:`tablestore.log.publish.ownership`)
 
 A log system is found by the entry point group ``tablestore.log_stores``, so the engine knows no client library. A publish that
 fails never fails the write that it follows (:mod:`~tablestore.table.aftercommit`): the next publisher catches up.
@@ -18,22 +18,22 @@ from threading import Lock
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
+from tablestore.log.circuitbreaker import LOOK_S, RestingLogs
+from tablestore.log.early.earlypublisher import EarlyPublisher
+from tablestore.log.follow.consumption import Consumption, FileStoreConsumption
+from tablestore.log.follow.hybrid import HybridConsumption
+from tablestore.log.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
 from tablestore.log.logstore import LogStore
+from tablestore.log.ownerfile import LogOwner
+from tablestore.log.publish.ownership import adopt_log, fence_slots, foreign_log, log_problem, move_owner, own_log, owner_here
+from tablestore.log.publish.publisher import LogPublisher, PublishReport, current_offsets, log_owner
 from tablestore.log.settings import LogSettings, log_settings
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.followup import LeftAlone
 from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_of
 from tablestore.store.history.holds import LOG_HOLD, Holds
-from tablestore.store.logowner import LogOwner
-from tablestore.store.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
 from tablestore.store.settings import table_settings
-from tablestore.table.consume import Consumption, FileStoreConsumption
-from tablestore.table.earlypublish import EarlyPublisher
-from tablestore.table.hybrid import HybridConsumption
-from tablestore.table.logowner import adopt_log, fence_slots, foreign_log, log_problem, move_owner, own_log, owner_here
-from tablestore.table.logrest import LOOK_S, RestingLogs
-from tablestore.table.publish import LogPublisher, PublishReport, current_offsets, log_owner
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
@@ -316,7 +316,7 @@ def rebuild_log(context: TableContext) -> tuple[PublishReport, ...]:
 
 
 def adopt(context: TableContext) -> LogOwner:
-    """Make this place the owner of the log of a table that was moved here; see :func:`~tablestore.table.logowner.adopt_log`."""
+    """Make this place the owner of the log of a table that was moved here; see :func:`~tablestore.log.publish.ownership.adopt_log`."""
     settings = settings_of(context)
     PUBLISHERS.close(context.files.root_uri)
     return adopt_log(context, open_log(settings), settings)

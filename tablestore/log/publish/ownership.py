@@ -22,12 +22,12 @@ from dataclasses import replace
 from tablestore.errors import ConflictError, FormatError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import same_place
+from tablestore.log.identity import Identity
 from tablestore.log.logstore import LogStore
+from tablestore.log.ownerfile import LogOwner, read_log_owner, write_log_owner
 from tablestore.log.record import Tail
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
-from tablestore.store.logowner import LogOwner, read_log_owner, write_log_owner
-from tablestore.table.identity import Identity
 
 OPEN_TIMEOUT_S = 60.0
 CLAIM_BUCKET = 0

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.format.snapshot import Snapshot
-from tablestore.log.debezium import encode_changes
-from tablestore.log.jsonrows import rows_from_json
+from tablestore.log.identity import snapshot_name
+from tablestore.log.json.debezium import encode_changes
+from tablestore.log.json.jsonrows import rows_from_json
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splits import plan_splits
-from tablestore.table.identity import snapshot_name
 from tablestore.types.filter.predicate import IsIn, Predicate, all_of
 from tablestore.types.rowkind import RowKind
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.log.jsontimes import time_texts
+from tablestore.log.json.jsontimes import time_texts
 
 Bytes = npt.NDArray[np.uint8]
 Lengths = npt.NDArray[np.int64]

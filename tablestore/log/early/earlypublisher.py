@@ -21,13 +21,13 @@ from filelock import FileLock
 
 from tablestore.errors import NotFoundError, StorageError
 from tablestore.format.snapshot import Snapshot
+from tablestore.log.early.earlyrepair import repairs
+from tablestore.log.logprogress import SlotProgress
 from tablestore.log.logstore import LogStore, SlotFenced, cut_into_transactions
+from tablestore.log.publish.publisher import MAX_BYTES, MAX_RECORDS, LogPublisher, PublishReport, slot_lock, try_lock
 from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, LogRecords, Mark, RawRecords, Tail
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
-from tablestore.store.logprogress import SlotProgress
-from tablestore.table.earlyrepair import repairs
-from tablestore.table.publish import MAX_BYTES, MAX_RECORDS, LogPublisher, PublishReport, slot_lock, try_lock
 
 # Of so many positions the keys are looked at together: this bounds the memory of a repair.
 STRETCH = 200_000

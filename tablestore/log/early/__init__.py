@@ -1,0 +1,1 @@
+"""Rows that are sent before their snapshot (``log.consistency = eventual``)."""

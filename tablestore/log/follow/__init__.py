@@ -1,0 +1,1 @@
+"""A table now, and every change after it."""

@@ -1,0 +1,1 @@
+"""Rows as the JSON that the log carries, both ways."""

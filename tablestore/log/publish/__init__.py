@@ -1,0 +1,1 @@
+"""The outbox: what snapshots have and the log lacks is sent, in order, once."""
