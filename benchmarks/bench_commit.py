@@ -14,7 +14,7 @@ from benchmarks.measure import Case, Sample, stopwatch, take_turns
 from benchmarks.report import Result
 from benchmarks.setting import Setting
 from benchmarks.workloads import Workload
-from tablestore.table.writer import Effect, commit_message
+from tablestore.table.write.writer import Effect, commit_message
 
 COMMITS = 25
 ROWS = 10

@@ -23,7 +23,7 @@ from benchmarks.sustained_upsert import numbers_of
 from benchmarks.workloads import Workload
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.table.compactplan import TaskPicker, live_buckets
+from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
 
 BUCKETS = 4
 GIB = 1 << 30

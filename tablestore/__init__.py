@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tablestore.format.snapshot import CommitKind, Snapshot
     from tablestore.table.catalog import Catalog
     from tablestore.table.opening import open_catalog, open_table
-    from tablestore.table.scan import Scan
+    from tablestore.table.read.scan import Scan
     from tablestore.table.table import Table
-    from tablestore.table.writer import TableWriter
+    from tablestore.table.write.writer import TableWriter
     from tablestore.types.evolution.schemachanges import (
         AddColumn,
         ChangeComment,
@@ -63,12 +63,12 @@ _LAZY = {
     "RemoveOption": "tablestore.types.evolution.schemachanges",
     "RenameColumn": "tablestore.types.evolution.schemachanges",
     "RowKind": "tablestore.types.rowkind",
-    "Scan": "tablestore.table.scan",
+    "Scan": "tablestore.table.read.scan",
     "SetOption": "tablestore.types.evolution.schemachanges",
     "SetTableComment": "tablestore.types.evolution.schemachanges",
     "Snapshot": "tablestore.format.snapshot",
     "Table": "tablestore.table.table",
-    "TableWriter": "tablestore.table.writer",
+    "TableWriter": "tablestore.table.write.writer",
     "open_catalog": "tablestore.table.opening",
     "open_table": "tablestore.table.opening",
 }

@@ -16,7 +16,7 @@ from tablestore.cli.tableread import Columns, Filter, Format, Limit, OutputFile
 from tablestore.cli.units import parse_time
 from tablestore.log.events import Event
 from tablestore.log.follow.consumption import ChangeBatch, ScanMode
-from tablestore.table.changes import earliest_start
+from tablestore.table.read.changes import earliest_start
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots that do not tell their changes, such as overwrites.")]

@@ -16,8 +16,8 @@ from tablestore.cli.render import Column
 from tablestore.cli.safetext import safe
 from tablestore.cli.session import Session, TableName, command
 from tablestore.cli.units import human_bytes, iso_time
-from tablestore.table.describe import BucketPicture, describe_buckets
-from tablestore.table.undone import Upkeep, upkeep
+from tablestore.table.inspect.describe import BucketPicture, describe_buckets
+from tablestore.table.upkeep.undone import Upkeep, upkeep
 from tablestore.types.typestring import type_to_sql
 
 _COLUMNS = (Column("name", "column"), Column("type", "type"), Column("role", "role"), Column("comment", "comment"))
@@ -66,9 +66,7 @@ def _chosen(pictures: Sequence[BucketPicture], every: bool) -> Sequence[BucketPi
     return [picture for picture in pictures if picture in worst]
 
 
-def _document(
-    table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture], left: Upkeep
-) -> dict[str, Any]:
+def _document(table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture], left: Upkeep) -> dict[str, Any]:
     return {
         "name": table.name,
         "location": table.location,
@@ -141,9 +139,7 @@ def _totals(pictures: Sequence[BucketPicture]) -> dict[str, int]:
     }
 
 
-def _facts(
-    session: Session, table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture], left: Upkeep
-) -> None:
+def _facts(session: Session, table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture], left: Upkeep) -> None:
     totals = _totals(pictures)
     debt, due, buckets = totals["debt_bytes"], human_bytes(totals["due_bytes"]), totals["due_buckets"]
     facts = {

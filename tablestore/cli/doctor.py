@@ -13,8 +13,8 @@ from tablestore.cli.environment import Look, look_around, look_at_warehouse
 from tablestore.cli.session import FoundProblems, Session, command
 from tablestore.io.opening import open_store
 from tablestore.store.history.orphans import CleanReport
-from tablestore.table.check import Finding, check_table
-from tablestore.table.retention import clean
+from tablestore.table.inspect.check import Finding, check_table
+from tablestore.table.upkeep.expiry import clean
 
 _STYLES = {"ok": "green", "absent": "dim", "warning": "yellow", "problem": "bold red"}
 

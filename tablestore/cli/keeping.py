@@ -13,7 +13,7 @@ from tablestore.cli.apps import table as table_app
 from tablestore.cli.session import Session, TableName, Yes, command, parse_partition
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
-from tablestore.table.compact import CompactReport
+from tablestore.table.upkeep.compaction import CompactReport
 
 expire_app = typer.Typer(no_args_is_help=True, help="Let go of what is old: snapshots, partitions.")
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tablestore.cli.safetext import safe
 from tablestore.cli.units import human_bytes
-from tablestore.table.describe import BucketPicture, RunPicture, cells_of
+from tablestore.table.inspect.describe import BucketPicture, RunPicture, cells_of
 
 SHOWN_RUNS = 12
 _LABEL = 6

@@ -27,7 +27,7 @@ import tablestore as ts
 from tablestore.cli.render import Output, json_text, silence_stdout
 from tablestore.cli.safetext import safe, safe_lines
 from tablestore.clock import SystemClock
-from tablestore.table.system import SystemTable
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.partitionspec import parse_partition_value
 from tablestore.types.schema import TableSchema
 

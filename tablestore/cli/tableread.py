@@ -10,7 +10,7 @@ from tablestore.cli.render import Column
 from tablestore.cli.rowsink import RowFormat, write_rows
 from tablestore.cli.session import Session, TableName, command, names
 from tablestore.cli.units import parse_time
-from tablestore.table.system import SEPARATOR, SYSTEM_TABLES
+from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
 
 Filter = Annotated[str | None, typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.")]
 Columns = Annotated[str | None, typer.Option("--columns", "-c", metavar="COLUMNS", help="Only these columns, separated by commas.")]

@@ -5,7 +5,7 @@
     DROP     the topic goes with the table, if it is this table's (:mod:`tablestore.log.publish.ownership`)
 
 A log system is found by the entry point group ``tablestore.log_stores``, so the engine knows no client library. A publish that
-fails never fails the write that it follows (:mod:`~tablestore.table.aftercommit`): the next publisher catches up.
+fails never fails the write that it follows (:mod:`~tablestore.table.upkeep.aftercommit`): the next publisher catches up.
 """
 
 import logging

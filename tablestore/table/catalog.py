@@ -12,8 +12,8 @@ from tablestore.ids import Ids
 from tablestore.log.changelog import create_log, drop_log, named_log, rename_log
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
-from tablestore.table.named import named_part
-from tablestore.table.system import SEPARATOR
+from tablestore.table.system.systemtable import SEPARATOR
+from tablestore.table.system.tablenames import named_part
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import new_schema

@@ -11,8 +11,8 @@ from tablestore.io.opening import open_store
 from tablestore.store.context import open_context
 from tablestore.store.schemas import Schemas
 from tablestore.table.catalog import Catalog
-from tablestore.table.named import named_part
-from tablestore.table.system import SEPARATOR
+from tablestore.table.system.systemtable import SEPARATOR
+from tablestore.table.system.tablenames import named_part
 from tablestore.table.table import Table
 
 

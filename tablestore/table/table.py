@@ -20,20 +20,20 @@ from tablestore.log.follow import consumption as consume
 from tablestore.log.follow.consumption import ChangeBatch, ScanMode
 from tablestore.log.identity import Identity
 from tablestore.log.position import Position
+from tablestore.progress import Progress
 from tablestore.store.context import TableContext, open_context
-from tablestore.table.aftercommit import after_compaction
-from tablestore.table.changes import Changes, OnDiscontinuity, read_changes
-from tablestore.table.compact import CompactReport, compact_table
-from tablestore.table.delete import delete_where
-from tablestore.table.keeping import Keeping
-from tablestore.table.listing import files_table, partitions_table, schema_history_table
-from tablestore.table.overwrite import overwrite
-from tablestore.table.postponed import compact_postponed
-from tablestore.table.progress import Progress
-from tablestore.table.rescale import rescale
-from tablestore.table.scan import Scan, check_columns
-from tablestore.table.system import SystemTable
-from tablestore.table.writer import TableWriter
+from tablestore.table.history.maintenance import Keeping
+from tablestore.table.history.rescale import rescale
+from tablestore.table.inspect.listing import files_table, partitions_table, schema_history_table
+from tablestore.table.read.changes import Changes, OnDiscontinuity, read_changes
+from tablestore.table.read.scan import Scan, check_columns
+from tablestore.table.system.systemtable import SystemTable
+from tablestore.table.upkeep.aftercommit import after_compaction
+from tablestore.table.upkeep.compaction import CompactReport, compact_table
+from tablestore.table.upkeep.postponed import compact_postponed
+from tablestore.table.write.delete import delete_where
+from tablestore.table.write.overwrite import overwrite
+from tablestore.table.write.writer import TableWriter
 from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import Predicate
@@ -328,7 +328,7 @@ class Table(Keeping):
         return schema_history_table(self._context)
 
     def system(self, name: str) -> SystemTable:
-        """One of its system tables, such as ``snapshots``, ``files`` or ``audit_log`` (see :mod:`tablestore.table.system`).
+        """One of its system tables, such as ``snapshots``, ``files`` or ``audit_log`` (see :mod:`tablestore.table.system.systemtable`).
 
         Raises NotFoundError that names them all.
         """

@@ -24,9 +24,9 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag
 from tablestore.io.filestore import FileStore
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table.overwrite import commit_overwrite
 from tablestore.table.table import Table
-from tablestore.table.writer import TableWriter
+from tablestore.table.write.overwrite import commit_overwrite
+from tablestore.table.write.writer import TableWriter
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, Faults, FaultyFileStore
 from tablestore.testing.holdings import Holdings

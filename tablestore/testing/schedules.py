@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from threading import Semaphore, Thread
 from typing import Any
 
+from tablestore.distributed.tasks import commit_messages
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
-from tablestore.table.distributed import commit_messages
 from tablestore.table.table import Table
 from tablestore.testing.expirer import expire
 from tablestore.testing.files import Call, CapturedPublish, Faults, FaultyFileStore

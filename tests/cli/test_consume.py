@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.table.system import SYSTEM_TABLES
+from tablestore.table.system.systemtable import SYSTEM_TABLES
 from tablestore.testing.commandline import Ran
 
 Run = Callable[..., Ran]

@@ -11,7 +11,7 @@ from rich.console import Console
 import tablestore as ts
 from tablestore.cli.picture import draw_buckets
 from tablestore.errors import StorageError
-from tablestore.table.describe import picture_buckets
+from tablestore.table.inspect.describe import picture_buckets
 from tablestore.testing.commandline import Ran
 
 Run = Callable[..., Ran]
@@ -136,7 +136,7 @@ def test_what_failed_behind_a_commit_is_described_until_it_is_done(
         def fail(*_: object, **__: object) -> None:
             raise StorageError("the disk is full")
 
-        broken.setattr("tablestore.table.aftercommit.compact_after_write", fail)
+        broken.setattr("tablestore.table.upkeep.aftercommit.compact_after_write", fail)
         table.upsert(pa.table({"k": [1]}))
     upkeep = run("table", "describe", "shop.t", "--json").json["upkeep"]
     (undone,) = upkeep["undone"]

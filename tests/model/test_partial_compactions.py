@@ -16,7 +16,7 @@ from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.compact.bucketcompaction import run_compaction
-from tablestore.table.compactplan import TaskPicker, live_buckets
+from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
 from tablestore.testing.lab import Lab
 
 NAMES = count()

@@ -17,8 +17,8 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.commit.committer import Committer
 from tablestore.store.followup import FollowUp, read_undone
-from tablestore.table import aftercommit as aftercommit_module
 from tablestore.table.table import Table
+from tablestore.table.upkeep import aftercommit as aftercommit_module
 from tablestore.testing.auditor import walk
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, Faults

@@ -29,10 +29,10 @@ from tablestore.store.snapshots import Snapshots
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.dynamicbuckets import DynamicCommit
 from tablestore.store.write.keepcolumns import KeepCommit
-from tablestore.table import delete as delete_module
-from tablestore.table import overwrite as overwrite_module
-from tablestore.table.deletemarks import MarkingDelete
-from tablestore.table.writer import TableWriter
+from tablestore.table.write import delete as delete_module
+from tablestore.table.write import overwrite as overwrite_module
+from tablestore.table.write.deletemarks import MarkingDelete
+from tablestore.table.write.writer import TableWriter
 from tablestore.testing.commitrules import RULES
 from tablestore.testing.deterministic import SeededIds
 from tablestore.testing.faultsweep import Scene, Sweep

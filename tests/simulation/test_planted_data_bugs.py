@@ -22,7 +22,8 @@ from tablestore.format.parquet.parquetfile import parquetread
 from tablestore.log.json import jsonrows
 from tablestore.lsm import keys
 from tablestore.lsm.compaction.compactiontask import KeptRetractions
-from tablestore.table import compactplan, writer
+from tablestore.table.upkeep import compactplan
+from tablestore.table.write import writer
 from tablestore.testing.keycases import KEY_CASES
 from tablestore.types.conform import conform
 from tablestore.types.filter import arrowfilter

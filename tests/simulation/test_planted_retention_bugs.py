@@ -12,7 +12,7 @@ import tablestore.store.history.expire as expire_module
 import tablestore.store.history.orphans as orphans_module
 import tablestore.store.history.references as references_module
 import tablestore.store.history.unreferenced as release_module
-import tablestore.table.restore as restore_module
+import tablestore.table.history.restore as restore_module
 from tablestore.errors import TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.store.history.references import Needs

@@ -16,7 +16,7 @@ from tablestore.log.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
-from tablestore.table.writer import Effect, commit_message
+from tablestore.table.write.writer import Effect, commit_message
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 COMPACT = Effect(kind=CommitKind.COMPACT, operation="COMPACT")

@@ -10,7 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.format.paths import snapshot_path
 from tablestore.format.snapshot import decode_snapshot, encode_snapshot
-from tablestore.table.writer import TableWriter
+from tablestore.table.write.writer import TableWriter
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.int64())])
 

@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.store.context import open_context
-from tablestore.table.check import Finding, check_table
+from tablestore.table.inspect.check import Finding, check_table
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "paimon"
 

@@ -7,15 +7,15 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from tablestore.distributed.compacttasks import commit_tasks, plan_compaction, run_task
+from tablestore.distributed.tasks import TableSpec
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table.compact import CompactReport
-from tablestore.table.compactplan import TaskPicker, live_buckets
-from tablestore.table.compacttasks import commit_tasks, plan_compaction, run_task
-from tablestore.table.distributed import TableSpec
 from tablestore.table.table import Table
+from tablestore.table.upkeep.compaction import CompactReport
+from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab
 

@@ -8,9 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog, open_table
-from tablestore.store.commit.landings import LANDINGS_IN_SNAPSHOT
-from tablestore.table.catalog import Catalog
-from tablestore.table.distributed import (
+from tablestore.distributed.tasks import (
     TableSpec,
     abort_messages,
     at_newest,
@@ -22,6 +20,8 @@ from tablestore.table.distributed import (
     read_task,
     write_partition,
 )
+from tablestore.store.commit.landings import LANDINGS_IN_SNAPSHOT
+from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 
 ROWS = pa.schema([("id", pa.int64()), ("day", pa.string()), ("price", pa.float64())])

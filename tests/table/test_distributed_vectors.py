@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.distributed.tasks import TableSpec, commit_messages, pin_read, plan_read, prepare_write, read_task, write_partition
 from tablestore.io.local import LocalFileStore
-from tablestore.table.distributed import TableSpec, commit_messages, pin_read, plan_read, prepare_write, read_task, write_partition
 from tablestore.testing.auditor import Auditor
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])

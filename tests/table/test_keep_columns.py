@@ -7,16 +7,14 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.distributed.tasks import TableSpec, commit_messages, prepare_write, write_partition
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.message import CommitMessage
-from tablestore.table.distributed import TableSpec, commit_messages, prepare_write, write_partition
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.int32()), ("d", pa.int32())]))])
-SCHEMA = pa.schema(
-    [pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()), ("s", pa.string()), ("r", INNER)]
-)
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()), ("s", pa.string()), ("r", INNER)])
 ONE: dict[str, Any] = {"id": 1, "n": 1, "s": "one", "r": {"a": 1, "b": {"c": 2, "d": 3}}}
 
 
@@ -78,9 +76,7 @@ def test_a_not_null_column_is_kept_and_demanded_of_new_rows() -> None:
     assert content(table) == [{"id": 1, "n": 1, "s": "b"}]
     with pytest.raises(ts.InvalidInputError, match=r"lack n, which is NOT NULL .* 1 of them"):
         table.upsert(part({"id": 1, "s": "c"}, {"id": 2, "s": "c"}, schema=schema), missing_columns="keep")
-    table.write_changes(
-        pa.table({"id": [1, 5], "s": ["x", "x"], "_row_kind": ["-D", "-D"]}), missing_columns="keep"
-    )
+    table.write_changes(pa.table({"id": [1, 5], "s": ["x", "x"], "_row_kind": ["-D", "-D"]}), missing_columns="keep")
     assert content(table) == []
 
 

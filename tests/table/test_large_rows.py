@@ -20,7 +20,7 @@ KAFKA = {"bucket": "1", "log.kafka.bootstrap.servers": "localhost:1"}
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tablestore.table.catalog.create_log", lambda *_, **__: None)
-    monkeypatch.setattr("tablestore.table.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
 
     def asked(*_: object, **__: object) -> None:
         raise AssertionError("a write asks nobody")

@@ -116,7 +116,7 @@ def test_a_lock_that_cannot_be_had_leaves_it_to_the_fence(tmp_path: Path, caplog
 
 def test_a_new_consumer_reads_the_snapshots_where_no_broker_answers(table: ts.Table, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.MonkeyPatch.context() as m:
-        m.setattr("tablestore.table.aftercommit.publish_after_commit", lambda *_: None)
+        m.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
         table.upsert(rows(1))
         table.upsert(rows(2))
 

@@ -19,8 +19,8 @@ import tablestore
 from tablestore.bounds import BATCH_BYTES, WINDOW_BYTES, ReadBounds
 from tablestore.bounds import ROW_GROUP_BYTES as STATED_ROW_GROUP_BYTES
 from tablestore.format.parquet.parquetfile import ParquetOptions
-from tablestore.table.compact import compact_table
 from tablestore.table.table import Table
+from tablestore.table.upkeep.compaction import compact_table
 
 MIB = 1 << 20
 BOUNDS = ReadBounds(batch_bytes=4 * MIB, window_bytes=8 * MIB, open_files=4)

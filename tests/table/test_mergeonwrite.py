@@ -12,9 +12,9 @@ import pytest
 from tablestore.errors import StorageError
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table import compact
-from tablestore.table.describe import describe_buckets
+from tablestore.table.inspect.describe import describe_buckets
 from tablestore.table.table import Table
+from tablestore.table.upkeep import compaction as compact
 from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.distributed.tasks import TableSpec, prepare_write
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table.distributed import TableSpec, prepare_write
 from tablestore.testing.lab import Lab
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.int32())])
@@ -128,9 +128,7 @@ def test_a_default_never_takes_the_place_of_a_value_in_a_partial_row() -> None:
 
 
 def test_a_default_is_never_taken_into_or_out_of_an_aggregate() -> None:
-    table = with_default(
-        table_of("sum-default", **{"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"})
-    )
+    table = with_default(table_of("sum-default", **{"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"}))
     table.upsert(rows(FULL))
     table.upsert(pa.table({"id": [1], "s": ["x"]}))
     table.write_changes(pa.table({"id": [1], "s": ["x"], "_row_kind": ["-D"]}))

@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table.partitionexpiry import strptime_format
+from tablestore.table.history.partitionexpiry import strptime_format
 from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.lab import Lab

@@ -11,8 +11,8 @@ import pytest
 import tablestore as ts
 from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.consumers import Consumers
-from tablestore.table.system import SYSTEM_TABLES, SystemTable
-from tablestore.table.systemtext import duration_text
+from tablestore.table.system.systemtable import SYSTEM_TABLES, SystemTable
+from tablestore.table.system.systemtext import duration_text
 
 SCHEMA = pa.schema(
     [pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())]

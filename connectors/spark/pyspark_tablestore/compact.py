@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_tablestore.options import parse_options, placed
 from pyspark_tablestore.publish import publisher
-from tablestore.table.aftercommit import after_compaction
-from tablestore.table.compact import CompactReport
-from tablestore.table.compacttasks import commit_tasks, plan_compaction, run_task
-from tablestore.table.distributed import TableSpec
+from tablestore.distributed.compacttasks import commit_tasks, plan_compaction, run_task
+from tablestore.distributed.tasks import TableSpec
+from tablestore.table.upkeep.aftercommit import after_compaction
+from tablestore.table.upkeep.compaction import CompactReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

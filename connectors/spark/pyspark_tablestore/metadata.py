@@ -14,9 +14,9 @@ from pyspark.sql.types import StructType
 
 from pyspark_tablestore.options import SourceOptions, plain_errors
 from pyspark_tablestore.schema import arrow_schema, check_asked, to_spark
-from tablestore.table.distributed import TableSpec
-from tablestore.table.scan import check_columns
-from tablestore.table.system import SystemTable
+from tablestore.distributed.tasks import TableSpec
+from tablestore.table.read.scan import check_columns
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import parse_filter
 

@@ -23,13 +23,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tablestore import open_catalog, open_table
+from tablestore.distributed.tasks import TASK_BYTES, TableSpec
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bytes
 from tablestore.store.history.branchfiles import branch_of
-from tablestore.table.distributed import TASK_BYTES, TableSpec
-from tablestore.table.system import SystemTable
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 
 STORAGE_PREFIX = "storage."

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_tablestore.options import parse_options, placed
+from tablestore.distributed.tasks import TableSpec
 from tablestore.errors import ConflictError, StorageError, TablestoreError
 from tablestore.log.changelog import PUBLISHERS, publish_log, settings_of
 from tablestore.log.publish.backlog import Backlog, log_backlog
 from tablestore.log.publish.publisher import PublishReport
-from tablestore.table.distributed import TableSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

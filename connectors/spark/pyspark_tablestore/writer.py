@@ -16,8 +16,8 @@ from pyspark.sql.types import StructType
 
 from pyspark_tablestore.options import SourceOptions, parse_options, plain_errors
 from pyspark_tablestore.schema import arrow_schema
+from tablestore.distributed.tasks import WriteJob, abort_messages, commit_messages, prepare_write, write_partition
 from tablestore.errors import InvalidInputError
-from tablestore.table.distributed import WriteJob, abort_messages, commit_messages, prepare_write, write_partition
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 
@@ -75,9 +75,7 @@ def prepare(options: SourceOptions, schema: StructType, *, overwrite: bool) -> W
             f"the rows have a {ROW_KIND_COLUMN} column: changes are applied with mode append; drop the column to overwrite"
         )
     table, spec = options.open()
-    return prepare_write(
-        table, spec, rows=arrow_schema(schema), missing_columns=options.missing_columns, overwrite=overwrite
-    )
+    return prepare_write(table, spec, rows=arrow_schema(schema), missing_columns=options.missing_columns, overwrite=overwrite)
 
 
 def write_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes:

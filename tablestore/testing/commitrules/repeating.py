@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tablestore.distributed.tasks import abort_messages, commit_messages
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.compact.bucketcompaction import run_compaction
 from tablestore.store.message import CommitMessage
-from tablestore.table.compact import commit_compaction
-from tablestore.table.compactplan import TaskPicker, newest_buckets
-from tablestore.table.distributed import abort_messages, commit_messages
 from tablestore.table.table import Table
+from tablestore.table.upkeep.compaction import commit_compaction
+from tablestore.table.upkeep.compactplan import TaskPicker, newest_buckets
 from tablestore.testing.commitrules.scenes import once, refused, rule
 from tablestore.testing.files import Call
 from tablestore.testing.lab import Lab

@@ -56,7 +56,7 @@ def new_table(tmp_path: Path, broker: KafkaBroker) -> NewTable:
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers publish nothing by themselves."""
-    monkeypatch.setattr("tablestore.table.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
 
 
 def publisher(table: ts.Table, slot: int = 0) -> LogPublisher:

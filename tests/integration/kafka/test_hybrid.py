@@ -87,7 +87,7 @@ def test_snapshots_that_nobody_published_are_read_from_the_file_store_and_left_o
 ) -> None:
     table.upsert(rows([1], "a"))
     reading = table.consume("from-timestamp", timestamp=0, follow=False, consumer_id="c")
-    monkeypatch.setattr("tablestore.table.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
     table.upsert(rows([2], "b"))
     got = []
     for batch in reading:

@@ -57,7 +57,7 @@ def test_status_says_what_the_topic_lacks_and_publish_brings_it(table: ts.Table,
     table.upsert(rows([1, 2, 3, 4], "a"))
     before = say("status", table.location)
     assert before["mode"] == "upsert" and [b["lag_snapshots"] for b in before["buckets"]] == [0, 0]
-    monkeypatch.setattr("tablestore.table.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
     table.upsert(rows([1, 5], "b"))
     lagging = say("status", table.location)
     assert [b["lag_snapshots"] for b in lagging["buckets"]] == [1, 1]

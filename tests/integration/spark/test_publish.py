@@ -21,7 +21,7 @@ from tests.integration.kafka.endurance import check_topic, content, records_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tablestore.table.distributed import TableSpec
+    from tablestore.distributed.tasks import TableSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -59,7 +59,7 @@ def make(catalog: Catalog, broker: KafkaBroker, request: pytest.FixtureRequest) 
 @pytest.fixture
 def unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers of this process leave publishing to others."""
-    monkeypatch.setattr("tablestore.table.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
 
 
 def rows(start: int, end: int, text: str) -> pa.Table:
@@ -185,7 +185,7 @@ def test_a_task_waits_for_whoever_holds_its_slot_until_that_has_sent_what_there_
 ) -> None:
     from pyspark_tablestore.publish import publish_slot
 
-    from tablestore.table.distributed import TableSpec
+    from tablestore.distributed.tasks import TableSpec
 
     table = make()
     for step in range(2):

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from pyspark_tablestore.publish import publish
 
 from tablestore import open_catalog
+from tablestore.distributed.tasks import TableSpec
 from tablestore.log.publish.publisher import PublishReport
-from tablestore.table.distributed import TableSpec
 
 folder = Path(sys.argv[1])
 killed = str(folder / "killed")
@@ -53,7 +53,7 @@ options = {
     "write-only": "true",
 }
 table = catalog.create_table("shop.t", schema=schema, primary_key=["id"], options=options)
-with patch("tablestore.table.aftercommit.publish_after_commit"):
+with patch("tablestore.table.upkeep.aftercommit.publish_after_commit"):
     table.upsert(pa.table({"id": range(2000), "v": [f"a{i}" for i in range(2000)]}, schema=schema))
     table.upsert(pa.table({"id": range(0, 2000, 4), "v": [f"b{i}" for i in range(0, 2000, 4)]}, schema=schema))
 

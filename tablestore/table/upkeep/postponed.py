@@ -13,8 +13,8 @@ from tablestore.errors import NotFoundError
 from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.store.compact.postpone import distribute, postponed_files
 from tablestore.store.context import TableContext
-from tablestore.table.compact import CompactReport, commit_compaction
-from tablestore.table.partitionspec import partition_matcher
+from tablestore.table.chosenpartitions import partition_matcher
+from tablestore.table.upkeep.compaction import CompactReport, commit_compaction
 
 # How often a partition is planned anew because others took its files.
 _ATTEMPTS = 10

@@ -22,8 +22,8 @@ from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.history.storeclock import check_clock
 from tablestore.store.message import CommitMessage
-from tablestore.table.partitionspec import partition_matcher
-from tablestore.table.writer import Effect, commit_message
+from tablestore.table.chosenpartitions import partition_matcher
+from tablestore.table.write.writer import Effect, commit_message
 
 _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _DEFAULT_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")

@@ -25,7 +25,7 @@ from tablestore.lsm.keyorder import KeyOrder, comparable_key
 from tablestore.lsm.run import Section, levels, partition_intervals
 from tablestore.store.context import TableContext
 from tablestore.store.settings import TableSettings
-from tablestore.table.compactplan import BucketId, TaskPicker, live_buckets
+from tablestore.table.upkeep.compactplan import BucketId, TaskPicker, live_buckets
 from tablestore.types.schema import TableSchema
 
 # A file of an append table below this share of the target size is small.

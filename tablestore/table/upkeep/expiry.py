@@ -1,7 +1,7 @@
 """What goes by itself, and what goes when it is asked for: the arguments of the table's methods in the engine's terms.
 
 After every commit (unless ``write-only``) a writer expires what the options let go, at most ``snapshot.expire.limit`` snapshots
-(:mod:`~tablestore.table.aftercommit`); what one run leaves the next finishes.
+(:mod:`~tablestore.table.upkeep.aftercommit`); what one run leaves the next finishes.
 """
 
 from dataclasses import replace

@@ -9,7 +9,7 @@ orders$branch_b1$files      a system table of the branch
 from typing import cast
 
 from tablestore.errors import InvalidInputError
-from tablestore.table.system import SEPARATOR
+from tablestore.table.system.systemtable import SEPARATOR
 from tablestore.table.table import Table
 
 BRANCH_PREFIX = "branch_"
@@ -18,7 +18,7 @@ BRANCH_PREFIX = "branch_"
 def named_part(table: Table, suffix: str) -> Table:
     """What ``table$suffix`` names. Raises InvalidInputError, NotFoundError.
 
-    A system table is a :class:`~tablestore.table.system.SystemTable`, which can be read as a table is and no more: callers who
+    A system table is a :class:`~tablestore.table.system.systemtable.SystemTable`, which can be read as a table is and no more: callers who
     want that from the type checker ask for ``table.system(name)``.
     """
     first, *rest = suffix.split(SEPARATOR)

@@ -28,9 +28,10 @@ from tablestore.store.history.consumers import Consumer, Consumers, check_consum
 from tablestore.store.history.expire import ExpireReport
 from tablestore.store.history.orphans import CleanReport
 from tablestore.store.history.tags import Tags, create_tag
-from tablestore.table import partitionexpiry, restore, retention
-from tablestore.table.partitionexpiry import PartitionReport
-from tablestore.table.retention import Age, millis_of
+from tablestore.table.history import partitionexpiry, restore
+from tablestore.table.history.partitionexpiry import PartitionReport
+from tablestore.table.upkeep import expiry as retention
+from tablestore.table.upkeep.expiry import Age, millis_of
 
 
 class Keeping:

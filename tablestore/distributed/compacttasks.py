@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tablestore.distributed.tasks import TableSpec
 from tablestore.errors import FormatError
 from tablestore.store.compact.bucketcompaction import discard_unnamed, run_compaction
 from tablestore.store.message import CommitMessage
-from tablestore.table.compact import CompactReport, commit_compaction
-from tablestore.table.compactplan import TaskPicker, live_buckets
-from tablestore.table.distributed import TableSpec
-from tablestore.table.partitionspec import partition_matcher
+from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.table import Table
+from tablestore.table.upkeep.compaction import CompactReport, commit_compaction
+from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
 
 VERSION = 1
 

@@ -15,8 +15,8 @@ from tablestore.log.early.earlywriter import EarlyRows
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, FollowUp, LeftAlone
 from tablestore.store.history.autotags import tag_automatically
-from tablestore.table.compact import compact_after_write, settle_level_zero
-from tablestore.table.retention import expire_after_commit, is_write_only
+from tablestore.table.upkeep.compaction import compact_after_write, settle_level_zero
+from tablestore.table.upkeep.expiry import expire_after_commit, is_write_only
 
 Publish = Callable[[TableContext], object]
 

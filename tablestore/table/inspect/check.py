@@ -26,13 +26,13 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import INDEX_DIR, LATEST_HINT, SNAPSHOT_DIR, file_format_of, index_path, manifest_path, parse_hint
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.keyorder import KeyOrder
+from tablestore.progress import Progress, unseen
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.datapaths import entry_path
 from tablestore.store.history.references import Line, metadata_lists, other_lines, own_line
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.snapshots import unbroken_tail
-from tablestore.table.progress import Progress, unseen
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
-from tablestore.table.scan import ArrowSource, check_columns
+from tablestore.table.read.scan import ArrowSource, check_columns
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicatetext import to_sql

@@ -17,12 +17,12 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.log.changelog import settings_of
 from tablestore.options import BUCKET
+from tablestore.progress import Progress, unseen
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splits import plan_splits
-from tablestore.table.progress import Progress, unseen
-from tablestore.table.writer import Effect, TableWriter
+from tablestore.table.write.writer import Effect, TableWriter
 from tablestore.types.evolution.schemachanges import SetOption
 
 _Seen = tuple[frozenset[object], tuple[IndexEntry, ...]]

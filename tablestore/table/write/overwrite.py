@@ -17,8 +17,8 @@ from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.log.changelog import publish_log
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
-from tablestore.table.rows import schema_and_tables
-from tablestore.table.writer import Effect, TableWriter, commit_message
+from tablestore.table.write.rows import schema_and_tables
+from tablestore.table.write.writer import Effect, TableWriter, commit_message
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.schema import TableSchema
 

@@ -26,7 +26,7 @@ from tablestore.store.history.copyfiles import copy_data_file
 from tablestore.store.history.references import Line
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.message import CommitMessage
-from tablestore.table.writer import Effect, commit_message
+from tablestore.table.write.writer import Effect, commit_message
 
 # In the properties of a fast-forward: where on the branch it went to.
 FAST_FORWARD_PROPERTY = "tablestore.fast-forward"

@@ -1,7 +1,7 @@
 """Deleting by condition.
 
 In a keyed table the matching rows are written as retractions (``-D``). In an append table the files that hold matching rows
-are written again without them, or with deletion vectors the rows are marked (:mod:`~tablestore.table.deletemarks`). In all ways
+are written again without them, or with deletion vectors the rows are marked (:mod:`~tablestore.table.write.deletemarks`). In all ways
 the plan only lands on top of the snapshot that it was made on: if rows have changed meanwhile it is made again, so that an
 acknowledged row is never deleted by a stale plan.
 """
@@ -19,9 +19,9 @@ from tablestore.lsm.run import Section
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splits import Split, plan_scan
-from tablestore.table.compact import settle_level_zero
-from tablestore.table.deletemarks import MarkingDelete
-from tablestore.table.writer import Effect, TableWriter
+from tablestore.table.upkeep.compaction import settle_level_zero
+from tablestore.table.write.deletemarks import MarkingDelete
+from tablestore.table.write.writer import Effect, TableWriter
 from tablestore.types.filter.predicate import Predicate, evaluate
 
 

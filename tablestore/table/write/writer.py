@@ -27,9 +27,9 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
-from tablestore.table.aftercommit import after_write
-from tablestore.table.compact import MOST_BUDGET_BYTES
-from tablestore.table.rows import ragged_columns, schema_and_tables
+from tablestore.table.upkeep.aftercommit import after_write
+from tablestore.table.upkeep.compaction import MOST_BUDGET_BYTES
+from tablestore.table.write.rows import ragged_columns, schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
 

@@ -34,13 +34,13 @@ from tablestore.store.context import TableContext, open_context
 from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
-from tablestore.table.compact import DRIVER_BUDGET_BYTES
-from tablestore.table.named import BRANCH_PREFIX
-from tablestore.table.overwrite import commit_overwrite
-from tablestore.table.scan import check_columns, read_optimised_level
-from tablestore.table.system import READ_OPTIMIZED, SEPARATOR
+from tablestore.table.read.scan import check_columns, read_optimised_level
+from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
+from tablestore.table.system.tablenames import BRANCH_PREFIX
 from tablestore.table.table import Table
-from tablestore.table.writer import TASK_STRIDE, Effect, TableWriter, check_given, commit_message
+from tablestore.table.upkeep.compaction import DRIVER_BUDGET_BYTES
+from tablestore.table.write.overwrite import commit_overwrite
+from tablestore.table.write.writer import TASK_STRIDE, Effect, TableWriter, check_given, commit_message
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.evolution.widening import is_same
@@ -228,7 +228,7 @@ def prepare_write(
     """Fix the schema and the sequence numbers of a distributed write.
 
     With ``rows``, the schema of the rows to come, whatever can be said against them is said now, before anything is written.
-    ``missing_columns`` as in :meth:`~tablestore.table.writer.TableWriter.write`; the rows of an ``overwrite`` may lack columns.
+    ``missing_columns`` as in :meth:`~tablestore.table.write.writer.TableWriter.write`; the rows of an ``overwrite`` may lack columns.
     Raises InvalidInputError, UnsupportedError.
     """
     context = table.context

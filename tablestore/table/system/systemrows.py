@@ -23,7 +23,7 @@ from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.history.references import branch_directories
 from tablestore.store.history.tags import Tags
-from tablestore.table.systemtext import (
+from tablestore.table.system.systemtext import (
     duration_text,
     key_text,
     local_time,

@@ -16,14 +16,14 @@ from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.compaction.picking import WHOLE_REASONS
+from tablestore.progress import Progress, unseen
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.compact.bucketcompaction import BucketFiles, discard, discard_unnamed, run_compaction
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
-from tablestore.table.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
-from tablestore.table.partitionspec import partition_matcher
-from tablestore.table.progress import Progress, unseen
+from tablestore.table.chosenpartitions import partition_matcher
+from tablestore.table.upkeep.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
 
 MIB = 1024 * 1024
 # What a writer pays after its own commit: so many times the bytes that it wrote, at least this, at most that.

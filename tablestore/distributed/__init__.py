@@ -1,0 +1,1 @@
+"""Reads, writes and compactions cut into tasks for other processes."""

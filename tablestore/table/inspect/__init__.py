@@ -1,0 +1,1 @@
+"""What a table looks like inside, and whether it is whole."""

@@ -1,0 +1,1 @@
+"""Scans and bounded changes of one table."""

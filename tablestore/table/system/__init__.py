@@ -1,0 +1,1 @@
+"""System tables: what a table is made of, as tables."""

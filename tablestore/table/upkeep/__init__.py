@@ -1,0 +1,1 @@
+"""What follows a commit: compaction, expiry, and what of it is left undone."""

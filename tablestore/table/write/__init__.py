@@ -1,0 +1,1 @@
+"""Writers, overwrites and deletes."""
