@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli import (
+from tablestore.cli.apps import root as app
+from tablestore.cli.commands import (
     altering,
     consume,
     database,
     describe,
     doctor,
-    keeping,
     loading,
     log,
     references,
@@ -20,7 +20,7 @@ from tablestore.cli import (
     table,
     tableread,
 )
-from tablestore.cli.apps import root as app
+from tablestore.cli.commands import maintenance as keeping
 
 # Each registers its verbs where it is imported; these nouns are programs of their own.
 VERBS = (table, describe, tableread, altering, loading, consume, keeping, doctor)

@@ -24,8 +24,8 @@ import typer
 from rich.text import Text
 
 import tablestore as ts
-from tablestore.cli.render import Output, json_text, silence_stdout
-from tablestore.cli.safetext import safe, safe_lines
+from tablestore.cli.text.render import Output, json_text, silence_stdout
+from tablestore.cli.text.safetext import safe, safe_lines
 from tablestore.clock import SystemClock
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.partitionspec import parse_partition_value

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 import tablestore as ts
-from tablestore.cli.picture import draw_buckets
+from tablestore.cli.text.picture import draw_buckets
 from tablestore.errors import StorageError
 from tablestore.table.inspect.describe import picture_buckets
 from tablestore.testing.commandline import Ran

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from tablestore.cli import jsonlines, rowsource
+from tablestore.cli.rows import jsonlines, rowsource
 from tablestore.testing.commandline import Ran
 
 Run = Callable[..., Ran]

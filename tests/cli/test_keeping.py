@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cli.keeping import run_service
-from tablestore.cli.render import Output
+from tablestore.cli.commands.maintenance import run_service
 from tablestore.cli.session import Session
+from tablestore.cli.text.render import Output
 from tablestore.testing.commandline import Ran
 
 Run = Callable[..., Ran]

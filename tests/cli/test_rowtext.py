@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore.cli.rowtext import slices, to_csv_columns, to_json_lines, to_plain_lines
-from tablestore.cli.safetext import UNSAFE, safe, safe_lines
-from tablestore.cli.units import human_age, human_bytes, iso_time, parse_time
+from tablestore.cli.rows.rowtext import slices, to_csv_columns, to_json_lines, to_plain_lines
+from tablestore.cli.text.safetext import UNSAFE, safe, safe_lines
+from tablestore.cli.text.units import human_age, human_bytes, iso_time, parse_time
 from tablestore.errors import InvalidInputError
 
 

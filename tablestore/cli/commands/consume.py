@@ -10,10 +10,10 @@ import pyarrow as pa
 import typer
 
 from tablestore.cli.apps import root as app
-from tablestore.cli.rowsink import RowFormat, write_rows
+from tablestore.cli.commands.tableread import Columns, Filter, Format, Limit, OutputFile
+from tablestore.cli.rows.rowsink import RowFormat, write_rows
 from tablestore.cli.session import Session, TableName, command, names
-from tablestore.cli.tableread import Columns, Filter, Format, Limit, OutputFile
-from tablestore.cli.units import parse_time
+from tablestore.cli.text.units import parse_time
 from tablestore.log.events import Event
 from tablestore.log.follow.consumption import ChangeBatch, ScanMode
 from tablestore.table.read.changes import earliest_start

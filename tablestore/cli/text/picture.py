@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from tablestore.cli.safetext import safe
-from tablestore.cli.units import human_bytes
+from tablestore.cli.text.safetext import safe
+from tablestore.cli.text.units import human_bytes
 from tablestore.table.inspect.describe import BucketPicture, RunPicture, cells_of
 
 SHOWN_RUNS = 12

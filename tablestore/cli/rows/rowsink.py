@@ -22,9 +22,17 @@ import pyarrow.parquet as pq
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tablestore.cli.render import Output
-from tablestore.cli.rowtext import csv_schema, escape_controls, plain_text, slices, to_csv_columns, to_json_lines, to_plain_lines
-from tablestore.cli.safetext import safe
+from tablestore.cli.rows.rowtext import (
+    csv_schema,
+    escape_controls,
+    plain_text,
+    slices,
+    to_csv_columns,
+    to_json_lines,
+    to_plain_lines,
+)
+from tablestore.cli.text.render import Output
+from tablestore.cli.text.safetext import safe
 from tablestore.errors import InvalidInputError
 
 TERMINAL_ROWS = 100

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.render import Column
 from tablestore.cli.session import FoundProblems, Session, TableName, Yes, command
+from tablestore.cli.text.render import Column
 from tablestore.clock import Clock, SystemClock
 from tablestore.log.changelog import adopt, publish_log, rebuild_log, settings_of
 from tablestore.log.logcheck import log_status, verify_log

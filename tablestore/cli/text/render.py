@@ -5,7 +5,7 @@
     piped         tab-separated lines with one header line, exact numbers, ISO times
 
 Notes, progress bars and errors go to standard error, so that what is piped on is only the result. Everything that did not come
-from this program passes :func:`~tablestore.cli.safetext.safe` before it is shown.
+from this program passes :func:`~tablestore.cli.text.safetext.safe` before it is shown.
 """
 
 import base64
@@ -24,8 +24,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tablestore.cli.safetext import safe, safe_json, safe_lines
-from tablestore.cli.units import human_age, human_bytes, iso_time
+from tablestore.cli.text.safetext import safe, safe_json, safe_lines
+from tablestore.cli.text.units import human_age, human_bytes, iso_time
 
 Kind = Literal["text", "count", "bytes", "time", "names", "flag"]
 Record = Mapping[str, Any]

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from tablestore.cli.render import Column
 from tablestore.cli.session import Session, Yes, command
+from tablestore.cli.text.render import Column
 
 app = typer.Typer(no_args_is_help=True, help="The databases of a warehouse.")
 

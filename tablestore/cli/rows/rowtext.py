@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.cli.safetext import UNSAFE, UNSAFE_CLASS
+from tablestore.cli.text.safetext import UNSAFE, UNSAFE_CLASS
 from tablestore.log.json.jsontext import encode_base64
 from tablestore.log.json.jsontimes import time_texts
 

@@ -8,11 +8,11 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.apps import table as app
-from tablestore.cli.render import Column
-from tablestore.cli.rowsource import schema_of_file
-from tablestore.cli.safetext import safe
-from tablestore.cli.schematext import parse_columns
+from tablestore.cli.rows.rowsource import schema_of_file
 from tablestore.cli.session import Session, TableName, Yes, command, names, parse_pairs
+from tablestore.cli.text.render import Column
+from tablestore.cli.text.safetext import safe
+from tablestore.cli.text.schematext import parse_columns
 
 NewTable = Annotated[str, typer.Argument(metavar="TABLE", help="database.table in the warehouse.")]
 PrimaryKey = Annotated[str | None, typer.Option("--primary-key", metavar="COLUMNS", help="Key columns, separated by commas.")]

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from tablestore.cli.apps import table as app
-from tablestore.cli.render import Column
-from tablestore.cli.rowsink import RowFormat, write_rows
+from tablestore.cli.rows.rowsink import RowFormat, write_rows
 from tablestore.cli.session import Session, TableName, command, names
-from tablestore.cli.units import parse_time
+from tablestore.cli.text.render import Column
+from tablestore.cli.text.units import parse_time
 from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
 
 Filter = Annotated[str | None, typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.")]

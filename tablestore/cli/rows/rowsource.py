@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from tablestore.cli.jsonlines import BLOCK_BYTES, from_text, json_batches
+from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, json_batches
 from tablestore.errors import FormatError, InvalidInputError
 
 BATCH_ROWS = 65_536

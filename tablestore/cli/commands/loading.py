@@ -9,10 +9,10 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.apps import root as app
-from tablestore.cli.render import Bar
-from tablestore.cli.rowsource import FileFormat, ReadSettings, RowSource, open_rows, schema_of_file
+from tablestore.cli.commands.table import Options, PartitionBy, PrimaryKey
+from tablestore.cli.rows.rowsource import FileFormat, ReadSettings, RowSource, open_rows, schema_of_file
 from tablestore.cli.session import Refused, Session, TableName, Yes, command, names, parse_pairs
-from tablestore.cli.table import Options, PartitionBy, PrimaryKey
+from tablestore.cli.text.render import Bar
 from tablestore.lsm.write.missingcolumns import MissingColumns
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files or URLs; - is standard input.")]

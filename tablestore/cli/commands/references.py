@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from tablestore.cli.render import Column
 from tablestore.cli.session import Session, TableName, Yes, command
+from tablestore.cli.text.render import Column
 from tablestore.options import parse_duration
 
 tag_app = typer.Typer(no_args_is_help=True, help="Tags: snapshots that are kept under a name.")

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.render import Column
 from tablestore.cli.session import Session, TableName, Yes, command
+from tablestore.cli.text.render import Column
 from tablestore.format.manifest.manifestfile import ManifestEntry
 
 app = typer.Typer(no_args_is_help=True, help="Snapshots: the states of a table, one for each commit.")

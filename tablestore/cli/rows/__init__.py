@@ -1,0 +1,1 @@
+"""Rows in from files, and out to them."""
