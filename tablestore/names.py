@@ -1,7 +1,18 @@
-"""Which known name did the caller probably mean?"""
+"""Which names are allowed, and which known name did the caller probably mean?
+
+Names of databases, tables, tags and branches become paths, so they come from an allow-list: letters, digits, ``_`` and ``-``, at
+most 128, not starting with ``-``. Separators, control characters and ``..`` are refused before any path is made.
+"""
 
 import difflib
+import re
 from collections.abc import Iterable
+
+from tablestore.errors import InvalidInputError
+
+# Tags and branches may hold dots (version numbers), but are no path of their own.
+_REFERENCE = re.compile(r"[^\W][\w.-]{0,127}", re.ASCII)
+_NAME = re.compile(r"[^\W][\w-]{0,127}", re.ASCII)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -18,3 +29,23 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'price'?"``, or nothing."""
     near = nearest(name, known)
     return f"; did you mean {near!r}?" if near is not None else ""
+
+
+def check_name(name: str, what: str) -> str:
+    """``name`` itself if it is allowed. Raises InvalidInputError."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidInputError(
+            f"{name!r:.120} is no {what} name: expected 1 to 128 letters, digits, '_' or '-', not starting with '-'",
+            kind="invalid-name",
+        )
+    return name
+
+
+def check_reference(name: str, what: str) -> str:
+    """As :func:`check_name` for tags and branches, which may hold dots. Raises InvalidInputError."""
+    if not isinstance(name, str) or not _REFERENCE.fullmatch(name):
+        raise InvalidInputError(
+            f"{name!r:.120} is no {what} name: expected 1 to 128 letters, digits, '_', '-' or '.', not starting with '-' or '.'",
+            kind="invalid-name",
+        )
+    return name

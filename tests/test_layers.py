@@ -1,6 +1,6 @@
 """The order of the layers, read from the source: an import points left, and never in a circle.
 
-    base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> cli, demo, connectors
+    base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> distributed -> cli, demo, connectors
 
 Every import counts, also one inside a function or behind TYPE_CHECKING: who needs the name of a thing to
 the right knows too much. Only circles are looked for among the imports that run.
@@ -23,6 +23,7 @@ PLACES = {
     "lazy": 0,
     "names": 0,
     "options": 0,
+    "progress": 0,
     "types": 1,
     "format": 2,
     "lsm": 3,
@@ -31,13 +32,14 @@ PLACES = {
     "log": 5,
     "catalog": 6,
     "table": 7,
-    "cli": 8,
-    "demo": 8,
-    "testing": 9,
-    "__main__": 9,
+    "distributed": 8,
+    "cli": 9,
+    "demo": 9,
+    "testing": 10,
+    "__main__": 10,
 }
-CONNECTOR_PLACE = 8
-BASE = {"bounds", "errors", "clock", "ids", "lazy", "names", "options"}
+CONNECTOR_PLACE = 9
+BASE = {"bounds", "errors", "clock", "ids", "lazy", "names", "options", "progress"}
 
 # What the engine must not know. Exceptions: the demo's Spark step is a Spark program, and whoever starts a broker asks it
 # whether it is up.

@@ -7,12 +7,13 @@ store this is the in-memory catalog.
 
 from dataclasses import replace
 
-from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, check_name, database_directory
+from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, database_directory
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.paths import SCHEMA_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore, RenamesDirectories
+from tablestore.names import check_name
 from tablestore.store.commit.conflict import TABLE_UUID_OPTION
 from tablestore.types.schema import TableSchema
 

@@ -228,8 +228,8 @@ def prepare_write(
     """Fix the schema and the sequence numbers of a distributed write.
 
     With ``rows``, the schema of the rows to come, whatever can be said against them is said now, before anything is written.
-    ``missing_columns`` as in :meth:`~tablestore.table.write.writer.TableWriter.write`; the rows of an ``overwrite`` may lack columns.
-    Raises InvalidInputError, UnsupportedError.
+    ``missing_columns`` as in :meth:`~tablestore.table.write.writer.TableWriter.write`; the rows of an ``overwrite`` may lack
+    columns. Raises InvalidInputError, UnsupportedError.
     """
     context = table.context
     context.check_writable()

@@ -27,8 +27,8 @@ class Limits:
     An Avro file may expand to ``max_expansion`` times its bytes, or to ``expansion_floor_bytes`` if that is more, because small
     files of similar records compress very well; and hold ``records_floor`` records, or one for every ``record_bytes`` of its own,
     because each record of ours holds a name and a digest, which do not compress. What a reader lets go of at once (bounds that are
-    too wide to be of use, see :mod:`tablestore.format.manifest.manifestfile`) counts against ``max_decompressed_bytes`` only, and a record
-    with it against ``max_record_bytes``.
+    too wide to be of use, see :mod:`tablestore.format.manifest.manifestfile`) counts against ``max_decompressed_bytes`` only, and a
+    record with it against ``max_record_bytes``.
 
     A JSON document may hold ``max_json_bytes``, and as many again three times over inside of its texts, which cost no more than
     themselves.

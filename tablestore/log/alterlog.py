@@ -82,8 +82,8 @@ def pick_step(before: LogChoice, after: LogChoice, *, table: str) -> LogStep:
 def alter_table(context: TableContext, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
     """Alter a table, and its log where its options say so; returns the schema that then is the newest.
 
-    Raises what :func:`~tablestore.store.commit.alterschema.alter_schema` raises, and for the log UnsupportedError, InvalidInputError,
-    AlreadyExistsError (a topic of that name is there) and StorageError: nothing was altered then.
+    Raises what :func:`~tablestore.store.commit.alterschema.alter_schema` raises, and for the log UnsupportedError,
+    InvalidInputError, AlreadyExistsError (a topic of that name is there) and StorageError: nothing was altered then.
     """
     given = [changes] if isinstance(changes, SchemaChange) else changes
     if not isinstance(given, (list, tuple)) or not any(_is_about_the_log(change) for change in given):

@@ -22,7 +22,7 @@ from tablestore.log.circuitbreaker import LOOK_S, RestingLogs
 from tablestore.log.early.earlypublisher import EarlyPublisher
 from tablestore.log.follow.consumption import Consumption, FileStoreConsumption
 from tablestore.log.follow.hybrid import HybridConsumption
-from tablestore.log.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, encode_log_offsets
+from tablestore.log.logprogress import LogProgress, encode_log_offsets
 from tablestore.log.logstore import LogStore
 from tablestore.log.ownerfile import LogOwner
 from tablestore.log.publish.ownership import adopt_log, fence_slots, foreign_log, log_problem, move_owner, own_log, owner_here
@@ -34,6 +34,7 @@ from tablestore.store.followup import LeftAlone
 from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_of
 from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.store.settings import table_settings
+from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
@@ -316,7 +317,8 @@ def rebuild_log(context: TableContext) -> tuple[PublishReport, ...]:
 
 
 def adopt(context: TableContext) -> LogOwner:
-    """Make this place the owner of the log of a table that was moved here; see :func:`~tablestore.log.publish.ownership.adopt_log`."""
+    """Make this place the owner of the log of a table that was moved here; see
+    :func:`~tablestore.log.publish.ownership.adopt_log`."""
     settings = settings_of(context)
     PUBLISHERS.close(context.files.root_uri)
     return adopt_log(context, open_log(settings), settings)

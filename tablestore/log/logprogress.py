@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from tablestore.errors import AlreadyExistsError, FormatError, NotFoundError
 from tablestore.format.limits import json_within_limits, parse_json_bounded
 from tablestore.io.filestore import FileStore
+from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
 
 PROGRESS_DIR = "tablestore-log"
-# Stored in snapshots, never renamed.
-LOG_OFFSETS_PROPERTY = "tablestore.log-offsets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,8 @@ _MOST_DECODED = 8
 
 # Stored, never renamed: the uuid of the snapshot that this one was built on.
 PARENT_PROPERTY = "tablestore.parent"
+# A lower bound of the place in the log where the changes of later snapshots begin; a commit hands on what it does not know better.
+LOG_OFFSETS_PROPERTY = "tablestore.log-offsets"
 
 
 def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.catalog.identifier import check_reference
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log import changelog as logs
@@ -20,6 +19,7 @@ from tablestore.log.follow import consumption as consume
 from tablestore.log.follow.consumption import ChangeBatch, ScanMode
 from tablestore.log.identity import Identity
 from tablestore.log.position import Position
+from tablestore.names import check_reference
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext, open_context
 from tablestore.table.history.maintenance import Keeping
@@ -100,7 +100,8 @@ class Table(Keeping):
     # -- altering
 
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> "Table":
-        """Alter columns, options or comments (see :mod:`tablestore.types.evolution.schemachanges`), all changes or none; the altered table.
+        """Alter columns, options or comments (see :mod:`tablestore.types.evolution.schemachanges`), all changes or none; the
+        altered table.
 
         Options of the log begin, end or keep it (see :mod:`tablestore.log.alterlog`). This handle stays at its schema: go on with
         the one that is returned. Raises InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError, ConflictError,
@@ -328,7 +329,8 @@ class Table(Keeping):
         return schema_history_table(self._context)
 
     def system(self, name: str) -> SystemTable:
-        """One of its system tables, such as ``snapshots``, ``files`` or ``audit_log`` (see :mod:`tablestore.table.system.systemtable`).
+        """One of its system tables, such as ``snapshots``, ``files`` or ``audit_log`` (see
+        :mod:`tablestore.table.system.systemtable`).
 
         Raises NotFoundError that names them all.
         """

@@ -12,10 +12,10 @@ from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionV
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.log.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
+from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
 from tablestore.table.write.writer import Effect, commit_message
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])

@@ -1,9 +1,9 @@
 """What does a filter of ours say in Spark?
 
-A filter is bound to its columns before (``tablestore.types.filter.binding``): every literal is a value of exactly the column's type. So
-Spark casts nothing, and a condition means there what it means here: NaN equals NaN and is the greatest value, -0.0 equals 0.0, text
-and bytes are ordered byte by byte, unknown is not true. The text of the filter itself would not do: Spark's parser, its casts and
-its session settings (ANSI, time zone, collation) would have a say.
+A filter is bound to its columns before (``tablestore.types.filter.binding``): every literal is a value of exactly the column's
+type. So Spark casts nothing, and a condition means there what it means here: NaN equals NaN and is the greatest value, -0.0 equals
+0.0, text and bytes are ordered byte by byte, unknown is not true. The text of the filter itself would not do: Spark's parser, its
+casts and its session settings (ANSI, time zone, collation) would have a say.
 
 What has no condition (the rows are then filtered by us): TIME, timestamps finer than microseconds, and filters so long that
 making the expression takes longer than reading a file.

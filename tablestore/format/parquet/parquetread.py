@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
 from tablestore.errors import FormatError, StorageError, TablestoreError
+from tablestore.format.parquet import footer as parquetfooter
 from tablestore.format.parquet.chunksizes import DecodedSizes
 from tablestore.format.parquet.footer import FILE_NAME_KEY, MAGIC, TAIL_BYTES, footer_length
 from tablestore.format.parquet.pages import check_pages, check_values
-from tablestore.format.parquet.parquetfile import footer as parquetfooter
 from tablestore.types.pieces import pieces
 
 # The first batch of a row group that is felt out has at most so many rows, the next so many times as many.

@@ -23,7 +23,6 @@ from typing import Literal
 import pyarrow as pa
 
 from tablestore import options as opt
-from tablestore.catalog.identifier import check_reference
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
@@ -41,6 +40,7 @@ from tablestore.log.position import (
     parse_stored,
     unnamed_fingerprint,
 )
+from tablestore.names import check_reference
 from tablestore.options import TableOptions, parse_int
 from tablestore.store.changes.changefeed import ChangeFeed
 from tablestore.store.changes.changescope import Discontinuity

@@ -7,7 +7,8 @@ Every bucket has its own place: the next position in the log, and the last chang
 is what makes the seam exact in both directions: into the log (skip what N holds) and out of it (what the log lost is read from the
 snapshots behind that change). Batches are of one bucket; per key the order is that of the table.
 
-Left to the file store: exact ``-U`` rows of an ``upsert`` log, whose old rows the LSM knows (see :mod:`tablestore.log.follow.consumption`).
+Left to the file store: exact ``-U`` rows of an ``upsert`` log, whose old rows the LSM knows (see
+:mod:`tablestore.log.follow.consumption`).
 """
 
 import logging
@@ -26,7 +27,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.log.events import does_not_fit
 from tablestore.log.json.debezium import Changes, decode_changes
 from tablestore.log.json.jsonrows import BadJson
-from tablestore.log.logprogress import LOG_OFFSETS_PROPERTY, LogProgress, SlotProgress, decode_log_offsets
+from tablestore.log.logprogress import LogProgress, SlotProgress, decode_log_offsets
 from tablestore.log.logstore import LogCursor, LogStore, LogTruncated
 from tablestore.log.position import LogPlace
 from tablestore.log.publish.changerecords import find_changes, published_changes, rows_behind
@@ -35,6 +36,7 @@ from tablestore.log.settings import LogSettings
 from tablestore.store.changes.changefeed import filtered_kinds, update_pairs
 from tablestore.store.context import TableContext
 from tablestore.store.history.holds import LOG_HOLD, Holds
+from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.filter.predicate import columns as columns_of

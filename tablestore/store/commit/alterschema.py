@@ -50,8 +50,8 @@ def alter_schema(
     """Apply ``changes`` to the newest schema of the table; returns the schema that then is the newest.
 
     Changes that change nothing publish nothing. ``rescaling``: the caller rewrites the data after a change of ``bucket``. Raises
-    what :func:`~tablestore.types.evolution.evolve.evolve` raises, ConflictError (another alteration or new rows made it impossible) and
-    StorageError: the table is unchanged then; or CommitOutcomeUnknown.
+    what :func:`~tablestore.types.evolution.evolve.evolve` raises, ConflictError (another alteration or new rows made it impossible)
+    and StorageError: the table is unchanged then; or CommitOutcomeUnknown.
     """
     # A list could be altered by its owner between two rounds.
     given = tuple(changes) if isinstance(changes, list) else changes

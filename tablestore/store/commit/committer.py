@@ -30,7 +30,6 @@ from tablestore.format.paths import POSTPONE_BUCKET, index_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.log.logprogress import LOG_OFFSETS_PROPERTY
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.options import BUCKET
 from tablestore.store.commit.conflict import (
@@ -58,7 +57,7 @@ from tablestore.store.sequence import (
     pick_outdated,
     renumber,
 )
-from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots
+from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY, PARENT_PROPERTY, Snapshots
 from tablestore.store.tombstones import SEQUENCE_TIMES_PROPERTY, noted_times
 from tablestore.store.tracking import Tracking
 

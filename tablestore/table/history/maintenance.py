@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Self
 
-from tablestore.catalog.identifier import check_reference
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag
+from tablestore.names import check_reference
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.history.autotags import default_retention

@@ -24,7 +24,7 @@ from tablestore.names import did_you_mean
 from tablestore.store.context import TableContext
 from tablestore.table.read.changes import read_changes
 from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, check_columns
-from tablestore.table.system.systemtable import systemrows
+from tablestore.table.system import systemrows
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
 from tablestore.types.filter.filters import parse_filter

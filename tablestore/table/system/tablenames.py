@@ -18,8 +18,8 @@ BRANCH_PREFIX = "branch_"
 def named_part(table: Table, suffix: str) -> Table:
     """What ``table$suffix`` names. Raises InvalidInputError, NotFoundError.
 
-    A system table is a :class:`~tablestore.table.system.systemtable.SystemTable`, which can be read as a table is and no more: callers who
-    want that from the type checker ask for ``table.system(name)``.
+    A system table is a :class:`~tablestore.table.system.systemtable.SystemTable`, which can be read as a table is and no more:
+    callers who want that from the type checker ask for ``table.system(name)``.
     """
     first, *rest = suffix.split(SEPARATOR)
     if first.startswith(BRANCH_PREFIX):

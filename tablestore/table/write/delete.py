@@ -1,8 +1,8 @@
 """Deleting by condition.
 
 In a keyed table the matching rows are written as retractions (``-D``). In an append table the files that hold matching rows
-are written again without them, or with deletion vectors the rows are marked (:mod:`~tablestore.table.write.deletemarks`). In all ways
-the plan only lands on top of the snapshot that it was made on: if rows have changed meanwhile it is made again, so that an
+are written again without them, or with deletion vectors the rows are marked (:mod:`~tablestore.table.write.deletemarks`). In all
+ways the plan only lands on top of the snapshot that it was made on: if rows have changed meanwhile it is made again, so that an
 acknowledged row is never deleted by a stale plan.
 """
 

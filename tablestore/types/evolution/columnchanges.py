@@ -1,7 +1,7 @@
 """What each change of a column does to a schema in the making, and what it refuses.
 
-One function a kind of change; all work on a :class:`State`, which :mod:`tablestore.types.evolution.evolve` makes and finishes. The rules
-are told there.
+One function a kind of change; all work on a :class:`State`, which :mod:`tablestore.types.evolution.evolve` makes and finishes. The
+rules are told there.
 """
 
 from collections.abc import Mapping

@@ -10,7 +10,8 @@ else (name, place, type, comment) may change around an id: that is what lets fil
 * primary key, partition and bucket key columns keep their type and stay: files are ordered, placed and named by their values.
   The primary key may be renamed, partition columns may not (their names are in directories);
 * options that name a column follow its new name, and must be removed before it is dropped;
-* what the stored files rest on (``bucket`` and others, :mod:`tablestore.types.evolution.optionchanges`) changes only while there are none.
+* what the stored files rest on (``bucket`` and others, :mod:`tablestore.types.evolution.optionchanges`) changes only while there
+are none.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 
 from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.options import BUCKET, TABLE_OPTIONS, validate_options
-from tablestore.types.evolution.evolve import columnchanges as columns
+from tablestore.types.evolution import columnchanges as columns
 from tablestore.types.evolution.optionchanges import (
     check_against_data,
     check_never_changed,
