@@ -14,7 +14,7 @@ from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.names import check_name
-from tablestore.store.commit.conflict import TABLE_UUID_OPTION
+from tablestore.store.schemas import TABLE_UUID_OPTION
 from tablestore.types.schema import TableSchema
 
 DATABASE_MARKER = "_database"

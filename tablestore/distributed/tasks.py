@@ -33,6 +33,7 @@ from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.message import CommitMessage, merge_messages
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
 from tablestore.table.read.scan import check_columns, read_optimised_level
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
@@ -205,7 +206,7 @@ def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
     context = spec.open(int(parsed["schema"]))
     fields = context.schema.fields
     columns = check_columns(parsed["columns"], context.schema.field_names)
-    reader = context.reader(columns, parse_filter(parsed["filter"], fields))
+    reader = SplitReader.of(context, columns, parse_filter(parsed["filter"], fields))
     return _put_together(batch for split in _decode_splits(parsed["splits"]) for batch in reader.read(split))
 
 

@@ -27,8 +27,10 @@ from tablestore.log.publish.ownership import log_problem
 from tablestore.log.record import Mark
 from tablestore.log.settings import LogSettings
 from tablestore.lsm.merge.rowdiff import equal_values
+from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, read_undone
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_splits
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
@@ -247,12 +249,12 @@ def _frame(context: TableContext, snapshot: Snapshot | None, bucket: int) -> pa.
     names = context.schema.field_names
     if snapshot is None:
         return context.schema.arrow_schema.empty_table()
-    rule = context.change_rule
+    rule = change_rule(context)
     live = [e for e in context.manifests.live(snapshot) if e.bucket == bucket and rule.in_frame(e.file.level)]
     splits = plan_splits(
         live, context.manifests.read_index(snapshot), context.schema, context.settings, None, file_fields=context.fields_by_schema()
     )
-    reader = context.reader(names, None)
+    reader = SplitReader.of(context, names, None)
     return pa.Table.from_batches((batch for split in splits for batch in reader.read(split)), schema=reader.arrow_schema)
 
 

@@ -7,12 +7,13 @@ inside travel as the manifest that they would become, in the format's own encodi
 import base64
 import binascii
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from tablestore.errors import ConflictError, FormatError
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.snapshot import Snapshot
 
 VERSION = 4
 # Messages live for one commit, so their Avro container needs no unique marker, only a valid (non-zero) one.
@@ -22,6 +23,10 @@ _FILE_LISTS = ("entries", "compact_before", "compact_after", "changelog")
 
 # No snapshot has this id: what was looked up is to be looked up again.
 NOT_LOOKED_UP = -1
+
+Revise = Callable[[Snapshot | None, tuple[ManifestEntry, ...], int], tuple[ManifestEntry, ...]]
+"""The commit's own new files as they must be on the newest snapshot, in the n-th attempt: those given, or others written in
+their place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

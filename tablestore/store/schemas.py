@@ -7,7 +7,7 @@ Publishing ``schema-0`` is what creates a table; publishing the next one is what
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from tablestore.errors import FormatError, NotFoundError
+from tablestore.errors import ConflictError, FormatError, NotFoundError
 from tablestore.format.paths import SCHEMA_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.io.filestore import FileStore
@@ -15,6 +15,8 @@ from tablestore.types.datatypes import Field
 from tablestore.types.schema import TableSchema
 
 _MOST_DECODED = 16
+
+TABLE_UUID_OPTION = "tablestore.table-uuid"
 
 
 class FieldsById(Mapping[int, tuple[Field, ...]]):
@@ -89,3 +91,18 @@ class Schemas:
     def publish(self, schema: TableSchema) -> bool:
         """Make ``schema`` the schema of its id. False if that id is taken."""
         return self._files.publish_if_absent(schema_path(schema.id), encode_schema(schema))
+
+
+def table_uuid_of(schema: TableSchema) -> str | None:
+    """The identity that a table of ours got when it was created."""
+    return schema.options.get(TABLE_UUID_OPTION)
+
+
+def check_is_same(table_uuid: str | None, latest: TableSchema, *, table: str) -> None:
+    """The table of this identity must still be there. Raises ConflictError."""
+    if table_uuid != table_uuid_of(latest):
+        raise ConflictError(
+            f"table {table} was dropped and created again: it was {table_uuid} when it was opened, now it is "
+            f"{table_uuid_of(latest)}; open the table again, and repeat what was begun",
+            kind="table-replaced",
+        )

@@ -11,13 +11,20 @@ from tablestore.lsm.bucketmap import BucketPolicy
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.functions.mergeoptions import check_merge_options, merge_function
 from tablestore.options import MIB, TableOptions
-from tablestore.store.commit.metadata import MergePolicy
 from tablestore.store.producer import check_producer
 from tablestore.store.tombstones import check_retention
 from tablestore.store.tracking import Tracking, tracking_of
 from tablestore.types.schema import TableSchema
 
 DYNAMIC_BUCKETS = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePolicy:
+    """``min_count`` manifests make a group worth merging; one of ``target_bytes`` is left alone."""
+
+    min_count: int = 30
+    target_bytes: int = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,8 @@ import pyarrow as pa
 from tablestore.format.sealed import CHECKSUM_KEY
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
-from tablestore.store.commit.conflict import TABLE_UUID_OPTION
 from tablestore.store.context import open_context
-from tablestore.store.schemas import Schemas
+from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas
 from tablestore.table.table import Table
 from tablestore.testing.auditor import Auditor
 from tablestore.testing.deterministic import ManualClock, SeededIds

@@ -26,8 +26,9 @@ from tablestore.format.manifest.manifestlist import decode_manifest_list, encode
 from tablestore.format.stats import EMPTY_STATS, ColumnStats, decode_stats, encode_stats
 from tablestore.ids import SystemIds
 from tablestore.io.memory import MemoryFileStore
-from tablestore.store.commit.metadata import MergePolicy, merged_base
+from tablestore.store.commit.metadata import merged_base
 from tablestore.store.manifests import MANIFEST_BYTES, Manifests, WrittenMetadata
+from tablestore.store.settings import MergePolicy
 from tablestore.types.datatypes import AtomicType, TypeRoot
 
 NONCE = b"0123456789abcdef"

@@ -15,6 +15,7 @@ from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels
 from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.committerfactory import committer
 from tablestore.store.compact.bucketcompaction import run_compaction
 from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
 from tablestore.testing.lab import Lab
@@ -129,7 +130,7 @@ class Runs:
         if task is None:
             return False
         message = run_compaction(context, latest, bucket, task)
-        assert context.committer().commit(CommitRequest(user="test", kind=CommitKind.COMPACT, message=message)) is not None
+        assert committer(context).commit(CommitRequest(user="test", kind=CommitKind.COMPACT, message=message)) is not None
         return True
 
 

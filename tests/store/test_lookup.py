@@ -12,6 +12,7 @@ from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.format.parquet.parquetread import DataFileReader
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan.lookup import find_rows, match_sorted, sorted_keys
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.table.table import Table
 from tablestore.testing.lab import Lab
 
@@ -40,14 +41,21 @@ def _lookup(context, keys, columns=None):
     rows = keys.sort_by([(f.name, "ascending") for f in fields])
     entries = _entries(context)
     found = list(
-        find_rows(context.reader((), None), entries[0].partition, 0, [e.file for e in entries], sorted_keys(rows, fields), columns)
+        find_rows(
+            SplitReader.of(context, (), None),
+            entries[0].partition,
+            0,
+            [e.file for e in entries],
+            sorted_keys(rows, fields),
+            columns,
+        )
     )
     return rows, found
 
 
 def _stored(context, file):
-    path = f"{context.reader((), None).directory(_entries(context)[0].partition, 0)}/{file.file_name}"
-    reader = context.reader((), None).open_file(path, file)
+    path = f"{SplitReader.of(context, (), None).directory(_entries(context)[0].partition, 0)}/{file.file_name}"
+    reader = SplitReader.of(context, (), None).open_file(path, file)
     try:
         return pa.Table.from_batches(list(reader.read(None))).to_pylist()
     finally:
@@ -206,7 +214,7 @@ def test_a_file_that_is_not_sorted_is_refused_and_not_searched(files):
     context = table.context
     (entry,) = _entries(context)
     path = f"bucket-0/{entry.file.file_name}"
-    reader = context.reader((), None).open_file(path, entry.file)
+    reader = SplitReader.of(context, (), None).open_file(path, entry.file)
     rows = pa.Table.from_batches(list(reader.read(None)))
     reader.close()
     sink = pa.BufferOutputStream()
@@ -216,7 +224,7 @@ def test_a_file_that_is_not_sorted_is_refused_and_not_searched(files):
     foreign = replace(entry.file, file_size=sink.getvalue().size, footer_digest=None)
     keys = sorted_keys(pa.table({"id": pa.array([0, 5], pa.int64())}), context.schema.key_fields)
     with pytest.raises(FormatError, match="not in strictly ascending key order"):
-        list(find_rows(context.reader((), None), entry.partition, 0, [foreign], keys))
+        list(find_rows(SplitReader.of(context, (), None), entry.partition, 0, [foreign], keys))
 
 
 def test_shared_keys_are_matched_whichever_side_is_longer():

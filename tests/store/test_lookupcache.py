@@ -12,6 +12,7 @@ from tablestore.format.parquet.parquetread import DataFileReader
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.scan.lookup import find_rows, sorted_keys
 from tablestore.store.scan.lookupcache import CachedFile, LookupCache
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import lookupcache
 from tablestore.table.table import Table
 from tablestore.testing.lab import Lab
@@ -131,7 +132,7 @@ def test_lookups_find_the_same_rows_with_and_without_a_cache(request, monkeypatc
     for _ in range(3):
         table.upsert(lab.rows(*((int(i), f"v{i}") for i in rng.choice(2000, 400, replace=False))))
     context = table.context
-    reader = context.reader((), None)
+    reader = SplitReader.of(context, (), None)
     entries = context.manifests.live(context.snapshots.latest())
     cache = LookupCache(1 << 30)
     decoded = []

@@ -15,8 +15,9 @@ from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.stats import EMPTY_STATS
-from tablestore.store.commit.metadata import MergePolicy, cancel_pairs, merged_base, pick_merge, row_delta
+from tablestore.store.commit.metadata import cancel_pairs, merged_base, pick_merge, row_delta
 from tablestore.store.manifests import WrittenMetadata
+from tablestore.store.settings import MergePolicy
 
 HEADER_BYTES, ENTRY_BYTES = 2_500, 200
 

@@ -16,6 +16,7 @@ import tablestore as ts
 from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.expirer import expire
@@ -196,7 +197,7 @@ def test_changes_carry_the_number_of_the_row_that_went_and_of_the_one_that_came(
     numbers = []
     for snapshot in table.snapshots():
         for entry in context.manifests.changelog(snapshot):
-            reader = context.reader((), None)
+            reader = SplitReader.of(context, (), None)
             path = f"{reader.directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
             opened = reader.open_file(path, entry.file)
             rows = pa.Table.from_batches(list(opened.read(None))).to_pylist()

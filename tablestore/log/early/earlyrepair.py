@@ -17,6 +17,7 @@ from tablestore.log.json.debezium import encode_changes
 from tablestore.log.json.jsonrows import rows_from_json
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_splits
 from tablestore.types.filter.predicate import IsIn, Predicate, all_of
 from tablestore.types.rowkind import RowKind
@@ -65,7 +66,7 @@ def _rows(context: TableContext, snapshot: Snapshot | None, bucket: int, wanted:
     live = [entry for entry in context.manifests.live(snapshot) if entry.bucket == bucket]
     index = context.manifests.read_index(snapshot)
     fields = context.fields_by_schema()
-    reader = context.reader(context.schema.field_names, predicate)
+    reader = SplitReader.of(context, context.schema.field_names, predicate)
     for split in plan_splits(live, index, context.schema, context.settings, predicate, file_fields=fields):
         for batch in reader.read(split):
             yield pa.Table.from_batches([batch])

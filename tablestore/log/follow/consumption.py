@@ -43,10 +43,12 @@ from tablestore.log.position import (
 from tablestore.names import check_reference
 from tablestore.options import TableOptions, parse_int
 from tablestore.store.changes.changefeed import ChangeFeed
+from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_splits
 from tablestore.types.filter.predicate import Predicate, renamed
 from tablestore.types.filter.predicatetext import to_sql
@@ -212,7 +214,7 @@ class FileStoreConsumption:
         self._identity = Identity(context)
         self.progress = Progress(Consumers(context.files), request.consumer_id, self._identity)
         self._feed = ChangeFeed(context=context, columns=request.columns, predicate=request.predicate, pairs=request.pairs)
-        schema = context.reader(request.columns, None).arrow_schema
+        schema = SplitReader.of(context, request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
         self.last: StorePlace | None = None
         self._schema_id = context.schema.id
@@ -364,7 +366,7 @@ class FileStoreConsumption:
         self._identity.note(snapshot)
         if (landed := self.schema_landed(snapshot.id, context.schemas.read(snapshot.schema_id), position)) is not None:
             yield landed
-        rule = context.change_rule
+        rule = change_rule(context)
         live = [entry for entry in context.manifests.live(snapshot) if rule.in_frame(entry.file.level)]
         splits = plan_splits(
             live,
@@ -374,7 +376,7 @@ class FileStoreConsumption:
             request.predicate,
             file_fields=context.fields_by_schema(),
         )
-        reader = context.reader(request.columns, request.predicate)
+        reader = SplitReader.of(context, request.columns, request.predicate)
         rows = (batch for split in splits for batch in reader.read(split))
         yield from self._handed_out(rows, position, frame=True)
 

@@ -36,9 +36,9 @@ from tablestore.log.publish.ownership import CLAIM_BUCKET, OPEN_TIMEOUT_S, check
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.recordlimit import RecordTooLarge, refused_record, within_limit
 from tablestore.log.settings import LogSettings, log_settings
-from tablestore.store.commit.conflict import table_uuid_of
 from tablestore.store.context import TableContext
 from tablestore.store.history.holds import LOG_HOLD, Holds
+from tablestore.store.schemas import table_uuid_of
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)

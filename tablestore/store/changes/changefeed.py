@@ -20,12 +20,21 @@ from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.parquet.projection import Projection
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.merge.rowdiff import equal_values
-from tablestore.store.changes.changeplan import ChangeRule, FoundChanges, Source, StoredChanges, plan_changes, source_of
+from tablestore.store.changes.changeplan import (
+    ChangeRule,
+    FoundChanges,
+    Source,
+    StoredChanges,
+    change_rule,
+    plan_changes,
+    source_of,
+)
 from tablestore.store.changes.changescope import ChangeScope, Discontinuity, change_scope
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.changes.statediff import BucketState, StateDiff
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.filter.predicate import columns as columns_of
 from tablestore.types.rowkind import RowKind
@@ -97,7 +106,7 @@ class ChangeFeed:
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""
         then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
-        return then, then.change_rule
+        return then, change_rule(then)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +172,7 @@ class SnapshotChanges:
         )
 
     def _stored(self, step: StoredChanges) -> Iterator[pa.RecordBatch]:
-        reader = self.context.reader((), None)
+        reader = SplitReader.of(self.context, (), None)
         entry = step.entry
         names = [name for name in self._names_then if name not in self.context.schema.partition_keys]
         directory = reader.directory(entry.partition, entry.bucket)
@@ -174,7 +183,7 @@ class SnapshotChanges:
 
     def _found(self, step: FoundChanges) -> Iterator[pa.RecordBatch]:
         diff = StateDiff(
-            reader=self.context.reader((), None), partition=step.partition, bucket=step.bucket, columns=self._names_then
+            reader=SplitReader.of(self.context, (), None), partition=step.partition, bucket=step.bucket, columns=self._names_then
         )
         before = BucketState(files=step.before, vectors=self._vectors(step.vectors_before))
         after = BucketState(files=step.after, vectors=self._vectors(step.vectors_after))

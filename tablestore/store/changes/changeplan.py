@@ -37,6 +37,7 @@ from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.changes.changescope import ChangeScope, Discontinuity, discontinuity
+from tablestore.store.context import TableContext
 from tablestore.store.manifests import Manifests
 from tablestore.store.producer import INPUT, NONE, ChangelogSettings, changelog_settings
 from tablestore.store.settings import TableSettings
@@ -121,7 +122,16 @@ class ChangePlan:
     gap: Discontinuity | None = None
 
 
-def change_rule(schema: TableSchema, settings: TableSettings) -> ChangeRule:
+def change_rule(context: TableContext) -> ChangeRule:
+    """How the changes of an open table's snapshots are found."""
+    return context.once(_change_rule)
+
+
+def _change_rule(context: TableContext) -> ChangeRule:
+    return rule_of(context.schema, context.settings)
+
+
+def rule_of(schema: TableSchema, settings: TableSettings) -> ChangeRule:
     """The rule of a schema."""
     return ChangeRule(
         keyed=schema.is_keyed,

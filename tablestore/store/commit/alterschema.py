@@ -21,12 +21,13 @@ from tablestore.format.paths import schema_path
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.commit.committer import CommitRequest
-from tablestore.store.commit.conflict import table_uuid_of
+from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
 from tablestore.store.history.references import branch_directories
 from tablestore.store.history.tags import Tags
 from tablestore.store.message import CommitMessage
 from tablestore.store.producer import check_frame_change
+from tablestore.store.schemas import table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.types.evolution.evolve import Evolution, evolve, same_content
 from tablestore.types.evolution.schemachanges import SchemaChange
@@ -216,7 +217,7 @@ class _Alteration:
         try:
             while True:
                 try:
-                    context.committer().commit(self._fence_request(context, evolution, schema_id))
+                    committer(context).commit(self._fence_request(context, evolution, schema_id))
                     return
                 except ConflictError as error:
                     if error.kind != "schema-changed":

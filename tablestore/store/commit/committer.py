@@ -40,16 +40,15 @@ from tablestore.store.commit.conflict import (
     check_own_delta,
     check_table,
     check_vectors,
-    table_uuid_of,
 )
 from tablestore.store.commit.landings import LANDINGS_PROPERTY, Landings, digest_of, encode_landings
-from tablestore.store.commit.metadata import MergePolicy, merged_base, row_delta
+from tablestore.store.commit.metadata import merged_base, row_delta
 from tablestore.store.commit.outcome import Outcome, Publisher
 from tablestore.store.followup import Chore, attempt
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
-from tablestore.store.message import CommitMessage
+from tablestore.store.message import CommitMessage, Revise
 from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks
-from tablestore.store.schemas import Schemas
+from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.sequence import (
     NEXT_SEQUENCE_PROPERTY,
     Rewrite,
@@ -57,6 +56,7 @@ from tablestore.store.sequence import (
     pick_outdated,
     renumber,
 )
+from tablestore.store.settings import MergePolicy
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY, PARENT_PROPERTY, Snapshots
 from tablestore.store.tombstones import SEQUENCE_TIMES_PROPERTY, noted_times
 from tablestore.store.tracking import Tracking
@@ -70,10 +70,6 @@ PlanDeletes = Callable[[Snapshot | None], Sequence[ManifestEntry]]
 PlanIndex = Callable[[Snapshot | None, Sequence[ManifestEntry]], Sequence[IndexEntry]]
 """Index files to add and to delete, planned on the newest snapshot and the DELETE entries. May raise StalePlan. What it writes
 is taken back with the round."""
-
-Revise = Callable[[Snapshot | None, tuple[ManifestEntry, ...], int], tuple[ManifestEntry, ...]]
-"""The commit's own new files as they must be on the newest snapshot, in the n-th attempt: those given, or others written in
-their place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.run import KeyOf
 from tablestore.store.message import CommitMessage
+from tablestore.store.schemas import check_is_same
 from tablestore.types.schema import TableSchema
 
-TABLE_UUID_OPTION = "tablestore.table-uuid"
 SHOWN = 3
 
 
@@ -25,21 +25,6 @@ class StalePlan(ConflictError):
     """The plan of a read-modify-write no longer holds for the newest snapshot; plan again on it."""
 
     default_kind = "stale-plan"
-
-
-def table_uuid_of(schema: TableSchema) -> str | None:
-    """The identity that a table of ours got when it was created."""
-    return schema.options.get(TABLE_UUID_OPTION)
-
-
-def check_is_same(table_uuid: str | None, latest: TableSchema, *, table: str) -> None:
-    """The table of this identity must still be there. Raises ConflictError."""
-    if table_uuid != table_uuid_of(latest):
-        raise ConflictError(
-            f"table {table} was dropped and created again: it was {table_uuid} when it was opened, now it is "
-            f"{table_uuid_of(latest)}; open the table again, and repeat what was begun",
-            kind="table-replaced",
-        )
 
 
 def check_table(message: CommitMessage, *, latest: TableSchema, table: str) -> None:

@@ -6,19 +6,11 @@ rewritten a logarithmic number of times and a commit costs the same however many
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.store.manifests import Manifests, WrittenMetadata
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergePolicy:
-    """``min_count`` manifests make a group worth merging; one of ``target_bytes`` is left alone."""
-
-    min_count: int = 30
-    target_bytes: int = 8 * 1024 * 1024
+from tablestore.store.settings import MergePolicy
 
 
 def pick_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> range | None:

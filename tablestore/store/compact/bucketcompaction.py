@@ -30,6 +30,7 @@ from tablestore.lsm.keys import key_at, plain_columns, rows_up_to
 from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.run import Section
+from tablestore.store.commit.committerfactory import committer
 from tablestore.store.compact.changelogfiles import compaction_changelog
 from tablestore.store.compact.mergeonwrite import Upper, UpperFiles, upper_rule
 from tablestore.store.context import TableContext
@@ -114,7 +115,7 @@ def discard(context: TableContext, message: CommitMessage) -> None:
 def discard_unnamed(context: TableContext, message: CommitMessage) -> None:
     """As :func:`discard`, of a message that somebody else may have committed: what the table names stays."""
     own = message.new_files
-    named = context.committer().landings.named({entry.file.file_name for entry in own})
+    named = committer(context).landings.named({entry.file.file_name for entry in own})
     if not named:
         discard(context, message)
         return
@@ -129,7 +130,7 @@ class _Rewriter:
 
     def __init__(self, context: TableContext, base: Snapshot, bucket: BucketFiles, task: CompactionTask) -> None:
         self._context, self._bucket, self._task = context, bucket, task
-        self._reader = context.reader((), None)
+        self._reader = SplitReader.of(context, (), None)
         self.vectors = context.deletion_vectors(base)
         self._rule = upper_rule(context.settings)
         rewritten = {file.file_name for file in task.rewritten}

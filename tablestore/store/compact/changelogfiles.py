@@ -22,6 +22,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.producer import LOOKUP
 from tablestore.store.scan.lookupcache import PROCESS_CACHE
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.write.runwriter import RunTarget, RunWriter
 
 
@@ -51,7 +52,7 @@ def compaction_changelog(
         return ()
     frame = tuple(file for file in live if settings.in_frame(file.level))
     diff = StateDiff(
-        reader=context.reader((), None),
+        reader=SplitReader.of(context, (), None),
         partition=partition,
         bucket=bucket,
         columns=context.schema.field_names,

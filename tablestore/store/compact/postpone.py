@@ -25,6 +25,7 @@ from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.message import CommitMessage
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.write.datawriter import DataWriter
 
 KIND_FIELD = pa.field(KIND_COLUMN, pa.int8())
@@ -86,7 +87,7 @@ def _rows(context: TableContext, entry: ManifestEntry) -> Iterator[pa.RecordBatc
     where = f"{context.files.root_uri}/{path}"
     found = file_format_of(file.file_name)
     if found == "parquet":
-        reader = context.reader((), None)
+        reader = SplitReader.of(context, (), None)
         directory = reader.directory(entry.partition, entry.bucket)
         yield from reader.file_rows(directory, file, context.schema.field_names, (KIND_COLUMN,))
         return

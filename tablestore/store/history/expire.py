@@ -24,7 +24,7 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path, snapshot_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
 from tablestore.options import CHANGELOG_PRODUCER
-from tablestore.store.changes.changeplan import change_rule, looks_back
+from tablestore.store.changes.changeplan import looks_back, rule_of
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
 from tablestore.store.history.expiryintents import Condemned, digest_of, read_notes, remove_note, write_note
@@ -265,7 +265,7 @@ class _Expiry:
         """Whether readers of changes compare with the state before a snapshot, or did under any schema."""
         schemas = (self._context.schemas.read(schema_id) for schema_id in self._context.schemas.ids())
         try:
-            return any(looks_back(change_rule(schema, table_settings(schema))) for schema in schemas)
+            return any(looks_back(rule_of(schema, table_settings(schema))) for schema in schemas)
         except TablestoreError:
             return True  # Another engine's options: one snapshot more is no harm.
 

@@ -32,6 +32,7 @@ from tablestore.io.takingturns import TakingTurns
 from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.run import Section
+from tablestore.store.context import TableContext
 from tablestore.store.datapaths import DataPaths
 from tablestore.store.scan.splits import DeletionFile, Split
 from tablestore.store.settings import TableSettings
@@ -59,6 +60,19 @@ class SplitReader:
     schema_of: Callable[[int], TableSchema]
     bounds: ReadBounds = DEFAULT_BOUNDS
     _vectors: dict[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, context: TableContext, columns: tuple[str, ...], predicate: Predicate | None) -> "SplitReader":
+        """A reader of an open table's splits."""
+        return cls(
+            files=context.files,
+            schema=context.schema,
+            settings=context.settings,
+            columns=columns,
+            predicate=predicate,
+            schema_of=context.schemas.read,
+            bounds=context.settings.bounds,
+        )
 
     @property
     def arrow_schema(self) -> pa.Schema:

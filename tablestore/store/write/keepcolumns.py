@@ -28,10 +28,9 @@ from tablestore.lsm.write.keptcolumns import with_stored
 from tablestore.lsm.write.missingcolumns import Path
 from tablestore.lsm.write.writebuffer import SortedRows
 from tablestore.store.changes.statediff import BucketState, StateDiff
-from tablestore.store.commit.committer import Revise
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.manifests import Manifests
-from tablestore.store.message import NOT_LOOKED_UP, KeptColumns
+from tablestore.store.message import NOT_LOOKED_UP, KeptColumns, Revise
 from tablestore.store.scan.keywindows import WINDOW_KEYS, key_windows
 from tablestore.store.scan.lookup import find_rows, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader

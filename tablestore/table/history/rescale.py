@@ -21,6 +21,7 @@ from tablestore.progress import Progress, unseen
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_splits
 from tablestore.table.write.writer import Effect, TableWriter
 from tablestore.types.evolution.schemachanges import SetOption
@@ -101,7 +102,7 @@ def _rewrite(context: TableContext, partition: bytes) -> None:
 
     index = context.manifests.read_index(snapshot) if snapshot is not None else ()
     splits = plan_splits(entries, index, context.schema, context.settings, None, file_fields={})
-    reader = context.reader(context.schema.field_names, None)
+    reader = SplitReader.of(context, context.schema.field_names, None)
     effect = Effect(
         kind=CommitKind.OVERWRITE,
         operation="OVERWRITE",

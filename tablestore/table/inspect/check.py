@@ -268,7 +268,7 @@ class _Check:
 
     def _contents(self) -> None:
         """Every data and changelog file that anything needs is read once, as it is, without merging."""
-        reader = self._context.reader(self._context.schema.field_names, None)
+        reader = SplitReader.of(self._context, self._context.schema.field_names, None)
         for number, (path, entry) in enumerate(self._entries.items()):
             self._show(self._name("rows"), number, len(self._entries))
             if file_format_of(entry.file.file_name) != "parquet":

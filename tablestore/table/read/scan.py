@@ -15,6 +15,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy
 from tablestore.store.context import TableContext
 from tablestore.store.producer import changelog_settings
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Plan, plan_scan
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicatetext import to_sql
@@ -112,11 +113,11 @@ class Scan(ArrowSource):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
-        return self._context.reader(self._columns, None).arrow_schema
+        return SplitReader.of(self._context, self._columns, None).arrow_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run."""
-        reader = self._context.reader(self._columns, self._predicate)
+        reader = SplitReader.of(self._context, self._columns, self._predicate)
         for split in self.plan.splits:
             yield from reader.read(split)
 
@@ -125,7 +126,7 @@ class Scan(ArrowSource):
         context = self._context
         if self._predicate is None and not context.schema.is_keyed and not any(s.deletions for s in self.plan.splits):
             return sum(file.row_count for file in self.plan.files)
-        reader = context.reader((), self._predicate)
+        reader = SplitReader.of(context, (), self._predicate)
         return sum(batch.num_rows for split in self.plan.splits for batch in reader.read(split))
 
     @lazy

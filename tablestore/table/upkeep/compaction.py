@@ -18,6 +18,7 @@ from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.compaction.picking import WHOLE_REASONS
 from tablestore.progress import Progress, unseen
 from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.committerfactory import committer
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.compact.bucketcompaction import BucketFiles, discard, discard_unnamed, run_compaction
 from tablestore.store.context import TableContext
@@ -295,7 +296,7 @@ def commit_compaction(
         properties={FULL_PROPERTY: "true"} if full else {},
     )
     try:
-        committed = context.committer().commit_once(request)
+        committed = committer(context).commit_once(request)
     except StalePlan:
         return CompactReport(dropped=len(messages))
     if committed.is_replay:

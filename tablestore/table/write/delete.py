@@ -18,6 +18,7 @@ from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.run import Section
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Split, plan_scan
 from tablestore.table.upkeep.compaction import settle_level_zero
 from tablestore.table.write.deletemarks import MarkingDelete
@@ -60,7 +61,7 @@ def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, pr
         # What is not read yet counts: a row found by its old version must not be deleted with its new one.
         settle_level_zero(context)
         raise StalePlan(f"snapshot {base.id} of table {context.files.root_uri} had rows that were committed and not yet settled")
-    reader = context.reader(context.schema.field_names, predicate)
+    reader = SplitReader.of(context, context.schema.field_names, predicate)
     for split in _matching_splits(context, base, predicate):
         for batch in reader.read(split):
             writer.retract(pa.Table.from_batches([batch]))
@@ -75,7 +76,7 @@ def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, pr
 def _delete_rewriting(context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate) -> Snapshot | None:
     replaced: list[ManifestEntry] = []
     # Two passes, so that files without a match (the many) are read only in the columns of the condition.
-    matching, reader = context.reader((), predicate), context.reader(context.schema.field_names, None)
+    matching, reader = SplitReader.of(context, (), predicate), SplitReader.of(context, context.schema.field_names, None)
     entries = {entry.file.file_name: entry for entry in context.manifests.live(base)}
     for split in _matching_splits(context, base, predicate):
         for file in split.files:

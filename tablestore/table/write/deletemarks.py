@@ -24,6 +24,7 @@ from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.context import TableContext
+from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Split, plan_scan
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.sortedsets import union
@@ -85,7 +86,7 @@ class MarkingDelete:
         """The positions of the matching rows of a file, whether they are deleted or not."""
         name = file.file_name
         if name not in self._matching:
-            found = self.context.reader((), self.predicate).matching(split, file)
+            found = SplitReader.of(self.context, (), self.predicate).matching(split, file)
             self._matching[name] = encode_deletion_vector(found) if len(found) else b""
         encoded = self._matching[name]
         return decode_deletion_vector(encoded, name) if encoded else np.empty(0, np.uint32)

@@ -23,10 +23,12 @@ from tablestore.log.early.earlywriter import EarlyRows, early_rows
 from tablestore.log.publish.recordsizes import refuse_large_rows
 from tablestore.lsm.write.missingcolumns import Lost, MissingColumns, lost_to_nulls, path_text
 from tablestore.store.commit.committer import CommitRequest, PlanDeletes, PlanIndex
+from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
+from tablestore.store.write.writerfactory import data_writer, dynamic_commit, keep_commit
 from tablestore.table.upkeep.aftercommit import after_write
 from tablestore.table.upkeep.compaction import MOST_BUDGET_BYTES
 from tablestore.table.write.rows import ragged_columns, schema_and_tables
@@ -270,7 +272,7 @@ class TableWriter:
             self._base_id, first = self._context.sequence.start()
             self._context.check_is_there()
             first = first if self._first_sequence is None else self._first_sequence
-            self._writer = self._context.data_writer(first, replaces=self._replaces)
+            self._writer = data_writer(self._context, first, replaces=self._replaces)
         return self._writer
 
 
@@ -363,7 +365,7 @@ def commit_message(
     """
     # A commit that plans its index files itself brings files that have their buckets.
     hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
-    dynamic = context.dynamic_commit(effect.replaces) if hashes else None
+    dynamic = dynamic_commit(context, effect.replaces) if hashes else None
     request = CommitRequest(
         user=user,
         identifier=identifier,
@@ -373,7 +375,7 @@ def commit_message(
         prepared=prepared,
         plan_deletes=effect.plan_deletes,
         plan_index=dynamic.plan_index if dynamic else effect.plan_index,
-        revise=context.keep_commit(message.kept, dynamic.revise if dynamic else None).revise
+        revise=keep_commit(context, message.kept, dynamic.revise if dynamic else None).revise
         if message.kept
         else dynamic.revise
         if dynamic
@@ -382,7 +384,7 @@ def commit_message(
         properties={**log_properties(context), **(effect.properties or {})},
         allow_empty=effect.allow_empty,
     )
-    committed = context.committer().commit_once(request)
+    committed = committer(context).commit_once(request)
     snapshot = committed.snapshot
     if snapshot is not None:
         after_write(

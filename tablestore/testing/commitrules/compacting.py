@@ -10,6 +10,7 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.committerfactory import committer
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.message import CommitMessage
 from tablestore.testing.commitrules.scenes import once, refused, rule
@@ -31,7 +32,7 @@ def upgrade(lab: Lab, entries: list[ManifestEntry], base: Snapshot | None) -> Sn
         compact_before=tuple(replace(entry, kind=EntryKind.DELETE) for entry in entries),
         compact_after=tuple(replace(entry, file=replace(entry.file, level=TOP)) for entry in entries),
     )
-    return context.committer().commit(CommitRequest(user="upgrade", kind=CommitKind.COMPACT, message=message))
+    return committer(context).commit(CommitRequest(user="upgrade", kind=CommitKind.COMPACT, message=message))
 
 
 def live(lab: Lab) -> tuple[list[ManifestEntry], Snapshot | None]:

@@ -8,7 +8,9 @@ from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.committerfactory import committer
 from tablestore.store.message import CommitMessage
+from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.table import Table
 from tablestore.testing.files import Call, Faults, When
 from tablestore.testing.lab import Lab, is_snapshot
@@ -55,7 +57,7 @@ def numbered(table: Table, lab: Lab, identifier: int, *rows: tuple[Any, ...], us
 def foreign(lab: Lab, sequence: int, *rows: tuple[Any, ...]) -> None:
     """A commit of another engine, with numbers of its own and without our properties."""
     context = lab.open().context
-    writer = context.data_writer(sequence)
+    writer = data_writer(context, sequence)
     writer.write(lab.rows(*rows))
     entries = writer.finish()
     latest = context.snapshots.latest()
@@ -66,7 +68,7 @@ def foreign(lab: Lab, sequence: int, *rows: tuple[Any, ...]) -> None:
         created_millis=context.clock.now_ms(),
         entries=entries,
     )
-    snapshot = context.committer().commit(CommitRequest(user="foreign", message=message))
+    snapshot = committer(context).commit(CommitRequest(user="foreign", message=message))
     assert snapshot is not None
     lab.make_foreign(snapshot.id)
 
@@ -76,7 +78,7 @@ def compact(lab: Lab) -> None:
     table = lab.open()
     rows = table.scan().to_arrow()
     context = table.context
-    writer = context.data_writer(0)
+    writer = data_writer(context, 0)
     writer.write(rows)
     entries = writer.finish()
     latest = context.snapshots.latest()
@@ -93,9 +95,9 @@ def compact(lab: Lab) -> None:
         message=message,
         plan_deletes=lambda newest: [replace(e, kind=EntryKind.DELETE) for e in context.manifests.live(newest)],
     )
-    assert context.committer().commit(request) is not None
+    assert committer(context).commit(request) is not None
 
 
 def commit_prepared(table: Table, message: CommitMessage) -> Snapshot | None:
     """Commit files that a writer prepared."""
-    return table.context.committer().commit(CommitRequest(user="prepared", message=message))
+    return committer(table.context).commit(CommitRequest(user="prepared", message=message))

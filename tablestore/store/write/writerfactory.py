@@ -1,0 +1,166 @@
+"""A writer of data files for an open table, and what a commit has to do about its files.
+
+What is looked up while rows are written (buckets by hash index, columns that rows lack) holds for the snapshot of then; a commit on
+top of a newer one looks again (``keep_commit``, ``dynamic_commit``).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tablestore.errors import NotFoundError, StorageError
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.snapshot import Snapshot
+from tablestore.lsm.bucketmap import BucketMap
+from tablestore.lsm.write.missingcolumns import Path
+from tablestore.lsm.write.writebuffer import AssignBuckets
+from tablestore.store.context import TableContext
+from tablestore.store.message import KeptColumns, Revise
+from tablestore.store.producer import INPUT
+from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.sequence import HEADROOM
+from tablestore.store.write.datawriter import DataWriter
+from tablestore.store.write.dynamicbuckets import Assigner, DynamicCommit, HashIndex
+from tablestore.store.write.keepcolumns import KeepCommit, Keeper
+
+
+def data_writer(
+    context: TableContext,
+    first_sequence: int,
+    *,
+    assign: AssignBuckets | None = None,
+    replaces: bool = False,
+    changelog: bool = True,
+    keeper: Keeper | None = None,
+    own_before: Sequence[ManifestEntry] = (),
+) -> DataWriter:
+    """A writer of data files. Raises UnsupportedError for tables that are only read.
+
+    ``replaces``: its rows take the place of what their partitions hold, which is no change that a changelog tells. ``assign``
+    gives the buckets of a table with dynamic ones in another way than by its hash indexes. ``changelog`` False: the rows were
+    written before, and their changelog with them. ``keeper`` looks up what rows lack elsewhere than in the newest snapshot;
+    ``own_before`` as in :class:`DataWriter`.
+    """
+    context.check_writable()
+    if context.settings.dynamic_buckets is not None and assign is None:
+        load = _no_buckets if replaces else partial(_buckets_now, context)
+        assign = Assigner(context.schema, context.settings.dynamic_buckets, load)
+    return DataWriter(
+        files=context.files,
+        schema=context.schema,
+        settings=context.settings,
+        clock=context.clock,
+        ids=context.ids,
+        first_sequence=first_sequence,
+        assign=assign,
+        changelog=context.settings.tracking
+        if changelog and not replaces and context.changelog_settings.producer == INPUT
+        else None,
+        keeper=keeper or _keeper(context, None),
+        own_before=own_before,
+    )
+
+
+def keep_commit(context: TableContext, kept: tuple[KeptColumns, ...], move: Revise | None) -> KeepCommit:
+    """What a commit has to do about files for which something was looked up; ``move`` gives own files other buckets before."""
+    return KeepCommit(
+        reader=SplitReader.of(context, (), None),
+        snapshots=context.snapshots,
+        manifests=context.manifests,
+        first_sequence=lambda latest, attempt: context.sequence.next_after(latest) + HEADROOM * (attempt + 1),
+        rewrite=partial(_keep_again, context),
+        kept=kept,
+        move=move,
+    )
+
+
+def _keeper(context: TableContext, pinned: Snapshot | None) -> Keeper:
+    return Keeper(
+        reader=SplitReader.of(context, (), None),
+        snapshots=context.snapshots,
+        manifests=context.manifests,
+        vectors_of=context.deletion_vectors,
+        pinned=pinned,
+    )
+
+
+def dynamic_commit(context: TableContext, replaces: Callable[[bytes], bool] | None = None) -> DynamicCommit | None:
+    """What a commit has to plan if the table's buckets are dynamic; ``replaces``: the partitions that it replaces."""
+    if context.settings.dynamic_buckets is None:
+        return None
+    return DynamicCommit(
+        reader=SplitReader.of(context, (), None),
+        policy=context.settings.dynamic_buckets,
+        index_of=partial(_hash_index, context),
+        first_sequence=lambda latest, attempt: context.sequence.next_after(latest) + HEADROOM * (attempt + 1),
+        rewrite=partial(_write_again, context),
+        replaces=replaces,
+    )
+
+
+def _hash_index(context: TableContext, snapshot: Snapshot | None) -> HashIndex:
+    return HashIndex.of(context.index_files, context.manifests.read_index(snapshot) if snapshot else ())
+
+
+def _buckets_now(context: TableContext, partition: bytes) -> BucketMap:
+    while True:
+        latest = context.snapshots.latest()
+        try:
+            return _hash_index(context, latest).partition(partition)
+        except NotFoundError:
+            # It expired while it was read, which takes a newer one; else a file is missing.
+            if not context.snapshots.has_moved_on(latest):
+                raise
+
+
+def _write_again(
+    context: TableContext, first_sequence: int, assigner: Assigner, rows: Iterator[tuple[pa.Table, pa.Array]]
+) -> tuple[ManifestEntry, ...]:
+    writer = data_writer(context, first_sequence, assign=assigner, changelog=False)
+    try:
+        for part, kinds in rows:
+            writer.write(part, kinds)
+        return writer.finish()
+    except BaseException:
+        with suppress(StorageError):
+            writer.abort()
+        raise
+
+
+def _keep_again(
+    context: TableContext,
+    first_sequence: int,
+    bucket: tuple[bytes, int],
+    snapshot: Snapshot | None,
+    own_before: Sequence[ManifestEntry],
+    rows: Iterator[tuple[pa.Table, pa.Array, tuple[Path, ...]]],
+) -> tuple[tuple[ManifestEntry, ...], tuple[KeptColumns, ...]]:
+    def stay(part: pa.Table, _partitions: object, _partition_of: object) -> npt.NDArray[np.int32]:
+        return np.full(part.num_rows, bucket[1], dtype=np.int32)
+
+    keeper = _keeper(context, snapshot)
+    writer = data_writer(
+        context,
+        first_sequence,
+        # Where buckets are fixed, the key gives the same one again.
+        assign=stay if context.settings.dynamic_buckets is not None else None,
+        changelog=False,
+        keeper=keeper,
+        own_before=own_before,
+    )
+    try:
+        for part, kinds, lacks in rows:
+            writer.write(part, kinds, lacks=lacks)
+        return writer.finish(), writer.take_kept()
+    except BaseException:
+        with suppress(StorageError):
+            writer.abort()
+        raise
+
+
+def _no_buckets(_partition: bytes) -> BucketMap:
+    return BucketMap()
