@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.errors import FormatError, UnsupportedError
+from tablestore.format.manifest import avrorows
 from tablestore.format.manifest.avrorows import read_avro_rows
-from tablestore.format.manifest.manifestfile import avrorows
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import parse_type
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tablestore.errors import FormatError
 from tablestore.lsm.functions.mergefunction import MergeFunction, SequenceField
+from tablestore.lsm.merge import sortedmerge as merge
 from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.merge.sortedmerge import merge_section
-from tablestore.lsm.merge.sortedmerge import sortedmerge as merge
 from tablestore.lsm.merge.window import fold_window
 from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot

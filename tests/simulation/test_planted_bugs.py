@@ -10,12 +10,12 @@ from tablestore.errors import TablestoreError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
-from tablestore.lsm.compaction.picking import picking as compaction_module
+from tablestore.lsm.compaction import picking as compaction_module
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store import deletionvectors as deletionvectors_module
+from tablestore.store.commit import committer as commit_module
+from tablestore.store.commit import outcome as publish_module
 from tablestore.store.commit.committer import Committer
-from tablestore.store.commit.committer import committer as commit_module
-from tablestore.store.commit.committer import outcome as publish_module
 from tablestore.store.commit.landings import Landings
 from tablestore.store.commit.outcome import Outcome, Publisher
 from tablestore.store.context import TableContext

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tablestore import bounds
 from tablestore.errors import TablestoreError
 from tablestore.format import limits, stats
-from tablestore.format.manifest.manifestfile import avro
-from tablestore.format.parquet.parquetfile import parquetfile as parquet
-from tablestore.format.parquet.parquetfile import parquetread
+from tablestore.format.manifest import avro
+from tablestore.format.parquet import parquetfile as parquet
+from tablestore.format.parquet import parquetread
 from tablestore.log.json import jsonrows
 from tablestore.lsm import keys
 from tablestore.lsm.compaction.compactiontask import KeptRetractions

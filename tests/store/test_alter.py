@@ -20,8 +20,8 @@ from tablestore.errors import (
 )
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
+from tablestore.store.commit import alterschema as alter_module
 from tablestore.store.commit.alterschema import alter_schema, holds_data
-from tablestore.store.commit.committer import alterschema as alter_module
 from tablestore.store.schemas import Schemas
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock

@@ -10,10 +10,10 @@ import pytest
 from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.format.parquet.parquetread import DataFileReader
 from tablestore.io.memory import MemoryFileStore
+from tablestore.store.scan import lookupcache
 from tablestore.store.scan.lookup import find_rows, sorted_keys
 from tablestore.store.scan.lookupcache import CachedFile, LookupCache
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import lookupcache
 from tablestore.table.table import Table
 from tablestore.testing.lab import Lab
 

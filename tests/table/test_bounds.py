@@ -17,7 +17,7 @@ from tablestore.format.manifest.manifestfile import entry_bytes
 from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store import manifests
-from tablestore.store.write.datawriter import runwriter
+from tablestore.store.write import runwriter
 from tablestore.testing.lab import Lab
 
 COLUMNS = pa.schema([pa.field("k", pa.string(), nullable=False), ("v", pa.string()), ("n", pa.int64())])

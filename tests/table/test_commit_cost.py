@@ -10,7 +10,7 @@ import pytest
 
 from tablestore.errors import NotFoundError
 from tablestore.format import limits, schemafile, snapshot
-from tablestore.format.manifest.manifestfile import avro
+from tablestore.format.manifest import avro
 from tablestore.format.snapshot import encode_snapshot
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
