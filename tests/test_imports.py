@@ -8,7 +8,7 @@ import pytest
 import tablestore
 
 # Each of these is an optional dependency, or slow to load, or both.
-HEAVY = ("pyspark", "confluent_kafka", "pandas", "pyarrow.dataset", "s3fs", "sqlglot", "polars", "duckdb", "typer", "rich")
+HEAVY = ("pyspark", "confluent_kafka", "pandas", "pyarrow.dataset", "botocore", "sqlglot", "polars", "duckdb", "typer", "rich")
 
 LOADED = f"""
 import sys

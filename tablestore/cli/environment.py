@@ -51,7 +51,7 @@ def look_around() -> Iterator[Look]:
         yield Look(name=name, status="ok" if found else "problem", detail=found or "not installed", fix=fix)
     yield from _spark()
     yield _optional("confluent-kafka", "kafka", "for the change log on Kafka")
-    yield _optional("s3fs", "s3", "for tables on S3")
+    yield _optional("botocore", "s3", "for tables on S3")
 
 
 def installed(name: str) -> str | None:

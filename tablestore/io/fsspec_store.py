@@ -20,7 +20,6 @@ from fsspec.core import url_to_fs
 
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import (
-    AlreadyExistsError,
     InvalidInputError,
     NotFoundError,
     StorageError,
@@ -29,7 +28,7 @@ from tablestore.errors import (
 )
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, check_path, join_directory, join_inside
-from tablestore.io.oserrors import is_gone, too_large, translated
+from tablestore.io.oserrors import is_gone, occupied, too_large, translated
 from tablestore.io.ranged import RangedFile
 from tablestore.io.retry import retried
 
@@ -289,7 +288,7 @@ class FsspecFileStore:
 
     def _refuse_existing(self, path: str) -> None:
         if self.exists(path):
-            raise AlreadyExistsError(f"cannot write {self._where(path)}: it exists, and files are written once; use another name")
+            raise occupied(self._where(path))
 
 
 def _file_info(name: str, info: Mapping[str, Any]) -> FileInfo:

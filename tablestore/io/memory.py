@@ -17,7 +17,7 @@ import pyarrow as pa
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import AlreadyExistsError, NotFoundError
 from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, check_path, join_inside
-from tablestore.io.oserrors import too_large
+from tablestore.io.oserrors import occupied, too_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class MemoryFileStore:
 
     def write(self, path: str, data: bytes) -> None:
         if not self.publish_if_absent(path, data):
-            raise self._occupied(path)
+            raise occupied(self._where(path))
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         for path, data in files.items():
@@ -127,7 +127,7 @@ class MemoryFileStore:
     @contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
         if self.exists(path):
-            raise self._occupied(path)
+            raise occupied(self._where(path))
         with _Output() as buffer:
             yield buffer
             self.write(path, buffer.finished())
@@ -180,9 +180,6 @@ class MemoryFileStore:
             where = self._where(path)
             raise NotFoundError(f"expected a file at {where}, found none; check the path or whether it was expired")
         return file
-
-    def _occupied(self, path: str) -> AlreadyExistsError:
-        return AlreadyExistsError(f"cannot write {self._where(path)}: it exists, and files are written once; use another name")
 
 
 class _Output(BytesIO):

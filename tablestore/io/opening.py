@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tablestore.clock import Clock
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.local import LocalFileStore
@@ -29,9 +29,9 @@ def open_store(
 ) -> FileStore:
     """The file store rooted at ``uri``; nothing is created, and for remote stores nothing is asked yet.
 
-    ``options`` go to the client library (s3fs, …). ``publish_under_lock`` lets a store without conditional
-    writes publish, for a caller that holds a catalog lock whenever it does. InvalidInputError if ``uri`` is a
-    file, or names a protocol that nobody knows.
+    ``options`` are those of the client: for S3 those of s3fs, else those of the fsspec file system. ``publish_under_lock``
+    lets a store without conditional writes publish, for a caller that holds a catalog lock whenever it does.
+    InvalidInputError if ``uri`` is a file, or names a protocol that nobody knows.
     """
     text = os.fspath(uri)
     protocol, separator, place = text.partition("://")
@@ -44,7 +44,12 @@ def open_store(
         store = MemoryFileStore(name, clock=clock)
         return store.at(path) if path else store
     if protocol in ("s3", "s3a"):
-        from tablestore.io.s3 import S3FileStore  # botocore and aiohttp take a second to import
+        try:
+            from tablestore.io.s3 import S3FileStore  # botocore takes a while to import
+        except ImportError as error:
+            raise UnsupportedError(
+                "files in S3 need the package botocore; run: pip install 'tablestore[s3]'", kind="missing-package"
+            ) from error
 
         return S3FileStore(text, options, clock=clock, ids=ids)
     from tablestore.io.fsspec_store import FsspecFileStore

@@ -53,6 +53,11 @@ def translated(error: OSError, *, verb: str, where: str) -> TablestoreError:
     return StorageError(f"{told}; the store failed, repeat when it is well")
 
 
+def occupied(where: str) -> AlreadyExistsError:
+    """The error for a new file whose name is taken."""
+    return AlreadyExistsError(f"cannot write {where}: it exists, and files are written once; use another name")
+
+
 def unknown_outcome(where: str, reason: str) -> StorageError:
     """The error for a publish that may or may not have been applied."""
     return StorageError(

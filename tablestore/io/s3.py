@@ -8,20 +8,15 @@ A repeated PUT may meet its own first attempt and get 412; that is why "occupied
 caller. Some stores accept the header and ignore it, which would lose commits without a sound: before the first
 publish a probe object finds out. Objects appear whole: large ones are multi-part uploads, which show nothing
 until they are completed and are aborted on an error.
-
-s3fs gives sessions, credentials and an event loop; its listing caches, its own retries and its path syntax
-(``?versionId=``) are not used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Any, BinaryIO, TypeVar, cast
-
-from fsspec.asyn import sync
+from typing import Any, BinaryIO, cast
 
 from tablestore.clock import Clock, SystemClock
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
+from tablestore.errors import InvalidInputError, NotFoundError, StorageError, TablestoreError, UnsupportedError
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import (
     READ_LIMIT_BYTES,
@@ -31,22 +26,18 @@ from tablestore.io.filestore import (
     join_directory,
     join_inside,
 )
-from tablestore.io.oserrors import too_large, unknown_outcome
+from tablestore.io.oserrors import occupied, too_large, unknown_outcome
 from tablestore.io.ranged import RangedFile
-from tablestore.io.s3session import S3Session, is_transient, remote_errors, status_of, translated_remote
+from tablestore.io.s3session import REMOTE_ERRORS, S3Session, is_transient, status_of, translated_remote
 from tablestore.io.s3upload import MultipartWriter
 from tablestore.io.together import write_together
-
-T = TypeVar("T")
-
-_DELETE_BATCH = 1000
 
 
 class S3FileStore:
     """A :class:`~tablestore.io.filestore.FileStore` below ``s3://bucket/prefix``.
 
-    ``options`` are those of ``s3fs.S3FileSystem`` (``key``, ``secret``, ``endpoint_url``, …); they hold secrets
-    and appear in no message and no ``repr``.
+    ``options`` have the names of s3fs (``key``, ``secret``, ``endpoint_url``, ``client_kwargs``, …). What they leave
+    out is found as in any AWS tool: environment, profile, role. They appear in no message and no ``repr``.
     """
 
     def __init__(
@@ -84,18 +75,13 @@ class S3FileStore:
     # ---- reading
 
     def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
-        key = self._key(path)
-        where = self._where(path)
+        def receive(answer: Mapping[str, Any]) -> bytes:
+            with answer["Body"] as body:
+                if answer["ContentLength"] > max_bytes:
+                    raise too_large(self._where(path), size=answer["ContentLength"], max_bytes=max_bytes)
+                return cast(bytes, body.read())
 
-        async def get(filesystem: Any) -> Any:
-            response = await filesystem._call_s3("get_object", Bucket=self._bucket, Key=key)
-            async with response["Body"] as body:
-                if response["ContentLength"] > max_bytes:
-                    raise too_large(where, size=response["ContentLength"], max_bytes=max_bytes)
-                return await body.read()
-
-        data: bytes = self._do("read", where, lambda: self._run(get))
-        return data
+        return cast(bytes, self._call("read", path, "get_object", receive))
 
     def size(self, path: str) -> int:
         return int(self._head(path)["ContentLength"])
@@ -110,17 +96,12 @@ class S3FileStore:
         return True
 
     def open_input(self, path: str) -> BinaryIO:
-        key = self._key(path)
-        where = self._where(path)
-
-        async def get(filesystem: Any, start: int, end: int) -> Any:
-            response = await filesystem._call_s3("get_object", Bucket=self._bucket, Key=key, Range=f"bytes={start}-{end - 1}")
-            async with response["Body"] as body:
-                return await body.read()
+        def receive(answer: Mapping[str, Any]) -> bytes:
+            with answer["Body"] as body:
+                return cast(bytes, body.read())
 
         def fetch(start: int, end: int) -> bytes:
-            data: bytes = self._do("read", where, lambda: self._run(get, start, end))
-            return data
+            return cast(bytes, self._call("read", path, "get_object", receive, Range=f"bytes={start}-{end - 1}"))
 
         return cast(BinaryIO, RangedFile(size=self.size(path), fetch=fetch))
 
@@ -147,7 +128,7 @@ class S3FileStore:
     def write(self, path: str, data: bytes) -> None:
         if not self._put_if_absent(path, data) and self.read(path) != data:
             # Equal bytes are our own: the answer to the first attempt was lost below us.
-            raise self._occupied(path)
+            raise occupied(self._where(path))
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         write_together(self.write, files)
@@ -163,7 +144,7 @@ class S3FileStore:
     @contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
         if self.exists(path):
-            raise self._occupied(path)
+            raise occupied(self._where(path))
         writer = MultipartWriter(
             lambda method, **arguments: self._call("upload", path, method, **arguments),
             lambda data: self.write(path, data),
@@ -171,7 +152,7 @@ class S3FileStore:
         try:
             yield cast(BinaryIO, writer)
             if not writer.finish():
-                raise self._occupied(path)
+                raise occupied(self._where(path))
         except BaseException:
             with suppress(StorageError, NotFoundError):
                 writer.abort()
@@ -187,17 +168,16 @@ class S3FileStore:
 
     def delete_directory(self, path: str) -> None:
         where = self._where(path)
-        for page in self._pages(f"{self._key(path)}/"):
-            keys = [{"Key": entry["Key"]} for entry in page.get("Contents", ())]
-            for start in range(0, len(keys), _DELETE_BATCH):
-                answer = self._delete_batch(where, keys[start : start + _DELETE_BATCH])
-                if refused := answer.get("Errors"):
-                    first = refused[0]
-                    raise StorageError(
-                        f"cannot delete {len(refused)} files below {where}, the first is {first.get('Key')}: "
-                        f"{first.get('Code')} {first.get('Message')}; give this user access to them and repeat",
-                        kind="denied" if first.get("Code") == "AccessDenied" else None,
-                    )
+        for page in self._pages(f"{self._key(path)}/"):  # of at most as many names as one request may delete
+            batch = {"Objects": [{"Key": entry["Key"]} for entry in page.get("Contents", ())], "Quiet": True}
+            answer = self._send("delete directory", where, "delete_objects", Delete=batch) if batch["Objects"] else {}
+            if refused := answer.get("Errors"):
+                first = refused[0]
+                raise StorageError(
+                    f"cannot delete {len(refused)} files below {where}, the first is {first.get('Key')}: "
+                    f"{first.get('Code')} {first.get('Message')}; give this user access to them and repeat",
+                    kind="denied" if first.get("Code") == "AccessDenied" else None,
+                )
 
     def sync(self, directory: str) -> None:
         """Nothing to do: an object that was acknowledged is durable, and so is its name."""
@@ -206,10 +186,6 @@ class S3FileStore:
 
     # ---- helpers
 
-    def _delete_batch(self, where: str, keys: "Sequence[Mapping[str, str]]") -> Mapping[str, Any]:
-        batch = {"Objects": keys, "Quiet": True}
-        return self._do("delete directory", where, lambda: self._plain("delete_objects", Delete=batch))
-
     def _key(self, path: str) -> str:
         check_path(path)
         return join_inside(self._prefix, path) if self._prefix else path
@@ -217,36 +193,29 @@ class S3FileStore:
     def _where(self, path: str) -> str:
         return join_inside(self.root_uri, path)
 
-    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        filesystem = self._session.filesystem()
-        return sync(filesystem.loop, function, filesystem, *arguments)
-
-    def _plain(self, method: str, **arguments: Any) -> Any:
-        return self._session.filesystem().call_s3(method, Bucket=self._bucket, **arguments)
-
-    def _do(self, verb: str, where: str, run: Callable[[], T]) -> T:
-        return self._session.retried(run, verb=verb, where=where)
-
-    def _call(self, verb: str, path: str, method: str, **arguments: Any) -> Any:
+    def _call(self, verb: str, path: str, method: str, receive: Callable[[Mapping[str, Any]], Any] = dict, **arguments: Any) -> Any:
+        """What ``receive`` makes of the answer to a request about one object, both repeated while the error is transient."""
         key = self._key(path)
-        return self._do(verb, self._where(path), lambda: self._plain(method, Key=key, **arguments))
+        return self._send(verb, self._where(path), method, receive, Key=key, **arguments)
+
+    def _send(
+        self, verb: str, where: str, method: str, receive: Callable[[Mapping[str, Any]], Any] = dict, **arguments: Any
+    ) -> Any:
+        return self._session.repeat(
+            lambda: receive(self._session.send(method, Bucket=self._bucket, **arguments)),
+            lambda error: translated_remote(error, verb=verb, where=where),
+        )
 
     def _head(self, path: str) -> Mapping[str, Any]:
         return cast(Mapping[str, Any], self._call("look at", path, "head_object"))
 
-    def _pages(self, prefix: str, **arguments: str) -> Iterator[Mapping[str, Any]]:
-        where = f"s3://{self._bucket}/{prefix}"
-        token: dict[str, str] = {}
-
-        def get_page() -> Any:
-            return self._plain("list_objects_v2", Prefix=prefix, **arguments, **token)
-
+    def _pages(self, prefix: str, **arguments: Any) -> Iterator[Mapping[str, Any]]:
         while True:
-            page = self._do("list", where, get_page)
+            page = self._send("list", f"s3://{self._bucket}/{prefix}", "list_objects_v2", Prefix=prefix, **arguments)
             yield page
             if not page.get("IsTruncated"):
                 return
-            token = {"ContinuationToken": page["NextContinuationToken"]}
+            arguments["ContinuationToken"] = page["NextContinuationToken"]
 
     def _put_if_absent(self, path: str, data: bytes) -> bool:
         key, where = self._key(path), self._where(path)
@@ -255,8 +224,8 @@ class S3FileStore:
         def put() -> bool:
             nonlocal ambiguous
             try:
-                self._plain("put_object", Key=key, Body=data, IfNoneMatch="*")
-            except remote_errors() as error:
+                self._session.send("put_object", Bucket=self._bucket, Key=key, Body=data, IfNoneMatch="*")
+            except REMOTE_ERRORS as error:
                 status = status_of(error)
                 if status == 412:
                     return False
@@ -266,15 +235,15 @@ class S3FileStore:
                 raise
             return True
 
-        try:
-            return self._session.retried_raw(put)
-        except remote_errors() as error:
+        def meaning(error: BaseException) -> TablestoreError:
             status = status_of(error)
             if status == 501:
-                raise self._unconditional() from error
+                return self._unconditional()
             if ambiguous or status == 409:
-                raise unknown_outcome(where, f"the store answered {status or type(error).__name__}") from error
-            raise translated_remote(error, verb="write", where=where) from error
+                return unknown_outcome(where, f"the store answered {status or type(error).__name__}")
+            return translated_remote(error, verb="write", where=where)
+
+        return self._session.repeat(put, meaning)
 
     def _prove_conditional(self) -> None:
         """Find out, once for a bucket and process, whether the store honours If-None-Match."""
@@ -296,9 +265,6 @@ class S3FileStore:
             "silently replace another one; open the catalog with a lock, or use a store that has them",
             kind="no-conditional-publish",
         )
-
-    def _occupied(self, path: str) -> AlreadyExistsError:
-        return AlreadyExistsError(f"cannot write {self._where(path)}: it exists, and files are written once; use another name")
 
 
 def _millis(moment: datetime) -> int:

@@ -1,35 +1,87 @@
 """One S3 client for a store and all that are rooted deeper: made when first needed, again after a fork, never pickled.
 
-Also here: what an error of s3fs, botocore or aiohttp means.
+Also here: the options of the client, and what an error of botocore means. The client sends a request once. Repeating it is ours,
+because a client that repeats by itself hides that an answer was lost.
 """
 
+import builtins
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from weakref import finalize
+
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    FlexibleChecksumError,
+    HTTPClientError,
+    IncompleteReadError,
+)
+from botocore.parsers import ResponseParserError
+from botocore.session import Session
+from fsspec.config import conf as fsspec_config
 
 from tablestore.clock import Clock
-from tablestore.errors import NotFoundError, StorageError, TablestoreError, UnsupportedError
+from tablestore.errors import InvalidInputError, NotFoundError, StorageError, TablestoreError
 from tablestore.ids import Ids
-from tablestore.io.oserrors import translated
 from tablestore.io.retry import retried
+from tablestore.names import did_you_mean
 
 T = TypeVar("T")
 
+REMOTE_ERRORS = (BotoCoreError, ClientError, ResponseParserError, OSError)
+"""What a request may raise that is not ours."""
+# The request or its answer was lost on the way.
+_LOST = (
+    builtins.ConnectionError,
+    TimeoutError,
+    ConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    FlexibleChecksumError,
+    ResponseParserError,
+)
 _TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504})
 _TRANSIENT_CODES = frozenset({"RequestTimeout", "SlowDown", "Throttling", "InternalError", "ServiceUnavailable"})
+
+# The options are those of s3fs, so that settings for other Python tools fit. By their names in botocore:
+_CREDENTIALS = {
+    "key": "aws_access_key_id",
+    "username": "aws_access_key_id",
+    "secret": "aws_secret_access_key",
+    "password": "aws_secret_access_key",
+    "token": "aws_session_token",
+}
+_OPTIONS = (
+    *_CREDENTIALS,
+    *("anon", "profile", "endpoint_url", "use_ssl", "requester_pays"),
+    *("client_kwargs", "config_kwargs", "s3_additional_kwargs"),
+)
+# They say how s3fs reads, caches and lists; nothing here does it that way.
+_WITHOUT_MEANING = frozenset(
+    {"asynchronous", "cache_regions", "default_block_size", "default_cache_type", "default_fill_cache", "fixed_upload_size"}
+    | {"listings_expiry_time", "local_expiry_check", "loop", "max_concurrency", "max_paths", "version_aware"}
+)
 
 
 class S3Session:
     """The client, the way its requests are repeated, and what is known of its buckets."""
 
     def __init__(self, options: Mapping[str, Any], *, clock: Clock, ids: Ids) -> None:
-        self._options = dict(options)
+        self._options = {**fsspec_config.get("s3", {}), **options}
+        for name in self._options.keys() - _WITHOUT_MEANING - set(_OPTIONS):
+            raise InvalidInputError(
+                f"S3 has no option {name!r}{did_you_mean(name, _OPTIONS)}; options are {', '.join(_OPTIONS)}", kind="unknown-option"
+            )
         self.clock = clock
         self.ids = ids
         self._forget()
 
     def _forget(self) -> None:
-        self._filesystem: Any = None
+        self._client: Any = None
         self._pid = 0
         self.proved_buckets: set[str] = set()
 
@@ -43,101 +95,76 @@ class S3Session:
     def __repr__(self) -> str:
         return "S3Session()"  # the options hold secrets
 
-    def filesystem(self) -> Any:
-        """The s3fs file system of this process."""
+    def send(self, method: str, **arguments: Any) -> Any:
+        """One request, sent once. Raises one of :data:`REMOTE_ERRORS`."""
         if self._pid != os.getpid():
-            try:
-                from s3fs import S3FileSystem
-            except ImportError as error:
-                raise UnsupportedError(
-                    "files in S3 need the package s3fs; run: pip install 'tablestore[s3]'", kind="missing-package"
-                ) from error
-            options = dict(self._options)
-            config = dict(options.get("config_kwargs") or {})
-            # One layer repeats requests, and it is ours: three would multiply, and hide a lost answer.
-            config.setdefault("retries", {"max_attempts": 0})
-            options["config_kwargs"] = config
-            # An instance of our own, because the number of tries belongs to it.
-            filesystem = S3FileSystem(**options, use_listings_cache=False, skip_instance_cache=True)
-            filesystem.retries = 1
-            self._filesystem, self._pid = filesystem, os.getpid()
-        return self._filesystem
+            self._client, self._pid = self._connect(), os.getpid()
+        if extra := self._extra():
+            operation = self._client.meta.service_model.operation_model(self._client.meta.method_to_api_mapping[method])
+            arguments = {**{key: extra[key] for key in extra.keys() & operation.input_shape.members.keys()}, **arguments}
+        return getattr(self._client, method)(**arguments)
 
-    def retried(self, run: Callable[[], T], *, verb: str, where: str) -> T:
-        """The result of ``run``, repeated while the error is transient; in the end our error."""
+    def repeat(self, send: Callable[[], T], meaning: Callable[[BaseException], TablestoreError]) -> T:
+        """The result of ``send``, repeated while the error is transient; in the end our error, which is its ``meaning``."""
         try:
-            return self.retried_raw(run)
-        except remote_errors() as error:
-            if isinstance(error, TablestoreError):
-                raise
-            raise translated_remote(error, verb=verb, where=where) from error
+            return retried(send, is_transient=is_transient, clock=self.clock, ids=self.ids)
+        except REMOTE_ERRORS as error:
+            raise meaning(error) from error
 
-    def retried_raw(self, run: Callable[[], T]) -> T:
-        """Like :meth:`retried`, with the error as it is."""
-        return retried(run, is_transient=is_transient, clock=self.clock, ids=self.ids)
+    def _extra(self) -> dict[str, Any]:
+        """Arguments of every request that takes them."""
+        payer = {"RequestPayer": "requester"} if self._options.get("requester_pays") else {}
+        return {**(self._options.get("s3_additional_kwargs") or {}), **payer}
 
-
-def remote_errors() -> tuple[type[BaseException], ...]:
-    """What a request may raise that is not ours."""
-    from aiohttp import ClientError as HttpError
-    from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
-
-    return OSError, BotoCoreError, ClientError, HttpError, ResponseParserError
+    def _connect(self) -> Any:
+        given = {key: value for key, value in self._options.items() if value is not None}
+        settings = {"connect_timeout": 5, "read_timeout": 15, "retries": {"max_attempts": 0}, "max_pool_connections": 64}
+        settings.update(given.get("config_kwargs", {}))
+        arguments = {key: given[key] for key in ("endpoint_url", "use_ssl") if key in given}
+        arguments.update({name: given[key] for key, name in _CREDENTIALS.items() if key in given})
+        arguments.update(given.get("client_kwargs", {}))
+        if given.get("anon"):
+            settings["signature_version"] = UNSIGNED
+            arguments = {key: value for key, value in arguments.items() if key not in _CREDENTIALS.values()}
+        try:
+            client = Session(profile=given.get("profile")).create_client("s3", config=Config(**settings), **arguments)
+        except (TypeError, ValueError, BotoCoreError) as error:
+            raise InvalidInputError(f"S3 cannot be reached with these options: {error}; correct them", kind="option") from error
+        finalize(self, client.close)
+        return client
 
 
 def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed when it is repeated."""
-    if isinstance(error, TablestoreError) or not isinstance(error, remote_errors()) or _is_about_credentials(error):
-        return False
-    status = status_of(error)
-    if status is None:  # the request or its answer was lost on the way
-        return not isinstance(error, PermissionError)
-    return status in _TRANSIENT or code_of(error) in _TRANSIENT_CODES
+    return isinstance(error, _LOST) or status_of(error) in _TRANSIENT or _code_of(error) in _TRANSIENT_CODES
 
 
 def status_of(error: BaseException) -> int | None:
     """The HTTP status that an error came from, or None if there was no answer."""
-    cause: BaseException | None = error
-    while cause is not None:
-        response = getattr(cause, "response", None)
-        if isinstance(response, Mapping):
-            status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            return status if isinstance(status, int) else None
-        cause = cause.__cause__
-    return None
+    return error.response["ResponseMetadata"].get("HTTPStatusCode") if isinstance(error, ClientError) else None
 
 
-def code_of(error: BaseException) -> str:
-    """The S3 error code of an error ("NoSuchBucket"), or ""."""
-    cause: BaseException | None = error
-    while cause is not None:
-        response = getattr(cause, "response", None)
-        if isinstance(response, Mapping):
-            return str(response.get("Error", {}).get("Code", ""))
-        cause = cause.__cause__
-    return ""
+def _code_of(error: BaseException) -> str | None:
+    """The S3 error code of an error ("NoSuchBucket")."""
+    return error.response.get("Error", {}).get("Code") if isinstance(error, ClientError) else None
 
 
 def translated_remote(error: BaseException, *, verb: str, where: str) -> TablestoreError:
-    """Our error for one of s3fs, botocore or aiohttp."""
+    """Our error for one of :data:`REMOTE_ERRORS`."""
     status = status_of(error)
-    if code_of(error) == "NoSuchBucket":
+    if _code_of(error) == "NoSuchBucket":
         return NotFoundError(f"cannot {verb} {where}: there is no such bucket; create it first", kind="no-bucket")
     if status == 404:
         return NotFoundError(f"cannot {verb} {where}: there is no such file; check the path or whether it was expired or dropped")
     if status == 412:
         return StorageError(f"cannot {verb} {where}: it exists already; use another name", kind="occupied")
-    if status in (401, 403) or _is_about_credentials(error):
+    if status in (401, 403):
         return StorageError(
-            f"cannot {verb} {where}: access is denied ({error}); check the credentials and what they allow",
-            kind="denied",
+            f"cannot {verb} {where}: access is denied ({error}); check the credentials and what they allow", kind="denied"
         )
-    if isinstance(error, OSError) and status is None:
-        return translated(error, verb=verb, where=where)
-    answer = f"the store answered {status}" if status is not None else type(error).__name__
-    return StorageError(f"cannot {verb} {where}: {answer} ({error}); repeat when the store is well")
-
-
-def _is_about_credentials(error: BaseException) -> bool:
-    return type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError")
+    if status is not None:
+        return StorageError(f"cannot {verb} {where}: the store answered {status} ({error}); repeat when the store is well")
+    if isinstance(error, _LOST):
+        return StorageError(f"cannot {verb} {where}: {error}; repeat when the store can be reached")
+    # The client refused by itself. A missing file would be one of its own, never the one that was asked for.
+    return StorageError(f"cannot {verb} {where}: {error}; check the credentials and options of the client", kind="denied")

@@ -9,7 +9,9 @@ Writes run one after another, because moto looks for the object of a conditional
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from threading import Lock, Thread
 from typing import Any
 
@@ -77,9 +79,9 @@ class FakeS3:
 
     def make_bucket(self, name: str) -> str:
         """Make a bucket; its URL."""
-        from s3fs import S3FileSystem
-
-        S3FileSystem(**self.options, skip_instance_cache=True).call_s3("create_bucket", Bucket=name)
+        with closing(HTTPConnection("127.0.0.1", self._server.server_port)) as connection:
+            connection.request("PUT", f"/{name}")
+            assert connection.getresponse().status == 200
         return f"s3://{name}"
 
     def answer_next(self, method: str, *, status: int, apply_first: bool = False, times: int = 1, only_path: str = "") -> None:

@@ -1,7 +1,7 @@
 """S3: what the answers of the service mean. A real HTTP server (moto), with answers injected between."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -201,12 +201,76 @@ def test_a_server_that_is_not_there_is_a_typed_error() -> None:
     assert "canary" not in f"{store!r} {failed.value}"
 
 
+# ---- options
+
+
+def headers_of(store: S3FileStore, send: Callable[[], object]) -> dict[str, str]:
+    """What the client puts on the wire: looked at in the client, as the server forgets it."""
+    seen: dict[str, str] = {}
+    store.exists("connect")
+    store._session._client.meta.events.register("before-send.s3", lambda request, **_: seen.update(dict(request.headers)))
+    send()
+    return {name.lower(): value.decode() if isinstance(value, bytes) else value for name, value in seen.items()}
+
+
+def test_an_unknown_option_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(InvalidInputError, match="did you mean 'endpoint_url'") as refused:
+        S3FileStore("s3://tables/t", {"endpoint_ur": "http://127.0.0.1:1", "secret": "canary"})
+    assert refused.value.kind == "unknown-option" and "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"client_kwargs": {"bogus": 1}}, {"config_kwargs": {"bogus": 1}}, {"profile": "nobody"}, {"endpoint_url": "no-url"}]
+)
+def test_options_that_the_client_refuses_are_invalid_input(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError, match="options") as refused:
+        S3FileStore("s3://tables/t", {"key": "k", "secret": "canary", **wrong}).read("file")
+    assert "canary" not in str(refused.value)
+
+
+def test_missing_credentials_are_denied_at_once(server: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+    store = S3FileStore("s3://tables/t", {"endpoint_url": server.options["endpoint_url"]}, clock=ManualClock())
+    with pytest.raises(StorageError, match="credentials") as denied:
+        store.publish_if_absent("file", b"x")
+    assert denied.value.kind == "denied"
+
+
+def test_credentials_of_the_environment_are_used(server: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "from-the-environment")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.options["endpoint_url"])
+    store = S3FileStore("s3://tables/environment")
+    sent = headers_of(store, lambda: store.write("file", b"x"))
+    assert "Credential=from-the-environment/" in sent["authorization"]
+
+
+def test_options_of_requests_reach_the_requests_that_know_them(server: FakeS3) -> None:
+    more = {"s3_additional_kwargs": {"ServerSideEncryption": "AES256"}, "requester_pays": True, "anon": True}
+    store = S3FileStore("s3://tables/extras", {**server.options, **more})
+    written = headers_of(store, lambda: store.write("file", b"x"))
+    assert written["x-amz-server-side-encryption"] == "AES256"
+    assert written["x-amz-request-payer"] == "requester"
+    assert "authorization" not in written
+
+
+def test_a_forked_process_makes_a_client_of_its_own(store: S3FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = store._session._client
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert store.read("snapshot/present") == b"present"
+    assert store._session._client is not before
+
+
 # ---- large files
 
 
 def uploads(store: S3FileStore) -> list[object]:
     """Multi-part uploads that were begun and neither completed nor aborted."""
-    listed = store._session.filesystem().call_s3("list_multipart_uploads", Bucket="tables")
+    listed = store._session.send("list_multipart_uploads", Bucket="tables")
     return list(listed.get("Uploads", []))
 
 
