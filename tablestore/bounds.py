@@ -3,7 +3,7 @@
     reading one file          a batch: BATCH_BYTES, what one row takes if that is more
     merging the runs          WINDOW_BYTES of all runs together, so each of k runs reads batches of WINDOW_BYTES / k;
                               a sorted copy of the window, and BATCH_BYTES on their way out
-    writing one file          a row group: ROW_GROUP_BYTES, before it is encoded
+    writing one file          a row group: ROW_GROUP_BYTES, before it is encoded; the option ``file.block-size`` for less
     buffering rows to write   the option ``write-buffer-size``, and PASS_BYTES of sorted copy while it is flushed
     looking rows up           WINDOW_BYTES of the rows that were found, and of what is made of them
     JSON text for a log       TEXT_BYTES, a few times over while it is put together
@@ -22,6 +22,8 @@ BATCH_ROWS = 131_072
 WINDOW_BYTES = 128 * MIB
 ROW_GROUP_BYTES = 64 * MIB
 ROW_GROUP_ROWS = 131_072
+# Smaller ones would cost more than they hold.
+LEAST_ROW_GROUP_BYTES = 64 * 1024
 PASS_BYTES = 1024 * MIB
 TEXT_BYTES = 16 * MIB
 # Files that one merge holds open. More runs take turns: a file is opened again where it was left.

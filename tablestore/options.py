@@ -21,7 +21,8 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 
 # Keys that are not in the registry but belong to it: per-column settings, log client settings, our own notes.
-KNOWN_PREFIXES = ("tablestore.", "log.", "fields.")
+FIELDS_PREFIX, COLUMN_STATS_MODE = "fields.", ".stats-mode"
+KNOWN_PREFIXES = ("tablestore.", "log.", FIELDS_PREFIX)
 
 _BYTES = re.compile(r"\s*(\d{1,18})\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 _BYTE_UNITS = {
@@ -39,6 +40,9 @@ _DURATION_UNITS = {
     **dict.fromkeys(("d", "day", "days"), DAY_MS),
 }
 _INT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_STATS_MODE = re.compile(r"(none)|(counts)|full|truncate\(([1-9]\d{0,8})\)", re.ASCII)
+# Bounds of texts in manifests have at most so many characters, whatever a table asks for.
+MAX_BOUND_CHARACTERS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +122,15 @@ def parse_duration(text: str) -> int:
     return int(match[1]) * unit
 
 
+def parse_stats_mode(text: str) -> int | None:
+    """What is kept of a column: None for nothing, 0 for its null count, n also for bounds, of texts at most n characters."""
+    match = _STATS_MODE.fullmatch(text.strip().lower())
+    if match is None:
+        raise InvalidInputError(f"expected none, counts, truncate(n) or full, found {text!r:.200}")
+    none, counts, characters = match.groups()
+    return None if none else 0 if counts else min(int(characters or MAX_BOUND_CHARACTERS), MAX_BOUND_CHARACTERS)
+
+
 def _option(
     key: str, kind: Kind, default: Value, sentence: str, *, choices: tuple[str, ...] = (), minimum: int | None = None
 ) -> Option:
@@ -155,8 +168,9 @@ FILE_COMPRESSION = _option("file.compression", "choice", "zstd",
     "Compression of data files.", choices=("zstd", "snappy", "lz4", "gzip", "none"))
 FILE_COMPRESSION_ZSTD_LEVEL = _option("file.compression.zstd-level", "int", 1,
     "Zstandard level of data files, 1 (fast) to 22 (small).", minimum=1)
-FILE_BLOCK_SIZE = _option("file.block-size", "bytes", None,
-    "Size of a Parquet row group; chosen by the writer if unset.", minimum=1)
+FILE_BLOCK_SIZE = _option("file.block-size", "bytes", 64 * MIB,
+    "Most memory that the rows of one Parquet row group take before they are encoded: 64 kb to 64 mb, and never more than 131072 "
+    "rows.", minimum=1)
 TARGET_FILE_SIZE = _option("target-file-size", "bytes", None,
     "Size at which a writer starts a new data file; 128 mb for keyed tables and 256 mb for append tables if unset.",
     minimum=1)
@@ -174,15 +188,17 @@ DATA_FILE_THIN_MODE = _option("data-file.thin-mode", "bool", False,
     "Do not store key columns a second time in data files; create_table writes true for keyed tables.")
 CHANGELOG_FILE_PREFIX = _option("changelog-file.prefix", "text", "changelog-", "How names of changelog files begin.")
 MANIFEST_COMPRESSION = _option("manifest.compression", "choice", "zstd",
-    "Compression of manifests.", choices=("zstd", "snappy", "none"))
+    "Compression of manifests; null for none.", choices=("zstd", "snappy", "deflate", "null"))
 MANIFEST_TARGET_FILE_SIZE = _option("manifest.target-file-size", "bytes", 8 * MIB,
     "Small manifests are merged up to this size.", minimum=1)
 MANIFEST_MERGE_MIN_COUNT = _option("manifest.merge-min-count", "int", 30,
     "The tail of the manifest list is merged once it has this many manifests.", minimum=1)
-MANIFEST_FULL_COMPACTION_SIZE = _option("manifest.full-compaction-threshold-size", "bytes", 16 * MIB,
-    "All manifests are rewritten without deleted files once small ones sum to this size.", minimum=1)
+MANIFEST_FULL_COMPACTION_SIZE = _option("manifest.full-compaction-threshold-size", "bytes", None,
+    "All manifests are rewritten without deleted files once those that name such files sum to this size; once a quarter of the "
+    "entries are deletes if unset.", minimum=1)
 METADATA_STATS_MODE = _option("metadata.stats-mode", "text", "full",
-    "Column statistics kept per data file: none, counts, truncate(n), or full, which cuts texts to 128 characters.")
+    "Statistics of columns in manifests, by which files are skipped: none, counts (of nulls), truncate(n) (bounds too, of texts n "
+    "characters) or full (128 characters, which is also the most). `fields.<column>.stats-mode` is that of one column.")
 SNAPSHOT_NUM_RETAINED_MIN = _option("snapshot.num-retained.min", "int", 10,
     "Expiry keeps at least this many snapshots.", minimum=1)
 SNAPSHOT_NUM_RETAINED_MAX = _option("snapshot.num-retained.max", "int", 2_147_483_647,
@@ -393,6 +409,21 @@ class TableOptions(Mapping[str, str]):
         assert isinstance(value, tuple), f"{option.key} is no list"
         return value
 
+    def stats_modes(self) -> tuple[int | None, dict[str, int | None]]:
+        """How statistics of columns are kept (see :func:`parse_stats_mode`): of all, and of those that have a mode of their own."""
+        columns = {
+            key.removeprefix(FIELDS_PREFIX).removesuffix(COLUMN_STATS_MODE): self._stats_mode(key)
+            for key in self._texts
+            if key.startswith(FIELDS_PREFIX) and key.endswith(COLUMN_STATS_MODE)
+        }
+        return self._stats_mode(METADATA_STATS_MODE.key), columns
+
+    def _stats_mode(self, key: str) -> int | None:
+        try:
+            return parse_stats_mode(self._texts.get(key, str(METADATA_STATS_MODE.default)))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"option {key}: {error}", kind="invalid-option") from error
+
 
 def validate_options(options: Mapping[str, str]) -> None:
     """Check the options of a table that tablestore creates.
@@ -415,6 +446,11 @@ def validate_options(options: Mapping[str, str]) -> None:
         if key in TABLE_OPTIONS:
             parsed.value(TABLE_OPTIONS[key])
     _check_together(parsed)
+
+
+def combines_rows(key: str) -> bool:
+    """Whether a ``fields.…`` option says how the versions of a column combine: all others do."""
+    return key.startswith(FIELDS_PREFIX) and not key.endswith(COLUMN_STATS_MODE)
 
 
 def refuse_unsupported(options: Mapping[str, str]) -> None:
@@ -457,12 +493,7 @@ def _check_together(options: TableOptions) -> None:
                 f"option {option.key}: expected letters, digits and . _ - only, found {text!r:.100}",
                 kind="invalid-option",
             )
-    mode = options.text(METADATA_STATS_MODE).strip().lower()
-    if not re.fullmatch(r"none|counts|full|truncate\([1-9]\d{0,8}\)", mode):
-        raise InvalidInputError(
-            f"option {METADATA_STATS_MODE.key}: expected none, counts, truncate(n) or full, found {mode!r:.100}",
-            kind="invalid-option",
-        )
+    options.stats_modes()
 
 
 def format_value(option: Option, value: Value) -> str:

@@ -11,7 +11,7 @@ or unknown:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,6 @@ class SimpleStats:
     null_counts: tuple[int | None, ...]
 
 
-# Text bounds have at most so many characters, whatever a table asks for.
-MAX_BOUND_CHARACTERS = 128
 _LAST_CHARACTER, _FIRST_SURROGATE, _AFTER_SURROGATES = 0x10FFFF, 0xD800, 0xE000
 
 EMPTY_STATS = SimpleStats(min_values=EMPTY_ROW, max_values=EMPTY_ROW, null_counts=())
@@ -115,15 +113,6 @@ def decode_stats(stats: SimpleStats, types: Sequence[DataType]) -> list[ColumnSt
     ]
 
 
-def collect_stats(table: pa.Table, fields: Sequence[Field], *, characters: int = MAX_BOUND_CHARACTERS) -> list[ColumnStats]:
-    """Statistics of the columns of ``table`` named by ``fields``, in that order; text bounds are cut to ``characters``.
-
-    Nested columns have a null count only. A column of floats with a NaN has unknown bounds; a zero bound covers both
-    zeros, since Java orders -0.0 below 0.0. A bound that no Python value stands for (the year 10000) is unknown.
-    """
-    return [_collect(table.column(field.name), field.type, characters) for field in fields]
-
-
 def cut_upper(text: str, characters: int) -> str | None:
     """The least text of at most ``characters`` that is not below any text that begins as ``text`` does; None if there is none.
 
@@ -139,69 +128,71 @@ def cut_upper(text: str, characters: int) -> str | None:
     return None
 
 
-def merge_stats(first: Sequence[ColumnStats], second: Sequence[ColumnStats]) -> list[ColumnStats]:
-    """Statistics of two sets of rows together. A bound unknown in one is unknown in both."""
-    return [_merge(one, other) for one, other in zip(first, second, strict=True)]
-
-
-def _merge(one: ColumnStats, other: ColumnStats) -> ColumnStats:
-    known = one.null_count is not None and other.null_count is not None
-    return ColumnStats(
-        min=None if one.min is None or other.min is None else min(one.min, other.min),
-        max=None if one.max is None or other.max is None else max(one.max, other.max),
-        null_count=one.null_count + other.null_count if known else None,  # type: ignore[operator]
-    )
-
-
 class StatsCollector:
-    """Statistics of rows that come in pieces, as :func:`collect_stats` would give them of all at once."""
+    """Statistics of rows that come in pieces: null counts are exact, bounds of the texts of a column have at most as many
+    characters as ``characters`` says for it; 0 for a column without bounds.
 
-    def __init__(self, fields: Sequence[Field], *, characters: int = MAX_BOUND_CHARACTERS) -> None:
-        self._fields, self._characters = tuple(fields), characters
+    Nested columns have a null count only. A column of floats with a NaN has unknown bounds; a zero bound covers both
+    zeros, since Java orders -0.0 below 0.0. A bound that no Python value stands for (the year 10000) is unknown.
+    """
+
+    def __init__(self, fields: Sequence[Field], characters: Sequence[int]) -> None:
+        self._columns = tuple(zip(fields, characters, strict=True))
         self._stats: list[ColumnStats | None] = [None] * len(fields)
         self._nulls = [0] * len(fields)
 
     def add(self, table: pa.Table) -> None:
         """Take a piece, whose columns are found by name."""
-        for position, stats in enumerate(collect_stats(table, self._fields, characters=self._characters)):
-            assert stats.null_count is not None, "counted just now"
-            self._nulls[position] += stats.null_count
+        for position, (field, characters) in enumerate(self._columns):
+            column = table.column(field.name)
+            self._nulls[position] += column.null_count
             # A piece of nothing but nulls says nothing about the bounds.
-            if stats.null_count < table.num_rows:
-                before = self._stats[position]
+            if column.null_count < len(column):
+                before, stats = self._stats[position], _bounds(column, field.type, characters)
                 self._stats[position] = stats if before is None else _merge(before, stats)
 
     def result(self) -> list[ColumnStats]:
         """The statistics of everything that was added, in the order of the fields."""
-        return [
-            ColumnStats(min=stats.min if stats else None, max=stats.max if stats else None, null_count=nulls)
-            for stats, nulls in zip(self._stats, self._nulls, strict=True)
-        ]
+        return [replace(stats or UNKNOWN, null_count=nulls) for stats, nulls in zip(self._stats, self._nulls, strict=True)]
 
 
-def _collect(column: pa.ChunkedArray, data_type: DataType, characters: int) -> ColumnStats:
-    nulls = column.null_count
-    if not isinstance(data_type, AtomicType) or nulls == len(column):
-        return ColumnStats(null_count=nulls)
+def cut_bounds(stats: ColumnStats, characters: int) -> ColumnStats:
+    """The statistics with bounds of texts of at most so many characters; without bounds for 0."""
+    if characters == 0:
+        return ColumnStats(null_count=stats.null_count)
+    if not isinstance(stats.min, str) or not isinstance(stats.max, str):
+        return stats
+    high = cut_upper(stats.max, characters)
+    return replace(stats, min=None if high is None else stats.min[:characters], max=high)
+
+
+def _merge(one: ColumnStats, other: ColumnStats) -> ColumnStats:
+    """The bounds of two sets of rows together. One that is unknown in one is unknown in both."""
+    return ColumnStats(
+        min=None if one.min is None or other.min is None else min(one.min, other.min),
+        max=None if one.max is None or other.max is None else max(one.max, other.max),
+    )
+
+
+def _bounds(column: pa.ChunkedArray, data_type: DataType, characters: int) -> ColumnStats:
+    if characters == 0 or not isinstance(data_type, AtomicType):
+        return UNKNOWN
     if data_type.root in (TypeRoot.BINARY, TypeRoot.VARBINARY):
         # The Java core compares these bounds as signed bytes, and would miss rows: unknown is what it writes itself.
-        return ColumnStats(null_count=nulls)
+        return UNKNOWN
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     floating = pa.types.is_floating(column.type)
     if floating and pc.any(pc.is_nan(column)).as_py():
-        return ColumnStats(null_count=nulls)
+        return UNKNOWN
     bounds = pc.min_max(column)
     low, high = _known(bounds["min"]), _known(bounds["max"])
-    if isinstance(low, str) and isinstance(high, str):
-        low, high = low[:characters], cut_upper(high, characters)
-    elif floating:
-        low = -0.0 if low == 0 else low
-        high = 0.0 if high == 0 else high
     if low is None or high is None:
         # Others expect both or none.
-        return ColumnStats(null_count=nulls)
-    return ColumnStats(min=low, max=high, null_count=nulls)
+        return UNKNOWN
+    if floating:
+        return ColumnStats(min=-0.0 if low == 0 else low, max=0.0 if high == 0 else high)
+    return cut_bounds(ColumnStats(min=low, max=high), characters)
 
 
 def _known(scalar: pa.Scalar) -> Any:

@@ -115,11 +115,12 @@ def open_context(
     schemas = Schemas(files)
     schema = schema or schemas.latest()
     snapshots = Snapshots(files)
-    manifests = Manifests(files, ids, [f.type for f in schema.partition_fields])
+    settings = table_settings(schema)
+    manifests = Manifests(files, ids, [f.type for f in schema.partition_fields], codec=settings.manifest_codec)
     return TableContext(
         files=files,
         schema=schema,
-        settings=table_settings(schema),
+        settings=settings,
         schemas=schemas,
         snapshots=snapshots,
         manifests=manifests,

@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from tablestore.errors import NotFoundError
+from tablestore.format.manifest.avro import CODEC
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_manifest, encode_index_manifest
 from tablestore.format.manifest.liveset import live_entries
@@ -79,8 +80,8 @@ class WrittenMetadata:
 class Manifests:
     """The manifest directory of one table."""
 
-    def __init__(self, files: FileStore, ids: Ids, partition_types: Sequence[DataType]) -> None:
-        self._files, self._ids = files, ids
+    def __init__(self, files: FileStore, ids: Ids, partition_types: Sequence[DataType], *, codec: str = CODEC) -> None:
+        self._files, self._ids, self._codec = files, ids, codec
         self._partition_types = tuple(partition_types)
         self._manifests: _EntryCache[ManifestEntry] = _EntryCache(CACHED_BYTES, lambda entry: entry_bytes(entry) + _OBJECT_BYTES)
         self._lists: _EntryCache[ManifestFile] = _EntryCache(CACHED_BYTES, _list_entry_bytes)
@@ -151,7 +152,7 @@ class Manifests:
 
     def write_list(self, manifests: Sequence[ManifestFile], number: int, written: WrittenMetadata) -> tuple[str, int]:
         """Write a manifest list; returns its name and size in bytes."""
-        data = encode_manifest_list(manifests, self._ids.nonce())
+        data = encode_manifest_list(manifests, self._ids.nonce(), codec=self._codec)
         name = manifest_list_name(data, number)
         self._write(name, data, written)
         self._lists.put(name, tuple(manifests))
@@ -159,7 +160,7 @@ class Manifests:
 
     def write_index(self, entries: Sequence[IndexEntry], written: WrittenMetadata) -> str:
         """Write the complete list of a snapshot's index files; returns its name."""
-        data = encode_index_manifest(entries, self._ids.nonce())
+        data = encode_index_manifest(entries, self._ids.nonce(), codec=self._codec)
         name = index_manifest_name(data, 0)
         self._write(name, data, written)
         return name
@@ -184,7 +185,7 @@ class Manifests:
         self._files.sync(MANIFEST_DIR)
 
     def _write_manifest(self, entries: Sequence[ManifestEntry], number: int, written: WrittenMetadata) -> ManifestFile:
-        data = encode_manifest(entries, self._ids.nonce())
+        data = encode_manifest(entries, self._ids.nonce(), codec=self._codec)
         name = manifest_name(data, number)
         self._write(name, data, written)
         self._manifests.put(name, tuple(entries))

@@ -134,7 +134,7 @@ def _merge_alike(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
         return False
     if any(old.get(key) != new.get(key) for key in _MERGING):
         return False
-    return all(new.get(key) == value for key, value in old.items() if key.startswith("fields."))
+    return all(new.get(key) == value for key, value in old.items() if opt.combines_rows(key))
 
 
 def _several_runs_or_deletes(files: Sequence[ManifestEntry]) -> list[ManifestEntry]:

@@ -1,15 +1,16 @@
 """What a table's options mean to the store: parsed once, frozen. And which tables it reads but does not write."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tablestore import options as opt
-from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
+from tablestore.bounds import DEFAULT_BOUNDS, LEAST_ROW_GROUP_BYTES, ROW_GROUP_BYTES, ReadBounds
 from tablestore.errors import UnsupportedError
+from tablestore.format.manifest.avro import CODEC, CODECS
 from tablestore.format.parquet.parquetfile import ParquetOptions
-from tablestore.format.stats import MAX_BOUND_CHARACTERS
 from tablestore.lsm.bucketmap import BucketPolicy
 from tablestore.lsm.functions.mergefunction import MergeFunction
-from tablestore.lsm.functions.mergeoptions import check_merge_options, merge_function
+from tablestore.lsm.functions.mergeoptions import check_column_options, merge_function
 from tablestore.options import MIB, TableOptions
 from tablestore.store.producer import check_producer
 from tablestore.store.tombstones import check_retention
@@ -21,25 +22,28 @@ DYNAMIC_BUCKETS = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePolicy:
-    """``min_count`` manifests make a group worth merging; one of ``target_bytes`` is left alone."""
+    """``min_count`` manifests make a group worth merging; one of ``target_bytes`` is left alone. All are merged once those
+    that hold deletes reach ``rewrite_bytes``, or, without that, once a quarter of the entries are deletes."""
 
     min_count: int = 30
     target_bytes: int = 8 * 1024 * 1024
+    rewrite_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
     """Typed settings of one table. Sizes in bytes, ages in seconds.
 
-    ``bound_characters``: how many characters of a text its bounds in manifests hold; 0 for value columns without bounds.
+    ``stats_mode``: what manifests say of a column (see :func:`tablestore.options.parse_stats_mode`), ``column_stats_modes`` of
+    those that are set apart.
     """
 
     total_buckets: int
     bucket_function: str
     dynamic_buckets: BucketPolicy | None
     thin: bool
-    value_stats: bool
-    bound_characters: int
+    stats_mode: int | None
+    column_stats_modes: Mapping[str, int | None]
     data_file_prefix: str
     data_directory: str
     default_partition: str
@@ -57,6 +61,7 @@ class TableSettings:
     orphan_age_s: float
     tracking: Tracking
     manifest_merge: MergePolicy
+    manifest_codec: str
     bounds: ReadBounds = DEFAULT_BOUNDS
 
     @property
@@ -82,14 +87,15 @@ def table_settings(schema: TableSchema) -> TableSettings:
     deletion_vectors = options.flag(opt.DELETION_VECTORS_ENABLED)
     compression = options.text(opt.FILE_COMPRESSION).lower()
     bucket = options.value(opt.BUCKET)
-    stats_mode = options.text(opt.METADATA_STATS_MODE).strip().lower()
+    stats_mode, column_stats_modes = options.stats_modes()
+    rewrite_bytes = options.value(opt.MANIFEST_FULL_COMPACTION_SIZE)
     return TableSettings(
         total_buckets=bucket if isinstance(bucket, int) else -1,
         bucket_function=options.text(opt.BUCKET_FUNCTION).lower(),
         dynamic_buckets=_bucket_policy(options) if schema.is_keyed and bucket in (None, DYNAMIC_BUCKETS) else None,
         thin=options.flag(opt.DATA_FILE_THIN_MODE),
-        value_stats=stats_mode != "none",
-        bound_characters=_bound_characters(stats_mode),
+        stats_mode=stats_mode,
+        column_stats_modes=column_stats_modes,
         data_file_prefix=options.text(opt.DATA_FILE_PREFIX),
         data_directory=str(options.value(opt.DATA_FILE_PATH_DIRECTORY) or "").strip("/"),
         default_partition=options.text(opt.PARTITION_DEFAULT_NAME),
@@ -103,6 +109,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
         parquet=ParquetOptions(
             compression=compression,
             compression_level=options.integer(opt.FILE_COMPRESSION_ZSTD_LEVEL) if compression == "zstd" else None,
+            row_group_bytes=min(max(options.integer(opt.FILE_BLOCK_SIZE), LEAST_ROW_GROUP_BYTES), ROW_GROUP_BYTES),
         ),
         merge=merge,
         rowkind_field=schema.options.get(opt.ROWKIND_FIELD.key) if schema.is_keyed else None,
@@ -113,20 +120,22 @@ def table_settings(schema: TableSchema) -> TableSettings:
         manifest_merge=MergePolicy(
             min_count=options.integer(opt.MANIFEST_MERGE_MIN_COUNT),
             target_bytes=options.integer(opt.MANIFEST_TARGET_FILE_SIZE),
+            rewrite_bytes=rewrite_bytes if isinstance(rewrite_bytes, int) else None,
         ),
+        manifest_codec=CODECS.get(_manifest_compression(options), CODEC),
     )
 
 
 def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, new_rows: bool = True) -> None:
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
-    merge options that name what is not there. A compaction brings no ``new_rows``."""
+    options of columns that name what is not there. A compaction brings no ``new_rows``."""
     options = TableOptions(schema.options)
-    if schema.is_keyed:
-        check_merge_options(schema)
+    check_column_options(schema)
     check_producer(schema, table)
     check_retention(schema, table)
     refused = {
-        "file.format": options.get("file.format", "parquet").strip().lower() != "parquet",
+        opt.FILE_FORMAT.key: options.get(opt.FILE_FORMAT.key, "parquet").strip().lower() != "parquet",
+        opt.MANIFEST_COMPRESSION.key: _manifest_compression(options) not in CODECS,
         "data-file.external-paths": bool(options.get("data-file.external-paths")),
         # Rows of ours would go straight to buckets, and older ones that wait for a compaction would come after them.
         "bucket": new_rows and schema.is_keyed and settings.total_buckets < DYNAMIC_BUCKETS,
@@ -149,11 +158,8 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
         )
 
 
-def _bound_characters(stats_mode: str) -> int:
-    if stats_mode == "counts":
-        return 0
-    asked = int(stats_mode[len("truncate(") : -1]) if stats_mode.startswith("truncate") else MAX_BOUND_CHARACTERS
-    return min(asked, MAX_BOUND_CHARACTERS)
+def _manifest_compression(options: TableOptions) -> str:
+    return str(options.get(opt.MANIFEST_COMPRESSION.key, opt.MANIFEST_COMPRESSION.default)).strip().lower()
 
 
 def _bucket_policy(options: TableOptions) -> BucketPolicy:

@@ -17,11 +17,9 @@ from tablestore.format.stats import (
     UNKNOWN,
     ColumnStats,
     StatsCollector,
-    collect_stats,
     cut_upper,
     decode_stats,
     encode_stats,
-    merge_stats,
 )
 from tablestore.types.datatypes import ArrayType, AtomicType, Field, TypeRoot
 
@@ -121,6 +119,12 @@ def test_damaged_rows_raise_nothing_but_format_errors():
     assert refused > 800
 
 
+def collect_stats(table, fields, *, characters=128):
+    collector = StatsCollector(fields, [characters] * len(fields))
+    collector.add(table)
+    return collector.result()
+
+
 def _fields(types):
     return [Field(id=index, name=f"c{index}", type=data_type) for index, data_type in enumerate(types)]
 
@@ -179,10 +183,12 @@ def test_missing_null_counts_are_unknown_and_a_wrong_arity_is_refused():
         decode_stats(stored, [INT, INT])
 
 
-def test_merged_statistics_keep_unknown_bounds_unknown():
-    first = [ColumnStats(min=1, max=5, null_count=1), ColumnStats(min="a", max="b", null_count=0), UNKNOWN]
-    second = [ColumnStats(min=-1, max=3, null_count=2), ColumnStats(null_count=3), ColumnStats(min=1, max=2, null_count=0)]
-    assert merge_stats(first, second) == [ColumnStats(min=-1, max=5, null_count=3), ColumnStats(null_count=3), UNKNOWN]
+def test_bounds_that_are_unknown_in_a_piece_stay_unknown():
+    fields = _fields([DOUBLE, STRING])
+    pieces = StatsCollector(fields, [128, 0])
+    for number, text in ((5.0, "a"), (float("nan"), None), (-1.0, "b")):
+        pieces.add(pa.table({"c0": [number], "c1": pa.array([text], pa.string())}))
+    assert pieces.result() == [ColumnStats(null_count=0), ColumnStats(null_count=1)]
 
 
 TEXTS = st.text(st.sampled_from("ab\ud7ff\ue000\U0010ffff"), max_size=6)
@@ -193,7 +199,7 @@ def test_cut_bounds_hold_every_text_and_can_be_stored(texts, characters, split):
     fields = [Field(id=0, name="t", type=STRING)]
     column = pa.table({"t": pa.array(texts, pa.string())})
     (stats,) = collect_stats(column, fields, characters=characters)
-    pieces = StatsCollector(fields, characters=characters)
+    pieces = StatsCollector(fields, [characters])
     pieces.add(column.slice(0, split))
     pieces.add(column.slice(split))
     known = [text for text in texts if text is not None]

@@ -190,14 +190,26 @@ def test_everyone_filters_our_rows_by_a_column_of_every_type(readers: list[Any],
                 assert got == comparable(expected), (reader.name, value)
 
 
-@pytest.mark.parametrize("mode", ["truncate(2)", "full", "counts"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metadata.stats-mode": "truncate(2)"},
+        {"metadata.stats-mode": "full", "fields.c.stats-mode": "none", "manifest.compression": "null"},
+        {"metadata.stats-mode": "none", "fields.c.stats-mode": "truncate(2)", "manifest.compression": "deflate"},
+        {"metadata.stats-mode": "counts", "fields.k.stats-mode": "none", "manifest.compression": "snappy"},
+        pytest.param({"metadata.stats-mode": "full", "fields.k.stats-mode": "counts"}, marks=pytest.mark.slow),
+        pytest.param({"metadata.stats-mode": "none", "file.block-size": "64 kb"}, marks=pytest.mark.slow),
+    ],
+    ids=lambda options: ",".join(options.values()),
+)
 @pytest.mark.parametrize("keyed", [True, False])
-def test_everyone_finds_our_texts_whose_bounds_are_cut(readers: list[Any], warehouse: Path, mode: str, keyed: bool) -> None:
+def test_everyone_finds_our_texts_whatever_statistics_are_kept(
+    readers: list[Any], warehouse: Path, options: dict[str, str], keyed: bool
+) -> None:
     columns = number_fields([{"name": "k", "type": "STRING NOT NULL"}, {"name": "c", "type": "STRING"}])
     path = warehouse / "db.db" / "cut"
     us = Ours()
-    options = {"metadata.stats-mode": mode, "bucket": "1" if keyed else "-1"}
-    us.create(path, columns, primary_key=["k"] if keyed else [], options=options)
+    us.create(path, columns, primary_key=["k"] if keyed else [], options={**options, "bucket": "1" if keyed else "-1"})
     ends = ["", "a", "ab", "abc", "b", "\ud7ff", "\ue000", "\U0010ffff"]
     starts = [first * count for first in ("a", "\ud7ff", "\U0010ffff") for count in (0, 1, 2, 127, 300)]
     texts = list(dict.fromkeys(start + end for start in starts for end in ends))

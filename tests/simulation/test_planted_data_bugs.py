@@ -79,7 +79,7 @@ def plain(test: Any, **fixed: Any) -> Guard:
 # what readers refuse, and where they look
 
 
-@found_by(few(test_bounds.test_a_filter_finds_the_same_rows_however_bounds_are_cut, 15, test_bounds.FILTERED))
+@found_by(few(test_bounds.test_a_filter_finds_the_same_rows_whatever_statistics_are_kept, 15, test_bounds.FILTERED))
 def cut_upper_bounds_as_lower_ones(m: pytest.MonkeyPatch) -> None:
     m.setattr(stats, "cut_upper", lambda text, characters: text[:characters])
 

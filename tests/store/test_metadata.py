@@ -169,6 +169,19 @@ def test_deletes_shrink_the_base_again() -> None:
     assert len(history.store.entries(history.manifests)) < 2_500
 
 
+def test_deletes_are_taken_out_once_the_manifests_that_hold_them_reach_the_size_asked_for() -> None:
+    history = History(MergePolicy(min_count=1_000, rewrite_bytes=20_000))
+    history.commit([add(f"f{i}") for i in range(1_000)])
+    held = []
+    for i in range(200):
+        history.commit([delete(f"f{i}")])
+        held.append(sum(manifest.file_size for manifest in history.manifests if manifest.num_deleted))
+    assert sorted(history.found()) == sorted(history.live)
+    one = HEADER_BYTES + ENTRY_BYTES
+    assert max(held) == 20_000 + -20_000 % one, "each commit adds one manifest"
+    assert held.count(one) == 200 // (max(held) // one)
+
+
 def test_nothing_is_merged_below_the_least_number() -> None:
     policy = MergePolicy(min_count=30)
     store = FakeManifests()

@@ -4,13 +4,15 @@ from itertools import count
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.datafile import FileSource
+from tablestore.format.parquet.footer import GROUP_BYTES_KEY
 from tablestore.format.parquet.parquetread import open_data_file
-from tablestore.format.stats import decode_stats
+from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.settings import table_settings
 from tablestore.store.write.runwriter import RunTarget, RunWriter
@@ -22,12 +24,12 @@ NAMES = count()
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string()), pa.field("x", pa.float64())])
 
 
-def _target(files, *, keyed=True):
+def _target(files, *, keyed=True, options=None):
     schema = new_schema(
         schema=COLUMNS,
         primary_key=("id",) if keyed else (),
         partition_by=(),
-        options={"bucket": "1"} if keyed else {},
+        options={**({"bucket": "1"} if keyed else {}), **(options or {})},
         comment=None,
         time_millis=0,
     )
@@ -88,6 +90,59 @@ def test_bounds_are_unknown_once_a_piece_has_a_nan_and_known_where_a_piece_is_nu
     stats = decode_stats(entry.file.value_stats, [f.type for f in _target(MemoryFileStore(f"run-{next(NAMES)}")).schema.fields])
     assert (stats[1].min, stats[1].max, stats[1].null_count) == ("a", "b", 1)
     assert (stats[2].min, stats[2].max) == (None, None)
+
+
+V = ColumnStats(min="value 1", max="value 9", null_count=2)
+CUT = ColumnStats(min="val", max="vam", null_count=2)
+COUNT = ColumnStats(null_count=2)
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "of_columns", "kept"),
+    [
+        ("full", {}, {"id": 9, "v": V, "x": 4.5}),
+        ("truncate(3)", {}, {"id": 9, "v": CUT, "x": 4.5}),
+        ("counts", {}, {"id": 0, "v": COUNT, "x": 0}),
+        ("none", {}, {}),
+        ("none", {"v": " Truncate(3)"}, {"v": CUT}),
+        ("counts", {"v": "none", "x": "full"}, {"id": 0, "x": 4.5}),
+        ("FULL", {"v": "counts", "id": "none"}, {"v": COUNT, "x": 4.5}),
+        ("none", {"id": "full", "v": "full", "x": "counts"}, {"id": 9, "v": V, "x": 0}),
+    ],
+    ids=str,
+)
+def test_a_manifest_says_of_each_column_what_its_mode_asks_for(keyed: bool, mode: str, of_columns: dict, kept: dict) -> None:
+    options = {"metadata.stats-mode": mode, **{f"fields.{name}.stats-mode": of for name, of in of_columns.items()}}
+    target = _target(MemoryFileStore(f"run-{next(NAMES)}"), keyed=keyed, options=options)
+    writer = _writer(target, numbers=lambda count: 1)
+    writer.write(_rows(0, 10))
+    (entry,) = writer.close()
+    file, fields = entry.file, {field.name: field for field in target.schema.fields}
+    assert file.value_stats_cols == (None if len(kept) == 3 else tuple(kept))
+    bounds = {"id": ColumnStats(min=0, max=9, null_count=0), "x": ColumnStats(min=-0.0, max=4.5, null_count=0)}
+    without = ColumnStats(null_count=0)
+    expected = [column if name == "v" else bounds[name] if column else without for name, column in kept.items()]
+    assert decode_stats(file.value_stats, [fields[name].type for name in kept]) == expected
+    if keyed:
+        assert decode_stats(file.key_stats, [fields["id"].type]) == [bounds["id"]], "keys are found whatever is asked for"
+
+
+@pytest.mark.parametrize(
+    ("asked", "least_groups", "most_bytes"), [("64 kb", 12, 64 << 10), ("1 b", 12, 64 << 10), ("1 gb", 1, 64 << 20)]
+)
+def test_row_groups_are_of_the_size_asked_for_within_limits(asked: str, least_groups: int, most_bytes: int) -> None:
+    files = MemoryFileStore(f"run-{next(NAMES)}")
+    target = _target(files, options={"file.block-size": asked})
+    writer = _writer(target, numbers=lambda count: 1)
+    rows = _rows(0, 20_000)
+    writer.write(rows)
+    (entry,) = writer.close()
+    data = pa.BufferReader(files.read(f"bucket-0/{entry.file.file_name}"))
+    metadata = pq.read_metadata(data)
+    assert least_groups <= metadata.num_row_groups <= 2 * least_groups
+    assert int(metadata.metadata[GROUP_BYTES_KEY.encode()]) <= most_bytes
+    assert pq.read_table(data).select(COLUMNS.names).equals(rows)
 
 
 def test_a_run_goes_on_in_a_new_file_at_the_target_size_and_where_it_is_cut() -> None:

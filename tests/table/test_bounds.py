@@ -38,9 +38,11 @@ def _files() -> MemoryFileStore:
     return MemoryFileStore(f"bounds-{next(NAMES)}")
 
 
+MODES = ["truncate(1)", "truncate(2)", "full", "counts", "none"]
 FILTERED = {
     "flushes": st.lists(st.lists(st.tuples(TEXT, st.none() | TEXT), min_size=1, max_size=4), min_size=1, max_size=4),
-    "mode": st.sampled_from(["truncate(1)", "truncate(2)", "full", "counts", "none"]),
+    "mode": st.sampled_from(MODES),
+    "modes_of_columns": st.dictionaries(st.sampled_from(["k", "v"]), st.sampled_from(MODES)),
     "keyed": st.booleans(),
     "column": st.sampled_from(["k", "v"]),
     "operator": st.sampled_from(list(OPERATORS)),
@@ -51,8 +53,11 @@ FILTERED = {
 
 @settings(max_examples=60)
 @given(**FILTERED)
-def test_a_filter_finds_the_same_rows_however_bounds_are_cut(flushes, mode, keyed, column, operator, literal) -> None:
-    lab = Lab(_files(), schema=COLUMNS, primary_key=["k"], keyed=keyed, options={"metadata.stats-mode": mode})
+def test_a_filter_finds_the_same_rows_whatever_statistics_are_kept(
+    flushes, mode, modes_of_columns, keyed, column, operator, literal
+) -> None:
+    options = {"metadata.stats-mode": mode, **{f"fields.{name}.stats-mode": of for name, of in modes_of_columns.items()}}
+    lab = Lab(_files(), schema=COLUMNS, primary_key=["k"], keyed=keyed, options=options)
     table, expected = lab.open(), []
     for number, rows in enumerate(flushes):
         # A key once a flush.
@@ -71,6 +76,8 @@ def test_a_filter_finds_the_same_rows_however_bounds_are_cut(flushes, mode, keye
     unwanted = [row for row in expected if row[column] is not None and not compare(row[column], literal)]
     negated = table.scan(filter=f"NOT ({column} {operator} '{literal}')")
     assert sorted(negated.to_arrow().to_pylist(), key=repr) == sorted(unwanted, key=repr)
+    nulls = table.scan(filter=f"{column} IS NULL")
+    assert nulls.count() == len([row for row in expected if row[column] is None])
 
 
 def test_manifests_stay_small_whatever_texts_are_written() -> None:
@@ -94,7 +101,7 @@ def test_a_table_whose_bounds_were_not_cut_opens_again(tmp_path: Path, monkeypat
     table = catalog.create_table("shop.t", schema=schema, partition_by=["p"], **keys)
     with monkeypatch.context() as before:
         before.setattr(runwriter, "MAX_BOUND_CHARACTERS", 10**9)
-        before.setattr("tablestore.store.settings.MAX_BOUND_CHARACTERS", 10**9)
+        before.setattr("tablestore.options.MAX_BOUND_CHARACTERS", 10**9)
         before.setattr(manifests, "MANIFEST_BYTES", 10**12)
         before.setattr("tablestore.format.manifest.avro._check_readable", lambda *_: None)
         writing = catalog.table("shop.t")

@@ -11,8 +11,8 @@ Memory: what is kept of a file is bounded by a multiple of its bytes (see :mod:`
 without a part of its records, however large that part is, hands in ``lighten``: blocks that expand further are then decoded one
 record at a time, each is made lighter at once, and only one of them is in memory as it was.
 
-Written files carry blocks of codec zstandard, and the caller's nonce as sync marker, so that equal input gives equal
-bytes. The nonce is never zero: Java refuses such files. What readers would refuse is not written.
+Written files carry the caller's nonce as sync marker, so that equal input gives equal bytes. The nonce is never zero: Java
+refuses such files. What readers would refuse is not written.
 """
 
 import io
@@ -38,6 +38,9 @@ from tablestore.format.limits import (
 
 MAGIC = b"Obj\x01"
 CODEC = "zstandard"
+# What the option manifest.compression calls the codecs. All other readers know them, but for snappy in Java 0.9; tables of ours
+# from before may say none, which pypaimon does not open.
+CODECS = {"zstd": CODEC, "zstandard": CODEC, "deflate": "deflate", "snappy": "snappy", "null": "null", "none": "null"}
 ZSTD_LEVEL = 3
 BLOCK_RECORDS = 4096
 
@@ -66,12 +69,14 @@ def write_container(
     schema: Schema,
     *,
     nonce: bytes,
+    codec: str = CODEC,
     what: str = "an Avro file",
     limits: Limits = WRITE_LIMITS,
 ) -> bytes:
     """Encode ``records`` with ``schema``; the same records and nonce give the same bytes.
 
     :param nonce: 16 bytes, not all zero, different for each attempt (:meth:`tablestore.ids.Ids.nonce`).
+    :param codec: one of the values of :data:`CODECS`.
     :param what: what the file is, for messages.
     :raises InvalidInputError: (kind ``limit``) if no reader would take the file.
     """
@@ -81,10 +86,9 @@ def write_container(
     out = io.BytesIO()
     out.write(MAGIC)
     out.write(_long(2))
-    for key, value in (("avro.schema", text.encode("utf-8")), ("avro.codec", CODEC.encode("ascii"))):
+    for key, value in (("avro.schema", text.encode("utf-8")), ("avro.codec", codec.encode("ascii"))):
         out.write(_long(len(key)) + key.encode("ascii") + _long(len(value)) + value)
     out.write(b"\0" + nonce)
-    codec = pa.Codec("zstd", compression_level=ZSTD_LEVEL)
     expanded = 0
     for start in range(0, len(records), BLOCK_RECORDS):
         chunk = records[start : start + BLOCK_RECORDS]
@@ -92,7 +96,7 @@ def write_container(
         # An Avro array is a counted block and an end mark: what is between is what a container block holds.
         fastavro.schemaless_writer(body, array, chunk)
         expanded += body.tell()
-        payload = codec.compress(body.getbuffer()[len(_long(len(chunk))) : -1], asbytes=True)
+        payload = compress(body.getbuffer()[len(_long(len(chunk))) : -1], codec)
         out.write(_long(len(chunk)) + _long(len(payload)) + payload + nonce)
     data = out.getvalue()
     _check_readable(what, len(data), expanded, len(records), limits)
@@ -299,6 +303,19 @@ def _long(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def compress(body: memoryview, codec: str) -> bytes:
+    """One block as ``codec`` stores it. See :func:`decompress`."""
+    if codec == "zstandard":
+        return bytes(pa.Codec("zstd", compression_level=ZSTD_LEVEL).compress(body, asbytes=True))
+    if codec == "deflate":
+        deflater = zlib.compressobj(wbits=-15)
+        return deflater.compress(body) + deflater.flush()
+    if codec == "snappy":
+        return bytes(pa.Codec("snappy").compress(body, asbytes=True)) + zlib.crc32(body).to_bytes(4, "big")
+    assert codec == "null", codec
+    return bytes(body)
 
 
 def decompress(payload: bytes, codec: str, name: str, allowed: int) -> bytes:

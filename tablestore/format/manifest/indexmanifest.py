@@ -9,7 +9,7 @@ from typing import Any
 
 from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest.avro import RecordSchema, read_container, write_container
+from tablestore.format.manifest.avro import CODEC, RecordSchema, read_container, write_container
 from tablestore.format.manifest.datafile import RECORD_NAME
 from tablestore.format.manifest.manifestfile import EntryKind, check_version
 from tablestore.format.paths import check_file_name, verify_content_name
@@ -109,9 +109,10 @@ INDEX_MANIFEST_SCHEMA = RecordSchema(
 _REQUIRED = ("_PARTITION", "_BUCKET", "_INDEX_TYPE", "_FILE_NAME", "_FILE_SIZE", "_ROW_COUNT")
 
 
-def encode_index_manifest(entries: Iterable[IndexEntry], nonce: bytes) -> bytes:
+def encode_index_manifest(entries: Iterable[IndexEntry], nonce: bytes, *, codec: str = CODEC) -> bytes:
     """The file's bytes; the same entries and nonce give the same bytes."""
-    return write_container([_to_record(entry) for entry in entries], INDEX_MANIFEST_SCHEMA, nonce=nonce, what="the index manifest")
+    records = [_to_record(entry) for entry in entries]
+    return write_container(records, INDEX_MANIFEST_SCHEMA, nonce=nonce, codec=codec, what="the index manifest")
 
 
 def decode_index_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[IndexEntry, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import without_values
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest.avro import RecordSchema, read_container, write_container
+from tablestore.format.manifest.avro import CODEC, RecordSchema, read_container, write_container
 from tablestore.format.manifest.datafile import FILE_SCHEMA, RECORD_NAME, DataFileMeta, file_from_record, file_to_record
 from tablestore.format.paths import verify_content_name
 from tablestore.format.stats import EMPTY_STATS, stats_to_record
@@ -77,7 +77,7 @@ MANIFEST_SCHEMA = RecordSchema(
 )
 
 
-def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes) -> bytes:
+def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes, *, codec: str = CODEC) -> bytes:
     """The manifest's bytes; the same entries and nonce give the same bytes."""
     records = [
         {
@@ -90,7 +90,7 @@ def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes) -> bytes:
         }
         for entry in entries
     ]
-    return write_container(records, MANIFEST_SCHEMA, nonce=nonce, what="the manifest")
+    return write_container(records, MANIFEST_SCHEMA, nonce=nonce, codec=codec, what="the manifest")
 
 
 def entry_bytes(entry: ManifestEntry) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest.avro import RecordSchema, read_container, write_container
+from tablestore.format.manifest.avro import CODEC, RecordSchema, read_container, write_container
 from tablestore.format.manifest.datafile import RECORD_NAME
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, check_version
 from tablestore.format.paths import check_file_name, verify_content_name
@@ -95,7 +95,7 @@ def summarise(entries: Sequence[ManifestEntry], name: str, size: int, partition_
     )
 
 
-def encode_manifest_list(manifests: Iterable[ManifestFile], nonce: bytes) -> bytes:
+def encode_manifest_list(manifests: Iterable[ManifestFile], nonce: bytes, *, codec: str = CODEC) -> bytes:
     """The list's bytes; the same manifests and nonce give the same bytes."""
     records = [
         {
@@ -115,7 +115,7 @@ def encode_manifest_list(manifests: Iterable[ManifestFile], nonce: bytes) -> byt
         }
         for manifest in manifests
     ]
-    return write_container(records, MANIFEST_LIST_SCHEMA, nonce=nonce, what="the manifest list")
+    return write_container(records, MANIFEST_LIST_SCHEMA, nonce=nonce, codec=codec, what="the manifest list")
 
 
 def decode_manifest_list(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestFile, ...]:

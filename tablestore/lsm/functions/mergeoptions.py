@@ -3,10 +3,11 @@
     merge-engine, ignore-delete, sequence.field, sequence.field.sort-order
     fields.<column>.aggregate-function | ignore-retract | distinct | list-agg-delimiter | nested-key | count-limit
     fields.default-aggregate-function
+    fields.<column>.stats-mode, which every table may have (see :meth:`tablestore.options.TableOptions.stats_modes`)
     fields.<column>[,<column>].sequence-group = <columns>
     partial-update.remove-record-on-delete, partial-update.remove-record-on-sequence-group, aggregation.remove-record-on-delete
 
-``merge_function`` reads every table, also one of another writer, and refuses what would merge wrongly. ``check_merge_options``
+``merge_function`` reads every table, also one of another writer, and refuses what would merge wrongly. ``check_column_options``
 is for tables that are created or written: it also refuses what names nothing and so does nothing.
 """
 
@@ -18,7 +19,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.columnfunctions import MISSING_SETTINGS, PREFIX, column_function, flag
 from tablestore.lsm.functions.mergefunction import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
 from tablestore.names import did_you_mean
-from tablestore.options import TableOptions
+from tablestore.options import COLUMN_STATS_MODE, TableOptions
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
@@ -32,7 +33,8 @@ _IGNORE_DELETE_KEYS = (
     "partial-update.ignore-delete",
 )
 _GROUP, _DEFAULT = ".sequence-group", "fields.default-aggregate-function"
-_SETTINGS = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter", "nested-key", "count-limit")
+_STATS_MODE = COLUMN_STATS_MODE.removeprefix(".")
+_SETTINGS = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter", "nested-key", "count-limit", _STATS_MODE)
 
 
 def merge_function(schema: TableSchema) -> MergeFunction:
@@ -81,10 +83,10 @@ def merge_function(schema: TableSchema) -> MergeFunction:
     return function
 
 
-def check_merge_options(schema: TableSchema) -> None:
+def check_column_options(schema: TableSchema) -> None:
     """Refuse ``fields.…`` options that name unknown columns or settings, or give a key column a function; and a
-    ``rowkind.field`` that is no text column."""
-    if (name := schema.options.get(opt.ROWKIND_FIELD.key)) is not None:
+    ``rowkind.field`` that is no text column. Of tables without a key, whose rows never merge, only what means something."""
+    if schema.is_keyed and (name := schema.options.get(opt.ROWKIND_FIELD.key)) is not None:
         _check_column(schema, name, opt.ROWKIND_FIELD.key)
         kind = schema.field(name).type
         if not isinstance(kind, AtomicType) or kind.root not in (TypeRoot.VARCHAR, TypeRoot.CHAR):
@@ -97,6 +99,8 @@ def check_merge_options(schema: TableSchema) -> None:
         if not key.startswith(PREFIX) or key == _DEFAULT or key.endswith(_GROUP):
             continue
         column, _, setting = key.removeprefix(PREFIX).rpartition(".")
+        if not schema.is_keyed and setting != _STATS_MODE:
+            continue
         if setting not in _SETTINGS and setting not in MISSING_SETTINGS:
             raise InvalidInputError(
                 f"unknown table option {key!r:.200}: expected {PREFIX}<column>. followed by one of {', '.join(_SETTINGS)}, "

@@ -15,8 +15,8 @@ from tablestore.store.settings import MergePolicy
 
 def pick_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> range | None:
     """The tail of ``manifests`` (positions) to merge into one, or None. Pure."""
-    if _mostly_deletes(manifests):
-        # Most entries cancel: one pass over all makes every later plan cheaper.
+    if _holds_many_deletes(manifests, policy):
+        # One pass over all takes the deletes out, and makes every later plan cheaper.
         return range(len(manifests))
     weight, start = 0, len(manifests)
     while start > 0:
@@ -31,7 +31,9 @@ def pick_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> range 
     return range(start, len(manifests)) if len(manifests) - start >= policy.min_count else None
 
 
-def _mostly_deletes(manifests: Sequence[ManifestFile]) -> bool:
+def _holds_many_deletes(manifests: Sequence[ManifestFile], policy: MergePolicy) -> bool:
+    if policy.rewrite_bytes is not None:
+        return sum(manifest.file_size for manifest in manifests if manifest.num_deleted) >= policy.rewrite_bytes
     deleted = sum(manifest.num_deleted for manifest in manifests)
     added = sum(manifest.num_added for manifest in manifests)
     return len(manifests) > 1 and deleted > 1_000 and deleted * 3 > added
@@ -45,7 +47,7 @@ def merged_base(
     if picked is None:
         return tuple(manifests)
     start = picked.start
-    if start > 0 or not _mostly_deletes(manifests):
+    if start > 0 or not _holds_many_deletes(manifests, policy):
         # Entries with many columns fill a manifest that is small on disk. Behind a full one the group ends: or full ones would be
         # merged into as many full ones with every group.
         full = (place for place in reversed(picked) if store.is_full(manifests[place]))

@@ -9,7 +9,7 @@ no manifest could hold is refused here, before anything refers to its file. Memo
 Nothing is visible to anybody until a commit names the files; whoever abandons a run calls :meth:`RunWriter.abort`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,15 +30,16 @@ from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.paths import data_file_name
 from tablestore.format.stats import (
     EMPTY_STATS,
-    MAX_BOUND_CHARACTERS,
     ColumnStats,
     SimpleStats,
     StatsCollector,
+    cut_bounds,
     encode_stats,
     python_value,
 )
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
+from tablestore.options import MAX_BOUND_CHARACTERS
 from tablestore.store.datapaths import DataPaths
 from tablestore.store.settings import TableSettings
 from tablestore.types.schema import TableSchema
@@ -234,7 +235,7 @@ class RunWriter:
             options=target.settings.parquet,
             unique_columns=frozenset(self._schema.trimmed_primary_keys),
         )
-        stats = StatsCollector(self._schema.fields, characters=target.settings.bound_characters or MAX_BOUND_CHARACTERS)
+        stats = StatsCollector(self._schema.fields, [self._kept_characters(name) for name in self._schema.field_names])
         self._file = _OpenFile(name=name, holder=holder, writer=writer, number=number, stats=stats)
         return self._file
 
@@ -255,7 +256,7 @@ class RunWriter:
         key_names, key_types = schema.trimmed_primary_keys, [f.type for f in schema.key_fields]
         stats = file.stats.result()
         by_name = dict(zip(schema.field_names, stats, strict=True))
-        value_stats, stats_columns = self._value_stats(stats)
+        value_stats, stats_columns = self._value_stats(by_name)
         low, high = self._sequence_range(file)
         meta = DataFileMeta(
             file_name=file.name,
@@ -291,15 +292,22 @@ class RunWriter:
         first = self._numbers(file.rows)
         return first, first + file.rows - 1
 
-    def _value_stats(self, stats: list[ColumnStats]) -> tuple[SimpleStats, tuple[str, ...] | None]:
+    def _stats_mode(self, column: str) -> int | None:
         settings = self._target.settings
-        if not settings.value_stats:
+        return settings.column_stats_modes.get(column, settings.stats_mode)
+
+    def _kept_characters(self, column: str) -> int:
+        # Statistics of keys are kept whatever is asked for: reading by key rests on them.
+        return MAX_BOUND_CHARACTERS if column in self._schema.trimmed_primary_keys else self._stats_mode(column) or 0
+
+    def _value_stats(self, stats: Mapping[str, ColumnStats]) -> tuple[SimpleStats, tuple[str, ...] | None]:
+        """What is kept of the columns, and of which, if not of all."""
+        modes = [(field, self._stats_mode(field.name)) for field in self._schema.fields]
+        kept = [(field, cut_bounds(stats[field.name], mode)) for field, mode in modes if mode is not None]
+        encoded = encode_stats([cut for _, cut in kept], [field.type for field, _ in kept])
+        if len(encoded.min_values) + len(encoded.max_values) > _LARGE_ENTRY_BYTES:
             return EMPTY_STATS, ()
-        if not settings.bound_characters:
-            stats = [ColumnStats(null_count=column.null_count) for column in stats]
-        encoded = encode_stats(stats, [f.type for f in self._schema.fields])
-        wide = len(encoded.min_values) + len(encoded.max_values) > _LARGE_ENTRY_BYTES
-        return (EMPTY_STATS, ()) if wide else (encoded, None)
+        return encoded, None if len(kept) == len(modes) else tuple(field.name for field, _ in kept)
 
 
 class _Abandoned(Exception):

@@ -20,6 +20,7 @@ from tablestore.options import (
     CHANGE_TRACKING,
     DATA_FILE_PATH_DIRECTORY,
     DELETION_VECTORS_ENABLED,
+    FIELDS_PREFIX,
     PARTIAL_UPDATE_REMOVE_RECORD,
     PARTIAL_UPDATE_REMOVE_RECORD_GROUP,
     PARTITION_DEFAULT_NAME,
@@ -30,13 +31,13 @@ from tablestore.options import (
     TABLE_OPTIONS,
     TYPE,
     UNTRACKED_PARTITIONS,
+    combines_rows,
     validate_options,
 )
 from tablestore.types.evolution.schemachanges import SetOption
 from tablestore.types.partitionspec import parse_partition_specs, partition_values, print_partition_specs
 from tablestore.types.schema import TableSchema
 
-FIELDS_PREFIX = "fields."
 SEQUENCE_GROUP = "sequence-group"
 DEFAULT_FUNCTION = "fields.default-aggregate-function"
 _NEVER = (PATH.key, TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
@@ -175,7 +176,7 @@ def renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str,
 
 def newly_combined(before: Mapping[str, str], after: Mapping[str, str], columns: Collection[str]) -> set[str]:
     """The keys of options, set for the first time, that say how versions of these columns combine."""
-    added = {key: value for key, value in after.items() if key.startswith(FIELDS_PREFIX) and key not in before}
+    added = {key: value for key, value in after.items() if combines_rows(key) and key not in before}
     return {
         key
         for key, value in added.items()
