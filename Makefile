@@ -5,6 +5,7 @@
 #   make demo-kafka   a table with a topic on a real broker, a writer and two readers (needs Java and Maven)
 #   make test     the fast tests, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
 #   make lint     ruff and strict type checking
+#   make docs     the documents as a site in build/docs; a broken link fails
 #   make bench    the benchmarks, with their floors and peers
 #   make clean    what these made, .venv included
 #
@@ -23,7 +24,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-kafka test lint bench clean install oracles
+.PHONY: demo demo-kafka test lint docs bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -59,6 +60,10 @@ oracles: $(STAMP)
 lint: $(STAMP)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
+
+docs: $(STAMP)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet $(ARGS)
+	@echo "the documents are in build/docs: open build/docs/index.html"
 
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -1,0 +1,294 @@
+"""The reference pages: written from the code when the documents are built, so that they cannot be out of date.
+
+A hook of MkDocs (see ``mkdocs.yml``). Each entry of :data:`PAGES` is a page and the function that writes it; nothing of it is
+committed. :class:`PlainDocstrings` lets mkdocstrings show docstrings that were written for readers of the source.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import griffe
+import pyarrow as pa
+import typer.main
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+import tablestore as ts
+from tablestore import errors
+from tablestore.cli.main import program_app
+from tablestore.format.tagfile import Tag
+from tablestore.log.events import Restarted, SchemaLanded
+from tablestore.log.follow.consumption import ChangeBatch
+from tablestore.log.position import Position
+from tablestore.options import options_table_markdown
+from tablestore.store.history.branches import Branch
+from tablestore.store.history.consumers import Consumer
+from tablestore.store.history.expire import ExpireReport
+from tablestore.store.history.orphans import CleanReport
+from tablestore.table.history.partitionexpiry import PartitionReport
+from tablestore.table.read.changes import Changes
+from tablestore.table.system.systemtable import SYSTEM_TABLES, SystemTable
+from tablestore.table.upkeep.compaction import CompactReport
+from tablestore.types.typestring import type_to_sql
+
+PROJECT = Path(__file__).resolve().parent.parent
+SOURCES = ("tablestore", "connectors")
+ERRORS = {name: value for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, ts.TablestoreError)}
+
+# What the Python API page shows, in this order. Text names are public; classes are what public calls return.
+API: dict[str, tuple[str | type, ...]] = {
+    "Opening": ("open_catalog", "open_table"),
+    "Catalog": ("Catalog",),
+    "Table": ("Table",),
+    "Reading": ("Scan", Changes, SystemTable),
+    "Following": (ChangeBatch, Position, Restarted, SchemaLanded),
+    "Writing": ("TableWriter",),
+    "Altering": (
+        "AddColumn",
+        "DropColumn",
+        "RenameColumn",
+        "MoveColumn",
+        "ChangeType",
+        "ChangeNullability",
+        "ChangeComment",
+        "ChangeDefault",
+        "SetOption",
+        "RemoveOption",
+        "SetTableComment",
+    ),
+    "Snapshots, tags, branches, consumers": ("Snapshot", "CommitKind", "RowKind", Tag, Branch, Consumer),
+    "Reports": (CompactReport, ExpireReport, CleanReport, PartitionReport),
+    "Errors": tuple(ERRORS),
+}
+SPARK_API = (
+    "pyspark_tablestore.relation.read",
+    "pyspark_tablestore.relation.write",
+    "pyspark_tablestore.register",
+    "pyspark_tablestore.compact.compact",
+    "pyspark_tablestore.publish.publish",
+)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages to those of the folder."""
+    for name, write in PAGES.items():
+        files.append(File.generated(config, f"reference/{name}.md", content=write()))
+    return files
+
+
+def api_page() -> str:
+    """Every public name, and what public calls return."""
+    lines = ["# Python API", "", "The public names of `import tablestore as ts`, and what their calls return.", ""]
+    for heading, shown in API.items():
+        lines += [f"## {heading}", ""]
+        for one in shown:
+            lines += [f"::: tablestore.{one}" if isinstance(one, str) else f"::: {one.__module__}.{one.__qualname__}", ""]
+    return "\n".join(lines)
+
+
+def spark_page() -> str:
+    """What a Spark program calls, and the options of the data source."""
+    lines = ["# Spark API", "", "[The guide to Spark](../guides/spark.md) says when to use which.", "", "## Functions", ""]
+    for name in SPARK_API:
+        lines += [f"::: {name}", ""]
+    lines += ["## The data source", "", "::: pyspark_tablestore.options", "    options: {members: [], show_root_heading: false}"]
+    return "\n".join(lines)
+
+
+def options_page() -> str:
+    """The registry of table options as a table."""
+    return f"""# Options of a table
+
+Given as `options={{...}}` of `create_table`, as `-o KEY=VALUE` of `tablestore table create`, and changed with `SetOption` or
+`tablestore table alter set`. They are stored with the table. An unknown key is refused, and the nearest known one is named.
+
+Sizes are written as `128 mb` (`b`, `kb`, `mb`, `gb`, `tb`, powers of 1024; a bare number is bytes), durations as `1 h` (`ms`, `s`,
+`min`, `h`, `d`; a bare number is milliseconds), names with commas between them. Keys with the prefix `fields.` set how
+[single columns are merged](../guides/merge-engines.md); those with `log.kafka.` are settings of
+[the client of the broker](../guides/kafka.md).
+
+{options_table_markdown()}"""
+
+
+def system_tables_page() -> str:
+    """Each system table with its columns, as a table without rows has them."""
+    lines = [
+        "# System tables",
+        "",
+        'What a table is made of, as tables: `table.system("files")`, `catalog.table("shop.orders$files")`,',
+        '`tablestore table show shop.orders files`, and in Spark `load("…/orders$files")`.',
+        "Names and types of columns are Paimon's. They are read-only, and each scan computes them anew.",
+        "",
+    ]
+    catalog = ts.open_catalog("memory://documents")
+    catalog.create_database("shop", ignore_if_exists=True)
+    table = catalog.create_table("shop.orders", schema=pa.schema({"the columns of the table": "string"}), ignore_if_exists=True)
+    for name in SYSTEM_TABLES:
+        travels = "Takes `snapshot_id`, `timestamp` and `tag`." if _travels(table.system(name)) else ""
+        lines += [f"## {name}", "", f"{_ABOUT[name]} {travels}", "", "| column | type |", "|---|---|"]
+        own = set(table.schema.names)
+        for field in table.system(name).fields:
+            lines.append(f"| {field.name} | |" if field.name in own else f"| `{field.name}` | {type_to_sql(field.type)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+_ABOUT = {
+    "snapshots": "The retained snapshots.",
+    "schemas": "Every schema that the table has had.",
+    "options": "The options that are stored with the table.",
+    "manifests": "The manifests of a snapshot: of the newest one, or of the one that is asked for.",
+    "files": "The live data files.",
+    "partitions": "The partitions, with rows (before merging), files and bytes.",
+    "buckets": "The buckets of every partition, with the same sums.",
+    "tags": "The tags.",
+    "branches": "The branches, without the table itself.",
+    "consumers": "The named consumers: expiry keeps what they still have to read.",
+    "audit_log": "The changes of the retained snapshots, oldest first. Those that nobody knows (an overwrite) are left out.",
+    "ro": "Read-optimised: what a full compaction has left, read without merging. It may be behind the table.",
+}
+
+
+def _travels(table: SystemTable) -> bool:
+    try:
+        table.scan(tag="none")
+    except ts.InvalidInputError:
+        return False
+    except ts.NotFoundError:
+        return True
+    raise AssertionError("there is no such tag")
+
+
+def command_line_page() -> str:
+    """Every command with its arguments, options and examples."""
+    found = list(commands())
+    shared = {option for option in _declared(found[0][1]) if all(option in _declared(command) for _, command in found)}
+    lines = ["# Command line", "", "[The guide](../guides/command-line.md) shows how it is used, and what the exit codes mean.", ""]
+    lines += ["Every command takes:", "", *_parameters(p for p in found[0][1].params if p.opts[0] in shared)]
+    noun = ""
+    for path, command in sorted(found, key=lambda one: one[0]):
+        if len(path) > 1 and path[0] != noun:
+            noun = path[0]
+        lines += [f"## {' '.join(path)}", "", *_paragraphs(command.help), ""]
+        lines += _parameters(p for p in command.params if p.opts[0] not in shared and p.name != "help")
+        examples = [text.strip().replace("\\[", "[") for text in command.epilog.split("\n\n")[1:]]
+        lines += ["```console", *(f"$ {example}" for example in examples), "```", ""]
+    return "\n".join(lines)
+
+
+def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of the program with the words that lead to it."""
+    command = command or typer.main.get_command(program_app())
+    children = getattr(command, "commands", {})
+    if not children:
+        yield path, command
+    for name, child in children.items():
+        yield from commands(child, (*path, name))
+
+
+def _declared(command: Any) -> set[str]:
+    return {parameter.opts[0] for parameter in command.params if parameter.name != "help"}
+
+
+def _parameters(parameters: Any) -> list[str]:
+    rows = []
+    for one in parameters:
+        if one.param_type_name == "argument":
+            shown = f"`{one.metavar or one.name.upper()}`"
+        else:
+            value = "" if one.is_flag else f" `{one.metavar or _kind(one.type_descriptor.annotation)}`"
+            shown = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts)) + value
+        rows.append(f"| {shown.replace('|', '&#124;')} | {_cell(one.help)} |")
+    return ["| argument or option | meaning |", "|---|---|", *rows, ""] if rows else []
+
+
+def _kind(annotation: Any) -> str:
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return "|".join(str(choice.value) for choice in annotation)
+    return "N" if annotation is int else "TEXT"
+
+
+def errors_page() -> str:
+    """Every kind of every error with the messages that the code has for it."""
+    lines = [
+        "# Errors and messages",
+        "",
+        "Every error is a `TablestoreError`. Its class says what a caller can do next, `error.kind` is a stable word for programs,",
+        "and the message is for people: what was expected, what was found, where, and what to do. `…` is a name or a value.",
+        "",
+    ]
+    found = messages()
+    for name, error in ERRORS.items():
+        kinds = found.get(name)
+        if not kinds:
+            continue
+        lines += [f"## {name}", "", f"{error.__doc__}", ""]
+        for kind in sorted(kinds):
+            lines += [f"### {kind} {{#{name}-{kind}}}", "", *(f"- {text}" for text in sorted(kinds[kind])), ""]
+    return "\n".join(lines)
+
+
+def messages() -> dict[str, dict[str, set[str]]]:
+    """Class -> kind -> messages, from every place in the source that makes one of our errors."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for file in (file for folder in SOURCES for file in sorted((PROJECT / folder).rglob("*.py"))):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and (name := _last_name(node.func)) in ERRORS and node.args:
+                kinds = [word.value for word in node.keywords if word.arg == "kind"]
+                constant = [kind.value for kind in kinds if isinstance(kind, ast.Constant)]
+                kind = constant[0] if constant else ERRORS[name].default_kind
+                text = " ".join(_template(node.args[0]).split())
+                if re.search(r"\w{3}", text):
+                    found.setdefault(name, {}).setdefault(str(kind), set()).add(_escaped(text))
+    return found
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _template(node: ast.expr) -> str:
+    """The text of a message with ``…`` for what is filled in."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(_template, node.values))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _template(node.left) + _template(node.right)
+    return "…"
+
+
+def _escaped(text: str) -> str:
+    """Plain text in Markdown, but for its code spans."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else re.sub(r"([\\*_\[\]<>#|$])", r"\\\1", part) for part in parts)
+
+
+def _cell(text: str) -> str:
+    return _escaped(" ".join(text.split()))
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [line for paragraph in text.split("\n\n") for line in (_cell(paragraph), "")]
+
+
+class PlainDocstrings(griffe.Extension):
+    """Docstrings as Markdown: the roles that tools for the source know (``:class:`~a.b.C```) become code."""
+
+    def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
+        if obj.docstring is not None:
+            obj.docstring.value = re.sub(r":(?:class|meth|func|mod|data|attr):`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", obj.docstring.value)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "api": api_page,
+    "spark": spark_page,
+    "options": options_page,
+    "system-tables": system_tables_page,
+    "command-line": command_line_page,
+    "errors": errors_page,
+}

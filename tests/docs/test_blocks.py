@@ -1,0 +1,90 @@
+"""The documents keep their word: every block of Python, shell and SQL in them runs (see ``pages``)."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pages
+import pytest
+
+from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
+from tablestore.testing.services import require_service
+
+
+@pytest.mark.parametrize("page", pages.pages_with(None), ids=pages.name_of)
+def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pages.run_page(page)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", pages.pages_with("slow"), ids=pages.name_of)
+def test_blocks_run_with_the_slow_ones(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pages.run_page(page, ("slow",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", pages.PACKAGES)
+def test_blocks_run_with_other_systems(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These packages are no dependencies of ours: install one to run its blocks."""
+    pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    for page in pages.pages_with(package):
+        pages.run_page(page, (package,))
+
+
+# One page in the fast tests: each starts a Spark of its own.
+SPARK_PAGES = [pytest.param(page, marks=[] if page.name == "README.md" else pytest.mark.slow) for page in pages.pages_with("spark")]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: pages.name_of(page))
+def test_blocks_run_with_spark(page: Path, tmp_path: Path) -> None:
+    run_in_a_process_of_its_own(page, tmp_path, "--with", "spark")
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.parametrize("page", pages.pages_with("kafka"), ids=pages.name_of)
+def test_blocks_run_with_kafka(page: Path, tmp_path: Path, project: Path) -> None:
+    try:
+        jars = ensure_jars(project / ".cache")
+    except BrokerUnavailable as error:
+        require_service(str(error), "install a JDK 17 and Maven", env=os.environ)
+    with KafkaBroker(jars, tmp_path / "kafka") as broker:
+        folder = tmp_path / "page"
+        folder.mkdir()
+        run_in_a_process_of_its_own(page, folder, "--with", "kafka", "--broker", broker.servers)
+
+
+def run_in_a_process_of_its_own(page: Path, folder: Path, *arguments: str) -> None:
+    """As a reader does: with no other Spark session and no other client of a broker."""
+    done = subprocess.run(
+        [sys.executable, pages.__file__, str(page), *arguments],
+        cwd=folder,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.parametrize("page", pages.documents(), ids=pages.name_of)
+def test_every_block_is_run_or_is_known_not_to_be(page: Path) -> None:
+    text = page.read_text()
+    found = pages.blocks(page)
+    assert text.count("```") == 2 * len(found), "a block is not understood"
+    for block in found:
+        assert block.language in (*pages.RUN, *pages.SHOWN), f"line {block.line}: {block.language!r} is neither run nor shown"
+        assert block.need in (None, *pages.NEEDS), f"line {block.line}: {block.need}"
+    assert text.count("<!-- test:") == sum(block.need is not None for block in found), "a mark does not stand in front of a block"
+
+
+def test_first_example_is_short_and_creates_upserts_reads_and_travels(project: Path) -> None:
+    first = next(block for block in pages.blocks(project / "README.md") if block.language == "python")
+    assert len(first.code.splitlines()) <= 10
+    for call in ("create_table(", "upsert(", "scan(", "snapshot_id="):
+        assert call in first.code

@@ -1,0 +1,99 @@
+"""A command that a message or a document names is there, with the options that it is named with."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pages
+import pytest
+import typer.main
+
+from tablestore.cli.main import program_app
+
+# Named in messages before they are there. Delete an entry with the commit that brings its command.
+COMING = {"verify", "repair"}
+
+OTHERS = [pages.PROJECT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+
+# Sentences about the program, at a place where a command could stand; the demo gives Spark its name.
+PROSE = {"demo", "does", "has", "is", "reads", "writes"}
+
+# `tablestore table show …`, an example of the command line, or what stands behind a colon in a message.
+_MENTION = re.compile(r"(?:^\s*|[`'\"$|(] ?|: |uv run )tablestore((?: (?:[a-z][a-z-]*|--?[a-z][a-z-]*|[^\s`]+))*)", re.MULTILINE)
+
+
+def mentions(text: str) -> Iterator[list[str]]:
+    """The words behind ``tablestore`` wherever a text names the command."""
+    for found in _MENTION.finditer(text):
+        words = found[1].split()
+        if words and words[0] not in PROSE:
+            yield words
+
+
+@cache
+def program() -> Any:
+    return typer.main.get_command(program_app())
+
+
+def wrong(words: list[str]) -> str | None:
+    """What is wrong with such words, or None."""
+    command = program()
+    for word in words:
+        children = getattr(command, "commands", {})
+        if not children or not re.fullmatch(r"[a-z][a-z-]*", word):
+            break
+        if word in COMING:
+            return None
+        if word not in children:
+            return f"there is no `tablestore {' '.join(words)}`"
+        command = children[word]
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
+    given = [re.sub(r"\W+$", "", word.partition("=")[0]) for word in words if re.match(r"--[a-z]", word)]
+    unknown = [option for option in given if option not in known and not option.startswith("--install-completion")]
+    return f"`tablestore {' '.join(words)}` has no {unknown[0]}" if unknown else None
+
+
+def strings(file: Path) -> Iterator[str]:
+    """The texts of a module, those with values in them whole."""
+    inside: set[int] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.JoinedStr):
+            inside.update(map(id, node.values))
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield node.value
+
+
+def test_messages_and_docstrings_name_commands_that_exist(project: Path) -> None:
+    files = [file for folder in ("tablestore", "connectors") for file in sorted((project / folder).rglob("*.py"))]
+    named = [(file, words) for file in files for text in strings(file) for words in mentions(text)]
+    assert len(named) > 80, "the messages have examples of every command"
+    found = [f"{file.relative_to(project)}: {why}" for file, words in named if (why := wrong(words))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("page", [*pages.documents(), *OTHERS], ids=pages.name_of)
+def test_documents_name_commands_that_exist(page: Path) -> None:
+    spans = re.findall(r"`tablestore [^`]+`", page.read_text())
+    shell = [block.code.replace("\\\n", " ") for block in pages.blocks(page) if block.language in ("bash", "console")]
+    lines = [line.removeprefix("$ ") for code in shell for line in code.splitlines()]
+    found = [why for text in (*spans, *lines) for words in mentions(text) if (why := wrong(words))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("`tablestore table show`", None),
+        ("run `tablestore log rebuild TABLE --yes`, then", None),
+        ("`tablestore tabel show`", "no `tablestore tabel"),
+        ("`tablestore table show --al`", "no --al"),
+        ("what tablestore does not support", None),
+    ],
+)
+def test_the_rule_tells_right_from_wrong(text: str, message: str | None) -> None:
+    found = [why for words in mentions(text) if (why := wrong(words))]
+    assert not found if message is None else message in found[0]

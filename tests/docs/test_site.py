@@ -1,0 +1,74 @@
+"""The documents build: no link is broken, and the generated pages hold all that they are made from."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pages
+import pytest
+
+import tablestore as ts
+from tablestore.options import TABLE_OPTIONS
+
+
+@pytest.fixture(scope="module")
+def generate(project: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", project / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_site_builds_strictly(project: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")],
+        cwd=project,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for page in ("reference/api", "reference/options", "reference/errors", "guides/kafka"):
+        assert (tmp_path / "site" / f"{page}.html").is_file()
+    assert 'id="tablestore.Table.scan"' in (tmp_path / "site" / "reference" / "api.html").read_text()
+
+
+def test_every_public_name_is_on_the_page_of_the_api(generate: ModuleType) -> None:
+    shown = {name for names in generate.API.values() for name in names if isinstance(name, str)}
+    assert shown == set(ts.__all__) - {"__version__"}
+
+
+def test_every_option_system_table_and_command_is_on_its_page(generate: ModuleType) -> None:
+    assert set(re.findall(r"^\| `([\w.-]+)` \|", generate.options_page(), re.MULTILINE)) == set(TABLE_OPTIONS)
+    assert set(re.findall(r"^## (\w+)$", generate.system_tables_page(), re.MULTILINE)) == set(generate.SYSTEM_TABLES)
+    commands = {" ".join(path) for path, _ in generate.commands()}
+    assert set(re.findall(r"^## (.+)$", generate.command_line_page(), re.MULTILINE)) == commands
+
+
+def test_messages_are_found_with_their_kinds(generate: ModuleType) -> None:
+    found = generate.messages()
+    assert set(found) >= {"ConflictError", "NotFoundError", "InvalidInputError", "FormatError", "UnsupportedError"}
+    assert any("unknown table option" in message for message in found["InvalidInputError"]["unknown-option"])
+
+
+def test_readme_is_short_and_names_only_files_that_exist(project: Path) -> None:
+    assert len((project / "README.md").read_text().splitlines()) <= 200
+    for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md"):
+        text = (project / document).read_text()
+        links = re.findall(r"\]\((?!https?://|#)([^)#]+)", text)
+        paths = re.findall(r"`((?:tablestore|tests|connectors|benchmarks|docs|\.ci)/[\w./-]*)`", text)
+        missing = [name for name in links + paths if not (project / name).exists()]
+        assert not missing, f"{document} names what is not there: {missing}"
+
+
+def test_every_document_is_in_the_navigation(project: Path) -> None:
+    navigation = (project / "mkdocs.yml").read_text()
+    for page in pages.documents()[1:]:
+        assert f" {page.relative_to(project / 'docs')}\n" in navigation
