@@ -33,6 +33,8 @@ from tablestore.types.pieces import pieces
 from tablestore.types.schema import KEY_PREFIX
 
 _SAMPLE_BLOCKS, _SAMPLE_BLOCK_ROWS = 16, 256
+# Of so few rows a dictionary, which is a page of its own, saves nothing that compression does not.
+_FEW_ROWS = 256
 # Above this share of distinct values a dictionary costs more than it saves.
 _DISTINCT_SHARE = 0.9
 # Arrow ends a page only between batches of rows: of wide rows these must be smaller for pages to have about their usual size.
@@ -160,8 +162,9 @@ class DataFileWriter:
         self._pending_bytes = sum(left.nbytes for left in self._pending)
 
     def _open(self, sample: pa.Table) -> pq.ParquetWriter:
-        dictionary = [SEQUENCE_COLUMN, KIND_COLUMN]
-        for field in self._storage:
+        few = sample.num_rows <= _FEW_ROWS
+        dictionary = [] if few else [SEQUENCE_COLUMN, KIND_COLUMN]
+        for field in () if few else self._storage:
             unique = field.name in self._unique or field.name.startswith(KEY_PREFIX)
             if unique or field.name in (SEQUENCE_COLUMN, KIND_COLUMN):
                 continue
