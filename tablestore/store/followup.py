@@ -110,9 +110,9 @@ class FollowUp:
     def settle(self) -> None:
         """Remove the notes of what was done now and had failed before."""
         with suppress(Exception):
-            for info in self._files.list(UNDONE_DIR):
-                if info.name in self._done - self._failed:
-                    self._remove_older(info.name)
+            for name in self._files.names(UNDONE_DIR):
+                if name in self._done - self._failed:
+                    self._remove_older(name)
 
     def _remove_older(self, label: str) -> None:
         # A later commit may have failed meanwhile: that is not settled by this one.

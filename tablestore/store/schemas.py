@@ -44,6 +44,7 @@ class Schemas:
     def __init__(self, files: FileStore) -> None:
         self._files = files
         self._cache: dict[int, TableSchema] = {}
+        self._refreshed_ids: tuple[int, ...] | None = None
         # The same bytes say the same: a commit reads the newest schema again and does not have to understand it again.
         self._decode = lru_cache(maxsize=_MOST_DECODED)(decode_schema)
 
@@ -69,7 +70,9 @@ class Schemas:
 
     def latest(self) -> TableSchema:
         """The newest schema. Raises NotFoundError if there is no table here."""
-        ids = self.ids()
+        return self._newest(self.ids())
+
+    def _newest(self, ids: tuple[int, ...]) -> TableSchema:
         if not ids:
             raise NotFoundError(
                 f"no table at {self._files.root_uri}: expected {SCHEMA_DIR}/schema-0 and found none; check the path, or create "
@@ -81,11 +84,13 @@ class Schemas:
     def refreshed_latest(self) -> TableSchema:
         """The newest schema, read from the store again: a table that was dropped and created anew has another ``schema-0``."""
         self._cache.clear()
-        return self.latest()
+        self._refreshed_ids = self.ids()
+        return self._newest(self._refreshed_ids)
 
     def option_is_constant(self, key: str) -> bool:
-        """Whether an option has had one value ever since the table was created, as far as its schemas tell."""
-        ids = self.ids()
+        """Whether an option has had one value ever since the table was created, as far as the schemas tell that there were at the
+        last refresh."""
+        ids = self.ids() if self._refreshed_ids is None else self._refreshed_ids
         return ids == tuple(range(len(ids))) and len({self.read(schema_id).options.get(key) for schema_id in ids}) == 1
 
     def publish(self, schema: TableSchema) -> bool:

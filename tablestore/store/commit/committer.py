@@ -88,13 +88,14 @@ class CommitSettings:
 class CommitRequest:
     """One logical commit.
 
-    ``identifier`` None: only the snapshot's uuid identifies it. ``prepared``: its message has crossed processes, so somebody may
-    have committed it before. ``plan_deletes``, ``plan_index`` and ``revise`` are called anew in
-    every round.
+    ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: nobody has numbered commits of ``user`` before.
+    ``prepared``: its message has crossed processes, so somebody may have committed it before. ``plan_deletes``, ``plan_index`` and
+    ``revise`` are called anew in every round.
     """
 
     user: str
     identifier: int | None = None
+    is_new_user: bool = False
     kind: CommitKind = CommitKind.APPEND
     operation: str | None = None
     message: CommitMessage
@@ -223,7 +224,7 @@ class Committer:
         attempt = 0
         while True:
             latest = self.snapshots.latest()
-            if request.kind is not CommitKind.COMPACT:
+            if request.kind is not CommitKind.COMPACT and not (request.is_new_user and request.identifier is None):
                 highest = replays.highest(request.user, latest)
                 replays.check_identifier(request.user, request.identifier, highest, latest)
                 if request.identifier is not None and highest is not None and request.identifier <= highest:

@@ -37,7 +37,7 @@ from tablestore.store.history.references import (
     own_line,
     tags_twice,
 )
-from tablestore.store.history.retention import Retention, consumer_lifetime, pick_end
+from tablestore.store.history.retention import NothingDue, Retention, consumer_lifetime, pick_end
 from tablestore.store.history.storeclock import check_clock, check_clock_by
 from tablestore.store.replay import MARKS_PROPERTY, Replays
 from tablestore.store.settings import table_settings
@@ -108,10 +108,26 @@ def expire_snapshots(
     expiry = _Expiry(context, decoupled=decoupled)
     if dry_run:
         return expiry.preview(retention)
-    report = ExpireReport()
-    for note in read_notes(context.files):
-        report = report.plus(expiry.finish(note))
-    return report.plus(expiry.run(retention))
+    return expiry.all_of(retention)
+
+
+def expire_due(context: TableContext, retention: Retention, latest: Snapshot, *, decoupled: bool) -> ExpireReport:
+    """As :func:`expire_snapshots` with the table's own ``retention``, behind the commit of ``latest``. The store is not asked while
+    it is known from the last time that nothing can be due."""
+    seen = context.once(_Seen)
+    if seen.nothing_due.holds(latest.id, context.clock.now_ms()):
+        return ExpireReport()
+    expiry = _Expiry(context, decoupled=decoupled)
+    report = expiry.all_of(retention)
+    seen.nothing_due = expiry.nothing_due
+    return report
+
+
+class _Seen:
+    """What the last expiry of a handle has seen."""
+
+    def __init__(self, _context: TableContext) -> None:
+        self.nothing_due = NothingDue()
 
 
 def due_snapshots(context: TableContext, retention: Retention) -> tuple[int, str | None]:
@@ -128,6 +144,14 @@ class _Expiry:
         self._files, self._snapshots, self._manifests = context.files, context.snapshots, context.manifests
         self._line = own_line(context.files)
         self._known: dict[int, Snapshot] = {}
+        self.nothing_due = NothingDue()
+
+    def all_of(self, retention: Retention) -> ExpireReport:
+        """Finish what others began, then what is due."""
+        report = ExpireReport()
+        for note in read_notes(self._files):
+            report = report.plus(self.finish(note))
+        return report.plus(self.run(retention))
 
     def run(self, retention: Retention) -> ExpireReport:
         first, end, kept_by = self.pick(retention)
@@ -209,9 +233,10 @@ class _Expiry:
     # ---- which
 
     def pick(self, retention: Retention) -> tuple[int, int, str | None]:
-        """(first, end, who holds the rest back) of what may go."""
+        """(first, end, who holds the rest back) of what may go. If that is nothing, ``nothing_due`` says how long it is."""
         ids = self._snapshots.live_ids()
         if len(ids) <= retention.num_min:
+            self.nothing_due = NothingDue.of(ids[0], None, retention) if ids else NothingDue()
             return 0, 0, None
         first, latest = ids[0], ids[-1]
         needed, kept_by = None, None
@@ -225,6 +250,9 @@ class _Expiry:
                 kept_by = None
             dead = self._highest_dead(first, end)
             if dead is None:
+                second = self._known.get(first + 1)
+                if end == first and kept_by is None and second is not None:
+                    self.nothing_due = NothingDue.of(first, second.time_millis, retention)
                 return first, end, kept_by
             first = dead + 1
 

@@ -46,6 +46,28 @@ class Retention:
         return self
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingDue:
+    """How long nothing can expire: before the id ``few_until`` lands, and before ``many_from`` lands up to the time
+    ``until_millis``. If others expire something meanwhile it is longer."""
+
+    few_until: int = 0
+    many_from: int = 0
+    until_millis: int = 0
+
+    @classmethod
+    def of(cls, first: int, second_millis: int | None, retention: Retention) -> "NothingDue":
+        """That of a history whose first snapshot is ``first``, and the one above it was committed at ``second_millis``."""
+        few_until, many_from = first + retention.num_min, first + retention.num_max
+        if second_millis is None:
+            return cls(few_until=few_until)
+        return cls(few_until=few_until, many_from=many_from, until_millis=second_millis + retention.age_millis)
+
+    def holds(self, latest: int, now_millis: int) -> bool:
+        """Whether nothing can be due now, with this newest id."""
+        return latest < self.few_until or (latest < self.many_from and now_millis <= self.until_millis)
+
+
 def snapshot_retention(options: Mapping[str, str]) -> Retention:
     """What a table's options say about its snapshots."""
     parsed = TableOptions(options)

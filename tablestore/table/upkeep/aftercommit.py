@@ -48,7 +48,7 @@ def after_write(
         if is_waiting:
             settle_level_zero(context)
         else:
-            compact_after_write(context, written, most_bytes=most_compaction_bytes)
+            compact_after_write(context, written, landed=snapshot, most_bytes=most_compaction_bytes)
 
     chores.do(Chore.SHOW if context.settings.skips_level_zero else Chore.COMPACT, compact)
     _keep_house(chores, context, snapshot)
@@ -80,8 +80,7 @@ def _keep_house(chores: FollowUp, context: TableContext, written: Snapshot | Non
             tagged.append(name)
 
     def expire() -> None:
-        _whose_turn(context, written)
-        expire_after_commit(context, tagged=bool(tagged))
+        expire_after_commit(context, _whose_turn(context, written), tagged=bool(tagged))
 
     chores.do(Chore.TAG, tag)
     chores.do(Chore.EXPIRE, expire)

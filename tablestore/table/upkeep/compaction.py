@@ -98,9 +98,13 @@ def compact_table(
 
 
 def compact_after_write(
-    context: TableContext, written: Sequence[ManifestEntry], *, most_bytes: int = MOST_BUDGET_BYTES
+    context: TableContext,
+    written: Sequence[ManifestEntry],
+    *,
+    landed: Snapshot,
+    most_bytes: int = MOST_BUDGET_BYTES,
 ) -> CompactReport:
-    """The share of compaction that a commit pays for which has just written these files.
+    """The share of compaction that a commit pays for which has just written these files, with the snapshot ``landed``.
 
     Does nothing if the table is ``write-only``. Raises what reading and committing raise: a follow-up of the commit.
     """
@@ -116,7 +120,7 @@ def compact_after_write(
         return _Run(context, full=True).everywhere(lambda place: True)
     paid = PAY_FACTOR * written_cost(written, settings.policy.file_cost_bytes)
     budget = min(max(paid, LEAST_BUDGET_BYTES), most_bytes)
-    report = _Run(context).one_round(touched.__contains__, budget)
+    report = _Run(context).one_round(touched.__contains__, budget, landed)
     if report.dropped and context.settings.skips_level_zero:
         # What lies in level 0 of such a table is not read. The compaction that was faster may not have seen this commit.
         report += _Run(context).everywhere(touched.__contains__)
@@ -193,12 +197,12 @@ class _Run:
             todo = rest
         return report + CompactReport(buckets=len(touched))
 
-    def one_round(self, wanted: Callable[[BucketId], bool], budget_bytes: int) -> CompactReport:
-        """One task each for the neediest buckets, as far as the budget goes; all in one commit.
+    def one_round(self, wanted: Callable[[BucketId], bool], budget_bytes: int, landed: Snapshot) -> CompactReport:
+        """One task each for the neediest buckets of ``landed``, as far as the budget goes; all in one commit.
 
         Buckets that are written to evenly are due at the same time: they take turns in being compacted whole.
         """
-        latest, found = newest_buckets(self._context, wanted)
+        latest, found = newest_buckets(self._context, wanted, landed=landed)
         if latest is None:
             return CompactReport()
         picker = TaskPicker(self._context)

@@ -54,11 +54,15 @@ def live_buckets(
 
 
 def newest_buckets(
-    context: TableContext, wanted: Callable[[BucketId], bool] | Collection[BucketId] | None = None
+    context: TableContext,
+    wanted: Callable[[BucketId], bool] | Collection[BucketId] | None = None,
+    *,
+    landed: Snapshot | None = None,
 ) -> tuple[Snapshot | None, dict[BucketId, BucketFiles]]:
-    """The newest snapshot and its buckets; others may commit, and expire it, while it is read."""
+    """The newest snapshot and its buckets; others may commit, and expire it, while it is read. ``landed``: a snapshot that was
+    the newest a moment ago, and is looked at without looking for others."""
     while True:
-        latest = context.snapshots.latest()
+        latest, landed = landed or context.snapshots.latest(), None
         try:
             return latest, live_buckets(context, latest, wanted) if latest is not None else {}
         except NotFoundError:

@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
+from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.history.autotags import expire_tags
-from tablestore.store.history.expire import ExpireReport, expire_snapshots
+from tablestore.store.history.expire import ExpireReport, expire_due, expire_snapshots
 from tablestore.store.history.expirechangelogs import expire_changelogs
 from tablestore.store.history.orphans import CleanReport, remove_orphan_files
 from tablestore.store.history.retention import Retention, changelog_retention, snapshot_retention
@@ -22,10 +23,14 @@ from tablestore.store.history.storeclock import check_clock
 Age: TypeAlias = "timedelta | datetime | int | None"
 
 
-def expire_after_commit(context: TableContext, *, tagged: bool) -> None:
-    """Expire what is due after a commit; ``tagged``: it made a tag, so that older ones may go."""
+def expire_after_commit(context: TableContext, landed: Snapshot | None, *, tagged: bool) -> None:
+    """Expire what is due after a commit of a writer (None: of a compaction); ``tagged``: it made a tag, so that older ones may
+    go."""
     retention, changes = context.once(_retention)
-    report = expire_snapshots(context, retention, decoupled=changes is not None)
+    if landed is not None:
+        report = expire_due(context, retention, landed, decoupled=changes is not None)
+    else:
+        report = expire_snapshots(context, retention, decoupled=changes is not None)
     if report.snapshots and changes is not None:
         expire_changelogs(context, changes)
     if report.snapshots or tagged:

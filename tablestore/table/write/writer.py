@@ -80,6 +80,7 @@ class TableWriter:
             raise InvalidInputError(f"expected a commit user of 1 to 256 characters, found {commit_user!r:.80}")
         self._context = context
         self._user = commit_user or context.ids.uuid()
+        self._is_new_user = commit_user is None
         self._first_sequence, self._replaces = first_sequence, replaces
         tracking = context.settings.tracking
         self._is_told = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
@@ -212,10 +213,19 @@ class TableWriter:
         message = self.prepare()
         self._failed = True
         try:
-            snapshot = commit_message(self._context, message, effect, user=self._user, identifier=identifier, early=self._early)
+            snapshot = commit_message(
+                self._context,
+                message,
+                effect,
+                user=self._user,
+                identifier=identifier,
+                is_new_user=self._is_new_user,
+                early=self._early,
+            )
         except BaseException:
             self._take_back()
             raise
+        self._is_new_user = self._is_new_user and identifier is None
         self._failed = False
         if snapshot is None:
             self._take_back()
@@ -352,6 +362,7 @@ def commit_message(
     *,
     user: str,
     identifier: int | None = None,
+    is_new_user: bool = False,
     most_compaction_bytes: int = MOST_BUDGET_BYTES,
     publish: Callable[[TableContext], object] = publish_log,
     early: EarlyRows | None = None,
@@ -369,6 +380,7 @@ def commit_message(
     request = CommitRequest(
         user=user,
         identifier=identifier,
+        is_new_user=is_new_user,
         kind=effect.kind,
         operation=effect.operation,
         message=message,
