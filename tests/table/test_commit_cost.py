@@ -1,5 +1,6 @@
 """What a write by an open handle costs besides writing its rows, as counts: no clock is asked."""
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from tablestore.errors import NotFoundError
 from tablestore.format import limits, schemafile, snapshot
 from tablestore.format.manifest import avro
 from tablestore.format.snapshot import encode_snapshot
+from tablestore.io import local
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.options import Option, TableOptions
@@ -87,6 +89,65 @@ def test_a_snapshot_that_is_listed_and_cannot_be_read_is_refused_by_name(tmp_pat
 
 
 # what it asks of the store
+
+# What a handle asks that has done the same before. Who makes a number grow says why.
+EXACTLY: dict[str, dict[str, int]] = {
+    # The newest snapshot is looked for when the writer begins and in the round, three reads each; the snapshot is settled with
+    # three more; the newest schema is read again. Written are a data file, a manifest, two lists, the snapshot and LATEST.
+    "an upsert of two rows": {"reads": 10, "listings": 2, "writes": 6, "syncs": 2, "fsyncs": 8},
+    # Seven reads for the round of the compaction, which is planned on the snapshot that has just landed.
+    "an upsert of two rows that compacts five runs": {
+        "reads": 17,
+        "listings": 3,
+        "data files read": 5,
+        "writes": 12,
+        "syncs": 4,
+        "fsyncs": 16,
+    },
+    "a scan": {"reads": 3, "data files read": 3},
+    # Beside the newest one, the snapshot itself and the one before it, with whose rows the new ones are compared.
+    "a read of the changes of one snapshot": {"reads": 5, "data files read": 3},
+}
+VERBS = {
+    "read": "reads",
+    "size": "reads",
+    "exists": "reads",
+    "open_input": "data files read",
+    "list": "listings",
+    "open_output": "writes",
+    "write": "writes",
+    "publish_if_absent": "writes",
+    "overwrite": "writes",
+    "delete": "deletes",
+    "sync": "syncs",
+}
+
+
+@pytest.mark.parametrize("what", EXACTLY)
+def test_how_often_a_warm_handle_reads_lists_writes_and_syncs(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab(LocalFileStore(tmp_path), options={"write-only": "false"})
+    table, faults = lab.faulty()
+    # Directories above that have settled are not synced again.
+    monkeypatch.setattr(local, "_CLOCK_TICK_NS", -1)
+    # The eighth commit makes the fifth run.
+    for number in range(8 if "compacts" in what else 7):
+        lab.write(table, (number, "first"), (number + 1, "first"))
+    newest = lab.auditor.ids()[-1]
+    acts: dict[str, Callable[[], object]] = {
+        "a scan": lambda: table.scan().to_arrow(),
+        "a read of the changes of one snapshot": lambda: table.changes(newest - 1).to_arrow(),
+    }
+    act = acts.get(what, lambda: lab.write(table, (1, "again"), (2, "again")))
+    if what in acts:
+        act()
+    fsync, synced = os.fsync, []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(fsync(descriptor)))
+    calls = counted(act, faults)
+    found = Counter(fsyncs=len(synced))
+    for call, number in calls.items():
+        found[VERBS.get(call.split()[0], "")] += number
+    del found[""]
+    assert +found == EXACTLY[what]
 
 
 def retaining(snapshots: int, *, keyed: bool, options: dict[str, str]) -> Lab:
