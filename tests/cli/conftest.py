@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.cli.session import DEBUG_VARIABLE, WAREHOUSE_VARIABLE
-from tablestore.testing.commandline import Ran, run_command
+from tests.support.commandline import Ran, run_command
 
 
 @pytest.fixture

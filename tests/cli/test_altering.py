@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 

@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.table.system.systemtable import SYSTEM_TABLES
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 

@@ -12,7 +12,7 @@ import tablestore as ts
 from tablestore.cli.text.picture import draw_buckets
 from tablestore.errors import StorageError
 from tablestore.table.inspect.describe import picture_buckets
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 

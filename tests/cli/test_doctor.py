@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.cli import environment
 from tablestore.cli.environment import look_around, look_at_warehouse
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 

@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from tablestore.cli.main import program_app
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 

@@ -16,7 +16,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.cli.rows import jsonlines, rowsource
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 

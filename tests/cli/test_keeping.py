@@ -12,7 +12,7 @@ import tablestore as ts
 from tablestore.cli.commands.maintenance import run_service
 from tablestore.cli.session import Session
 from tablestore.cli.text.render import Output
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 

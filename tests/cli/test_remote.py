@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tablestore.cli.session import parse_storage
-from tablestore.testing.commandline import Ran
-from tablestore.testing.s3 import FakeS3
+from tests.support.commandline import Ran
+from tests.support.s3 import FakeS3
 
 Run = Callable[..., Ran]
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 LATEST = [

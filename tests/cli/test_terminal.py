@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import tablestore as ts
 from tablestore.cli.main import program_app
-from tablestore.testing.commandline import Ran
+from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
 HOSTILE = "\x1b]0;owned\x07\x1b[31m\u202e[bold]\t\n"

@@ -29,7 +29,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.history.storeclock import check_clock
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import FaultyFileStore
-from tablestore.testing.services import require_service
+from tests.support.services import require_service
 
 HOSTILE_PATHS = [
     "",
@@ -98,7 +98,7 @@ STORES = [*PUBLISHING_STORES, "fsspec-memory", "fsspec-local"]
 def s3_root() -> Iterator[FileStore]:
     try:
         from tablestore.io.s3 import S3FileStore
-        from tablestore.testing.s3 import FakeS3
+        from tests.support.s3 import FakeS3
 
         server = FakeS3().__enter__()
     except ImportError as error:

@@ -9,7 +9,7 @@ import pages
 import pytest
 
 from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
-from tablestore.testing.services import require_service
+from tests.support.services import require_service
 
 
 @pytest.mark.parametrize("page", pages.pages_with(None), ids=pages.name_of)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
-from tablestore.testing.services import require_service
+from tests.support.services import require_service
 
 FIX = "install a JDK 17 and Maven (on Debian: apt-get install openjdk-17-jdk-headless maven)"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tablestore.testing.services import require_service
+from tests.support.services import require_service
 
 # The helpers of this folder are plain modules; importlib mode does not put test folders on the path.
 sys.path.insert(0, str(Path(__file__).parent))

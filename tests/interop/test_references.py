@@ -12,7 +12,7 @@ from ours import Ours
 
 import tablestore as ts
 from tablestore.io.local import LocalFileStore
-from tablestore.testing.holdings import Holdings
+from tests.support.holdings import Holdings
 
 pytestmark = pytest.mark.interop
 

@@ -8,8 +8,8 @@ import pytest
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
 from tablestore.io.s3 import S3FileStore
 from tablestore.testing.deterministic import ManualClock, SeededIds
-from tablestore.testing.s3 import FakeS3
-from tablestore.testing.services import require_service
+from tests.support.s3 import FakeS3
+from tests.support.services import require_service
 
 MIB = 1024 * 1024
 

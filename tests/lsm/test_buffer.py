@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.lsm.write.writebuffer import WriteBuffer
-from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 from tablestore.types.arrowtypes import to_arrow_field
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.schema import TableSchema, new_schema
+from tests.support.keycases import KEY_CASES, KeyCase, order_of
 
 not_null_cases = [case for case in KEY_CASES if not any(field.type.nullable for field in case.fields)]
 cases = pytest.mark.parametrize("case", not_null_cases, ids=str)

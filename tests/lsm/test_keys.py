@@ -13,7 +13,7 @@ from tablestore.errors import FormatError, UnsupportedError
 from tablestore.lsm.functions.survivors import WindowKeys
 from tablestore.lsm.keys import concat_plain, key_at, plain_columns, rows_up_to, to_words
 from tablestore.lsm.sorting import ascending, sort_by_group_and_key
-from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
+from tests.support.keycases import KEY_CASES, KeyCase, order_of
 
 cases = pytest.mark.parametrize("case", KEY_CASES, ids=str)
 

@@ -15,8 +15,8 @@ from tablestore.lsm.merge import sortedmerge as merge
 from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.merge.window import fold_window
-from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tests.support.keycases import KEY_CASES, KeyCase, order_of
 
 cases = pytest.mark.parametrize("case", KEY_CASES, ids=str)
 few_cases = pytest.mark.parametrize("case", [c for c in KEY_CASES if c.name in ("int", "string", "string and int")], ids=str)

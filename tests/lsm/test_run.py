@@ -15,7 +15,7 @@ from tablestore.format.stats import EMPTY_STATS
 from tablestore.lsm.keyorder import KeyOrder, comparable_key, row_bound
 from tablestore.lsm.keys import key_at, plain_columns
 from tablestore.lsm.run import levels, partition_intervals
-from tablestore.testing.keycases import KEY_CASES, KeyCase, order_of
+from tests.support.keycases import KEY_CASES, KeyCase, order_of
 
 
 def _file(name: str, low: int, high: int, *, level: int = 0, sequence: int = 0) -> DataFileMeta:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.lab import Lab
-from tablestore.testing.naivemerge import NaiveEngine, Record, Row
+from tests.support.lab import Lab
+from tests.support.naivemerge import NaiveEngine, Record, Row
 
 NAMES = count()
 COLUMNS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {

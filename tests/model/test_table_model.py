@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
-from tablestore.testing.lab import Lab
-from tablestore.testing.model import Condition, ModelTable, Row
+from tests.support.lab import Lab
+from tests.support.model import Condition, ModelTable, Row
 
 SCHEMA = pa.schema(
     [

@@ -19,11 +19,11 @@ from tablestore.store.commit.committer import Committer
 from tablestore.store.followup import FollowUp, read_undone
 from tablestore.table.table import Table
 from tablestore.table.upkeep import aftercommit as aftercommit_module
-from tablestore.testing.auditor import walk
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, Faults
-from tablestore.testing.holdings import Holdings
-from tablestore.testing.lab import Lab
+from tests.support.auditor import walk
+from tests.support.holdings import Holdings
+from tests.support.lab import Lab
 
 Rows = list[tuple[Any, ...]]
 Write = Callable[[Lab, Table], object]

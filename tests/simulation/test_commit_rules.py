@@ -1,4 +1,4 @@
-"""Every rule of committing, played on the engine. The scenes live in ``tablestore.testing.commitrules``."""
+"""Every rule of committing, played on the engine. The scenes live in ``tests.support.commitrules``."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.commitrules import RULES, history, publishing
+from tests.support.commitrules import RULES, history, publishing
 
 # The others do not touch what differs between stores.
 ABOUT_THE_STORE = [name for name, rule in RULES.items() if rule.__module__ in (publishing.__name__, history.__name__)]

@@ -24,7 +24,6 @@ from tablestore.lsm import keys
 from tablestore.lsm.compaction.compactiontask import KeptRetractions
 from tablestore.table.upkeep import compactplan
 from tablestore.table.write import writer
-from tablestore.testing.keycases import KEY_CASES
 from tablestore.types.conform import conform
 from tablestore.types.filter import arrowfilter
 from tablestore.types.pieces import pieces
@@ -32,6 +31,7 @@ from tests.format import test_limits, test_parquetsizes
 from tests.log import test_every_value
 from tests.lsm import test_keys, test_merge
 from tests.model import test_partial_compactions
+from tests.support.keycases import KEY_CASES
 from tests.table import test_bounds, test_many_runs, test_memory, test_missing_columns, test_tombstones
 from tests.types import test_filters
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tablestore.testing.keepers import Keepers
+from tests.support.keepers import Keepers
 
 CHUNK = 25
 

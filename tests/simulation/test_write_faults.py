@@ -1,6 +1,6 @@
 """The n-th file operation fails, for every n, of everything that writes: writes, deletes, compactions, alterations.
 
-Expiry, clean, tags, branches and rollback are in ``test_retention_faults``; what must hold in ``tablestore.testing.faultsweep``.
+Expiry, clean, tags, branches and rollback are in ``test_retention_faults``; what must hold in ``tests.support.faultsweep``.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,10 @@ import tablestore as ts
 from tablestore.errors import TablestoreError
 from tablestore.io.local import LocalFileStore
 from tablestore.table.table import Table
-from tablestore.testing.auditor import walk
-from tablestore.testing.faultsweep import Rows, Scene, Sweep
 from tablestore.testing.files import Faults
-from tablestore.testing.lab import Lab
+from tests.support.auditor import walk
+from tests.support.faultsweep import Rows, Scene, Sweep
+from tests.support.lab import Lab
 
 AUTO = {"write-only": "false", "num-sorted-run.compaction-trigger": "2"}
 VECTORS = {"deletion-vectors.enabled": "true"}

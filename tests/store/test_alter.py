@@ -26,7 +26,6 @@ from tablestore.store.schemas import Schemas
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, SimulatedCrash
-from tablestore.testing.lab import Lab
 from tablestore.types.evolution.schemachanges import (
     AddColumn,
     ChangeNullability,
@@ -36,6 +35,7 @@ from tablestore.types.evolution.schemachanges import (
     SetTableComment,
 )
 from tablestore.types.schema import TableSchema
+from tests.support.lab import Lab
 
 NAMES = count()
 

@@ -9,8 +9,8 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.history.consumers import LOG_CONSUMER, Consumers
 from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.testing.deterministic import ManualClock, SeededIds
-from tablestore.testing.holdings import Holdings
-from tablestore.testing.lab import Lab
+from tests.support.holdings import Holdings
+from tests.support.lab import Lab
 
 ALL = {"retain_min": 1, "retain_max": 1}
 IDS = SeededIds(1)

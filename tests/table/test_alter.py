@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.distributed.tasks import TableSpec, pin_read, plan_read, read_task
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.lab import Lab
+from tests.support.lab import Lab
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("n", pa.int32()), pa.field("s", pa.string())])
 

@@ -17,7 +17,7 @@ from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import CompactReport
 from tablestore.table.upkeep.compactplan import TaskPicker, live_buckets
 from tablestore.testing.files import Call
-from tablestore.testing.lab import Lab
+from tests.support.lab import Lab
 
 NAMES = count()
 PARTITIONED = pa.schema(

@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.distributed.tasks import TableSpec, commit_messages, pin_read, plan_read, prepare_write, read_task, write_partition
 from tablestore.io.local import LocalFileStore
-from tablestore.testing.auditor import Auditor
+from tests.support.auditor import Auditor
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 

@@ -16,9 +16,9 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.write.writer import TASK_STRIDE, Effect, TableWriter, commit_message
-from tablestore.testing.auditor import Auditor
-from tablestore.testing.commitrules.scenes import once
-from tablestore.testing.lab import Lab, is_snapshot
+from tests.support.auditor import Auditor
+from tests.support.commitrules.scenes import once
+from tests.support.lab import Lab, is_snapshot
 
 NAMES = count()
 

@@ -11,7 +11,7 @@ from tablestore.distributed.tasks import TableSpec, commit_messages, prepare_wri
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.message import CommitMessage
 from tablestore.testing.files import Call
-from tablestore.testing.lab import Lab
+from tests.support.lab import Lab
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.int32()), ("d", pa.int32())]))])
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()), ("s", pa.string()), ("r", INNER)])

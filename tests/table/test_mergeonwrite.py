@@ -15,9 +15,9 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.table.inspect.describe import describe_buckets
 from tablestore.table.table import Table
 from tablestore.table.upkeep import compaction as compact
-from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.files import Call
-from tablestore.testing.lab import Lab
+from tests.support.commitrules.scenes import once
+from tests.support.lab import Lab
 
 NAMES = count()
 VECTORS = {"deletion-vectors.enabled": "true"}

@@ -9,7 +9,7 @@ import pytest
 import tablestore as ts
 from tablestore.distributed.tasks import TableSpec, prepare_write
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.lab import Lab
+from tests.support.lab import Lab
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.int32())])
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("n", pa.int32()), ("s", pa.string()), ("r", INNER)])

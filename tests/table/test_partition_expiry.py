@@ -9,9 +9,9 @@ import pytest
 from tablestore.errors import InvalidInputError, StorageError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.history.partitionexpiry import strptime_format
-from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.lab import Lab
+from tests.support.commitrules.scenes import once
+from tests.support.lab import Lab
 
 NOW = datetime(2024, 1, 31, 12, 0)
 TEXT = pa.schema([("id", pa.int64()), ("day", pa.string()), ("hour", pa.string())])

@@ -11,9 +11,9 @@ from tablestore.format.snapshot import CommitKind
 from tablestore.io.local import LocalFileStore
 from tablestore.store.context import open_context
 from tablestore.table.table import Table
-from tablestore.testing.auditor import Auditor
-from tablestore.testing.commitrules.scenes import once
 from tablestore.testing.files import Faults, FaultyFileStore
+from tests.support.auditor import Auditor
+from tests.support.commitrules.scenes import once
 
 EXPECTED = [(i, *((i, f"v{i}", i) if i != 2 else (22, "upd", 7))) for i in range(6)]
 

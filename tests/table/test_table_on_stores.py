@@ -12,7 +12,7 @@ import pytest
 import tablestore as ts
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.services import require_service
+from tests.support.services import require_service
 
 SCHEMA = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("day", pa.string())])
 
@@ -20,7 +20,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("day", pa.stri
 @pytest.fixture(scope="module")
 def s3_warehouse() -> Iterator[ts.Catalog]:
     try:
-        from tablestore.testing.s3 import FakeS3
+        from tests.support.s3 import FakeS3
 
         server = FakeS3().__enter__()
     except ImportError as error:

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from tablestore.testing.deterministic import ManualClock, SeededIds
-from tablestore.testing.services import require_service
+from tests.support.services import require_service
 
 
 def test_a_manual_clock_moves_only_when_told_or_slept_on() -> None:

@@ -10,7 +10,6 @@ import pytest
 import tablestore as ts
 from tablestore.log.changelog import PUBLISHERS, publish_log, rebuild_log
 from tablestore.log.logcheck import verify_log
-from tablestore.testing.commandline import run_command
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import (
     CLOCK,
@@ -23,6 +22,7 @@ from tests.integration.kafka.early import (
     write_at_random,
 )
 from tests.integration.kafka.endurance import PROCESSES, content, rows
+from tests.support.commandline import run_command
 
 
 @pytest.fixture(autouse=True)

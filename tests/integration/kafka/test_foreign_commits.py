@@ -12,7 +12,7 @@ from tablestore.log.changelog import PUBLISHERS, publish_log
 from tablestore.log.logcheck import verify_log
 from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
-from tablestore.testing.services import require_service
+from tests.support.services import require_service
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "interop"))

@@ -10,8 +10,8 @@ from confluent_kafka import Producer
 
 import tablestore as ts
 from tablestore.log.changelog import PUBLISHERS
-from tablestore.testing.commandline import run_command
 from tablestore.testing.kafka import KafkaBroker
+from tests.support.commandline import run_command
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 

@@ -3,9 +3,9 @@
 
 from tablestore.io.filestore import FileStore
 from tablestore.store.sequence import NEXT_SEQUENCE_PROPERTY
-from tablestore.testing.commitrules.scenes import foreign, once, rule
 from tablestore.testing.files import Call
-from tablestore.testing.lab import Lab, is_snapshot
+from tests.support.commitrules.scenes import foreign, once, rule
+from tests.support.lab import Lab, is_snapshot
 
 
 @rule

@@ -4,11 +4,11 @@ from functools import partial
 
 from tablestore.clock import SystemClock
 from tablestore.io.filestore import FileStore
-from tablestore.testing.commitrules.scenes import once, refused, rule
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, SimulatedCrash
-from tablestore.testing.holdings import Holdings
-from tablestore.testing.lab import Lab
+from tests.support.commitrules.scenes import once, refused, rule
+from tests.support.holdings import Holdings
+from tests.support.lab import Lab
 
 
 def rewritten(files: FileStore) -> Lab:

@@ -3,10 +3,10 @@
 
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from tablestore.io.filestore import FileStore
-from tablestore.testing.commitrules.scenes import once, refused, rule
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, Faults
-from tablestore.testing.lab import Lab, is_snapshot
+from tests.support.commitrules.scenes import once, refused, rule
+from tests.support.lab import Lab, is_snapshot
 
 
 @rule

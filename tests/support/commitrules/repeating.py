@@ -12,9 +12,9 @@ from tablestore.store.message import CommitMessage
 from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import commit_compaction
 from tablestore.table.upkeep.compactplan import TaskPicker, newest_buckets
-from tablestore.testing.commitrules.scenes import once, refused, rule
 from tablestore.testing.files import Call
-from tablestore.testing.lab import Lab
+from tests.support.commitrules.scenes import once, refused, rule
+from tests.support.lab import Lab
 
 Names = dict[str, Any]
 # With and without a user, and its number.

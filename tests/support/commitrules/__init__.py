@@ -6,7 +6,7 @@ on an engine with a planted bug, where the one that guards the rule must fail.
 "Paused" means: while one writer stands at a call of its store, others run to completion on handles of their own.
 """
 
-from tablestore.testing.commitrules import (
+from tests.support.commitrules import (
     checking,
     compacting,
     history,
@@ -17,7 +17,7 @@ from tablestore.testing.commitrules import (
     replaying,
     vectors,
 )
-from tablestore.testing.commitrules.scenes import RULES, Rule
+from tests.support.commitrules.scenes import RULES, Rule
 
 __all__ = [
     "RULES",

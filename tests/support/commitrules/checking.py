@@ -8,9 +8,9 @@ import pyarrow as pa
 from tablestore.errors import ConflictError
 from tablestore.io.filestore import FileStore
 from tablestore.store.message import merge_messages
-from tablestore.testing.commitrules.scenes import commit_prepared, compact, once, refused, rule
 from tablestore.testing.deterministic import ManualClock
-from tablestore.testing.lab import Lab, is_snapshot
+from tests.support.commitrules.scenes import commit_prepared, compact, once, refused, rule
+from tests.support.lab import Lab, is_snapshot
 
 
 @rule

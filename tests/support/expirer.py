@@ -4,7 +4,7 @@ from typing import Any
 
 from tablestore.errors import NotFoundError
 from tablestore.io.filestore import FileStore
-from tablestore.testing.auditor import Auditor
+from tests.support.auditor import Auditor
 
 
 def expire(files: FileStore, *, keep: int, hint: bool = True) -> int:

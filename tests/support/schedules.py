@@ -22,9 +22,9 @@ from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.table.table import Table
-from tablestore.testing.expirer import expire
 from tablestore.testing.files import Call, CapturedPublish, Faults, FaultyFileStore
-from tablestore.testing.lab import Lab, is_snapshot
+from tests.support.expirer import expire
+from tests.support.lab import Lab, is_snapshot
 
 Rows = list[tuple[Any, ...]]
 Effect = Callable[[Rows], Rows]

@@ -1,0 +1,1 @@
+"""A package, so that its helpers are imported by one name in every process."""

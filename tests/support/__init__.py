@@ -1,0 +1,1 @@
+"""What the tests share: an auditor, scenes, schedules, workers. None of it ships."""
