@@ -68,14 +68,8 @@ class SequenceNumbers:
 
     def start(self) -> tuple[int, int]:
         """Where a writer begins: the id of the newest snapshot (0: none), and the first number above it."""
-        while True:
-            latest = self._snapshots.latest()
-            try:
-                return latest.id if latest else 0, self.next_after(latest)
-            except NotFoundError:
-                # It expired while it was looked at, which takes a newer one; else a file is missing.
-                if not self._snapshots.has_moved_on(latest):
-                    raise
+        latest, first = self._snapshots.read_newest(self.next_after)
+        return latest.id if latest else 0, first
 
     def landed_since(self, base_id: int, latest: Snapshot | None) -> list[ManifestEntry]:
         """Live files that snapshots after ``base_id`` added; all live files if one of these snapshots has expired."""

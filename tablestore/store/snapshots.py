@@ -21,6 +21,7 @@ back). In doubt the directory is listed.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeVar
 
 from tablestore.errors import FormatError, InvalidInputError, NotFoundError
 from tablestore.format.paths import (
@@ -41,6 +42,8 @@ MOST_PROBES = 16
 
 # The oldest snapshot is read behind every commit, and a few beside it.
 _MOST_DECODED = 8
+
+T = TypeVar("T")
 
 # Stored, never renamed: the uuid of the snapshot that this one was built on.
 PARENT_PROPERTY = "tablestore.parent"
@@ -132,6 +135,20 @@ class Snapshots:
         """Whether there is a newer snapshot than ``latest``. If not, and what it needs is gone, then a file is missing."""
         newest = self.newest_listed()
         return newest is not None and (latest is None or not same_snapshot(newest, latest))
+
+    def read_newest(self, read: Callable[[Snapshot | None], T]) -> tuple[Snapshot | None, T]:
+        """The newest snapshot, and what ``read`` finds in it.
+
+        It is read again on a newer one if it expired meanwhile. Raises NotFoundError for a file that is missing, and what ``read``
+        raises.
+        """
+        while True:
+            latest = self.latest()
+            try:
+                return latest, read(latest)
+            except NotFoundError:
+                if not self.has_moved_on(latest):
+                    raise
 
     def saw(self, landed: Snapshot, data: bytes) -> None:
         """Take note of a snapshot that certainly landed on top of the newest one; ``data`` is its file."""

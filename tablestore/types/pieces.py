@@ -1,6 +1,6 @@
-"""Rows cut into pieces that no bound of bytes or rows is too small for; a piece is a view, nothing is copied."""
+"""Batches of another size: large ones cut into views, small ones put together."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 import pyarrow as pa
@@ -39,3 +39,40 @@ def pieces(rows: _Rows, *, max_rows: int, max_bytes: int, size_of: Callable[[_Ro
             yield from pieces(piece.slice(half), max_rows=max_rows, max_bytes=max_bytes, size_of=size_of)
         else:
             yield piece
+
+
+def gathered(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    max_rows: int,
+    max_bytes: int,
+    small_rows: int | None = None,
+    small_bytes: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The same rows in order, cut as :func:`pieces` cuts them, and small batches in a row put together as far as the bounds allow.
+
+    A batch is small if it has at most ``small_rows`` rows (half of ``max_rows`` if not given) and ``small_bytes`` (``max_bytes``).
+    Only small batches are copied. In memory are ``max_bytes``, and the batch that is looked at.
+    """
+    small_rows = max_rows // 2 if small_rows is None else small_rows
+    small_bytes = max_bytes if small_bytes is None else small_bytes
+    small: list[pa.RecordBatch] = []
+    rows = size = 0
+    for whole in batches:
+        for batch in pieces(whole, max_rows=max_rows, max_bytes=max_bytes):
+            count, nbytes = batch.num_rows, batch.nbytes
+            is_small = count <= small_rows and nbytes <= small_bytes
+            if small and (not is_small or rows + count > max_rows or size + nbytes > max_bytes):
+                yield _together(small)
+                small, rows, size = [], 0, 0
+            if is_small:
+                small.append(batch)
+                rows, size = rows + count, size + nbytes
+            else:
+                yield batch
+    if small:
+        yield _together(small)
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

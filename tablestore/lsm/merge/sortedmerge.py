@@ -21,7 +21,7 @@ import pyarrow as pa
 from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, slice_plain
 from tablestore.lsm.merge.mergespec import Chunk, MergeSpec, SortedSource
 from tablestore.lsm.merge.window import fold_window, not_sorted
-from tablestore.types.pieces import pieces
+from tablestore.types.pieces import gathered
 
 # Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it. So has a window.
 _SMALL_BATCH_ROWS = 4096
@@ -34,7 +34,13 @@ def merge_section(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> It
     ``runs`` is a list of runs, each a list of sources with disjoint keys in key order. Raises FormatError for a
     source that is not sorted, and whatever the sources raise.
     """
-    return _coalesce(_merge(runs, spec), spec.batch_rows, spec.batch_bytes)
+    return gathered(
+        _merge(runs, spec),
+        max_rows=spec.batch_rows,
+        max_bytes=spec.batch_bytes,
+        small_rows=_SMALL_BATCH_ROWS,
+        small_bytes=_SMALL_BATCH_BYTES,
+    )
 
 
 def _merge(runs: Sequence[Sequence[SortedSource]], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
@@ -139,22 +145,3 @@ class _Cursor:
             self._source.max_sequence,
         )
         return chunk.prepared(self._spec.function, ours=self._source.ours)
-
-
-def _coalesce(batches: Iterator[pa.RecordBatch], max_rows: int, max_bytes: int) -> Iterator[pa.RecordBatch]:
-    """The same rows without tiny batches, and none over ``max_rows`` or ``max_bytes``."""
-    small: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        batch_size = batch.nbytes
-        is_small = batch.num_rows <= _SMALL_BATCH_ROWS and batch_size <= _SMALL_BATCH_BYTES
-        if small and (not is_small or rows + batch.num_rows > max_rows or size + batch_size > max_bytes):
-            yield from pieces(pa.concat_batches(small), max_rows=max_rows, max_bytes=max_bytes)
-            small, rows, size = [], 0, 0
-        if not is_small:
-            yield from pieces(batch, max_rows=max_rows, max_bytes=max_bytes)
-        elif batch.num_rows:
-            small.append(batch)
-            rows, size = rows + batch.num_rows, size + batch_size
-    if small:
-        yield from pieces(pa.concat_batches(small), max_rows=max_rows, max_bytes=max_bytes)

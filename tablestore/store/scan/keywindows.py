@@ -21,7 +21,7 @@ from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.store.scan.lookup import SortedKeys
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.types.pieces import pieces
+from tablestore.types.pieces import gathered
 
 # Row groups hold 128 k rows, so a window over dense keys reads each row group at most twice.
 WINDOW_KEYS = 262_144
@@ -45,7 +45,7 @@ def key_windows(
     shared = reader.of_runs(len(files))
     runs = [[_source(shared, partition, bucket, file, number)] for number, file in enumerate(files)]
     last: tuple[int | bytes, ...] = ()
-    for rows in _gathered(merge_section(runs, spec), window_keys, reader.bounds.batch_bytes):
+    for rows in gathered(merge_section(runs, spec), max_rows=window_keys, max_bytes=reader.bounds.batch_bytes):
         plain = plain_columns(rows.columns, [field.type.nullable for field in fields])
         if (last and last >= key_at(plain, 0)) or not WindowKeys([plain]).ascending():
             raise FormatError(
@@ -70,24 +70,3 @@ def _key_rows(reader: SplitReader, partition: bytes, bucket: int, file: DataFile
             yield projection.apply(batch)
     finally:
         source.close()
-
-
-def _gathered(batches: Iterator[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of ``rows``, or of about ``size`` bytes if that is less; the last one has the rest."""
-    pending: list[pa.RecordBatch] = []
-    count = held = 0
-    for batch in batches:
-        for part in pieces(batch, max_rows=rows, max_bytes=size):
-            while part.num_rows:
-                if count and held + part.nbytes > size:
-                    yield pa.concat_batches(pending)
-                    pending, count, held = [], 0, 0
-                taken = part.slice(0, rows - count)
-                pending.append(taken)
-                count, held = count + taken.num_rows, held + taken.nbytes
-                part = part.slice(taken.num_rows)
-                if count == rows:
-                    yield pa.concat_batches(pending)
-                    pending, count, held = [], 0, 0
-    if pending:
-        yield pa.concat_batches(pending)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablestore.errors import NotFoundError, StorageError
+from tablestore.errors import StorageError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.bucketmap import BucketMap
@@ -107,14 +107,7 @@ def _hash_index(context: TableContext, snapshot: Snapshot | None) -> HashIndex:
 
 
 def _buckets_now(context: TableContext, partition: bytes) -> BucketMap:
-    while True:
-        latest = context.snapshots.latest()
-        try:
-            return _hash_index(context, latest).partition(partition)
-        except NotFoundError:
-            # It expired while it was read, which takes a newer one; else a file is missing.
-            if not context.snapshots.has_moved_on(latest):
-                raise
+    return context.snapshots.read_newest(lambda latest: _hash_index(context, latest).partition(partition))[1]
 
 
 def _write_again(

@@ -7,6 +7,7 @@ Pure but for reading manifests, and the store's clock where deletes are kept for
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from tablestore.errors import NotFoundError, TablestoreError
@@ -61,14 +62,10 @@ def newest_buckets(
 ) -> tuple[Snapshot | None, dict[BucketId, BucketFiles]]:
     """The newest snapshot and its buckets; others may commit, and expire it, while it is read. ``landed``: a snapshot that was
     the newest a moment ago, and is looked at without looking for others."""
-    while True:
-        latest, landed = landed or context.snapshots.latest(), None
-        try:
-            return latest, live_buckets(context, latest, wanted) if latest is not None else {}
-        except NotFoundError:
-            # That takes a newer snapshot, else a file is missing.
-            if not context.snapshots.has_moved_on(latest):
-                raise
+    if landed is not None:
+        with suppress(NotFoundError):
+            return landed, live_buckets(context, landed, wanted)
+    return context.snapshots.read_newest(lambda latest: live_buckets(context, latest, wanted) if latest is not None else {})
 
 
 class TaskPicker:

@@ -28,14 +28,7 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
     wanted = partition_matcher(context.schema, partitions)
     done: set[bytes] = set()
     for _ in range(_ATTEMPTS):
-        latest = context.snapshots.latest()
-        try:
-            live = context.manifests.live(latest)
-        except NotFoundError:
-            # Others committed, and expired it, while it was read; else a file is missing.
-            if not context.snapshots.has_moved_on(latest):
-                raise
-            continue
+        latest, live = context.snapshots.read_newest(context.manifests.live)
         todo = {p: files for p, files in postponed_files(live).items() if wanted(p) and p not in done}
         if latest is None or not todo:
             break
