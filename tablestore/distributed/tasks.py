@@ -35,7 +35,7 @@ from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
-from tablestore.table.read.scan import check_columns, read_optimised_level
+from tablestore.table.read.scan import check_columns, compacted_files
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
 from tablestore.table.system.tablenames import BRANCH_PREFIX
 from tablestore.table.table import Table
@@ -47,7 +47,7 @@ from tablestore.types.datatypes import Field
 from tablestore.types.evolution.widening import is_same
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import columns as filter_columns
-from tablestore.types.pieces import pieces
+from tablestore.types.pieces import gathered
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 from tablestore.types.schema import TableSchema
 
@@ -176,14 +176,11 @@ def plan_read(
     names = check_columns(columns, schema.field_names)
     predicate = parse_filter(filter, schema.fields)
     plan = plan_scan(
+        context,
         None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id),
-        context.manifests,
-        schema,
-        context.settings,
         predicate,
-        file_fields=context.fields_by_schema() if predicate is not None else None,
+        wanted=compacted_files(context) if pin.read_optimised else None,
         split_bytes=min(SPLIT_BYTES, task_bytes),
-        only_level=read_optimised_level(schema) if pin.read_optimised else None,
     )
     splits: Sequence[Split] = plan.splits
     plain: tuple[str, ...] = ()
@@ -207,7 +204,8 @@ def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
     fields = context.schema.fields
     columns = check_columns(parsed["columns"], context.schema.field_names)
     reader = SplitReader.of(context, columns, parse_filter(parsed["filter"], fields))
-    return _put_together(batch for split in _decode_splits(parsed["splits"]) for batch in reader.read(split))
+    batches = (batch for split in _decode_splits(parsed["splits"]) for batch in reader.read(split))
+    return gathered(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,31 +314,6 @@ def _check_rows(rows: pa.Schema, context: TableContext, choice: MissingColumns) 
     if kinds:
         kinds_from_symbols(pa.chunked_array([], rows.field(ROW_KIND_COLUMN).type))
     check_given(context, rows, choice)
-
-
-def _put_together(
-    batches: Iterable[pa.RecordBatch], *, most_rows: int = BATCH_ROWS, most_bytes: int = BATCH_BYTES
-) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of at least ``most_rows`` rows, or of as many as ``most_bytes`` hold if these are fewer."""
-    pending: list[pa.RecordBatch] = []
-    rows = size = 0
-    for whole in batches:
-        for batch in pieces(whole, max_rows=whole.num_rows, max_bytes=most_bytes):
-            batch_size = batch.nbytes
-            if pending and size + batch_size > most_bytes:
-                yield pa.concat_batches(pending)
-                pending, rows, size = [], 0, 0
-            if not pending and batch.num_rows >= most_rows:
-                yield batch
-                continue
-            pending.append(batch)
-            rows += batch.num_rows
-            size += batch_size
-            if rows >= most_rows:
-                yield pa.concat_batches(pending)
-                pending, rows, size = [], 0, 0
-    if pending:
-        yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)
 
 
 # -- splits

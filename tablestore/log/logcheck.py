@@ -31,7 +31,7 @@ from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, read_undone
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_splits
+from tablestore.store.scan.splits import plan_scan
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 _SHOWN = 5
@@ -250,12 +250,9 @@ def _frame(context: TableContext, snapshot: Snapshot | None, bucket: int) -> pa.
     if snapshot is None:
         return context.schema.arrow_schema.empty_table()
     rule = change_rule(context)
-    live = [e for e in context.manifests.live(snapshot) if e.bucket == bucket and rule.in_frame(e.file.level)]
-    splits = plan_splits(
-        live, context.manifests.read_index(snapshot), context.schema, context.settings, None, file_fields=context.fields_by_schema()
-    )
+    plan = plan_scan(context, snapshot, wanted=lambda entry: entry.bucket == bucket and rule.in_frame(entry.file.level))
     reader = SplitReader.of(context, names, None)
-    return pa.Table.from_batches((batch for split in splits for batch in reader.read(split)), schema=reader.arrow_schema)
+    return pa.Table.from_batches((batch for split in plan.splits for batch in reader.read(split)), schema=reader.arrow_schema)
 
 
 def _compare(

@@ -18,7 +18,7 @@ from tablestore.log.json.jsonrows import rows_from_json
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_splits
+from tablestore.store.scan.splits import plan_scan
 from tablestore.types.filter.predicate import IsIn, Predicate, all_of
 from tablestore.types.rowkind import RowKind
 
@@ -63,11 +63,9 @@ def _rows(context: TableContext, snapshot: Snapshot | None, bucket: int, wanted:
     predicate: Predicate | None = None
     if wanted.num_rows <= _FEW:
         predicate = all_of(IsIn(name, tuple(wanted.column(name).unique().to_pylist())) for name in wanted.schema.names)
-    live = [entry for entry in context.manifests.live(snapshot) if entry.bucket == bucket]
-    index = context.manifests.read_index(snapshot)
-    fields = context.fields_by_schema()
+    plan = plan_scan(context, snapshot, predicate, wanted=lambda entry: entry.bucket == bucket)
     reader = SplitReader.of(context, context.schema.field_names, predicate)
-    for split in plan_splits(live, index, context.schema, context.settings, predicate, file_fields=fields):
+    for split in plan.splits:
         for batch in reader.read(split):
             yield pa.Table.from_batches([batch])
 

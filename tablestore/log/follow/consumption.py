@@ -49,7 +49,7 @@ from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_splits
+from tablestore.store.scan.splits import plan_scan
 from tablestore.types.filter.predicate import Predicate, renamed
 from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
@@ -367,17 +367,9 @@ class FileStoreConsumption:
         if (landed := self.schema_landed(snapshot.id, context.schemas.read(snapshot.schema_id), position)) is not None:
             yield landed
         rule = change_rule(context)
-        live = [entry for entry in context.manifests.live(snapshot) if rule.in_frame(entry.file.level)]
-        splits = plan_splits(
-            live,
-            context.manifests.read_index(snapshot),
-            context.schema,
-            context.settings,
-            request.predicate,
-            file_fields=context.fields_by_schema(),
-        )
+        plan = plan_scan(context, snapshot, request.predicate, wanted=lambda entry: rule.in_frame(entry.file.level))
         reader = SplitReader.of(context, request.columns, request.predicate)
-        rows = (batch for split in splits for batch in reader.read(split))
+        rows = (batch for split in plan.splits for batch in reader.read(split))
         yield from self._handed_out(rows, position, frame=True)
 
     def _changes(self, position: StorePlace, snapshot: Snapshot) -> Iterator[ChangeBatch]:

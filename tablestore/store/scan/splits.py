@@ -10,7 +10,7 @@ Everything after reading the manifests is pure. What a file can be dropped for:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import Section, partition_intervals
-from tablestore.store.manifests import Manifests
+from tablestore.store.context import TableContext
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
@@ -96,35 +96,29 @@ class Plan:
 
 
 def plan_scan(
+    context: TableContext,
     snapshot: Snapshot | None,
-    manifests: Manifests,
-    schema: TableSchema,
-    settings: TableSettings,
-    predicate: Predicate | None,
+    predicate: Predicate | None = None,
     *,
-    file_fields: Mapping[int, Sequence[Field]] | None = None,
+    wanted: Callable[[ManifestEntry], bool] | None = None,
     split_bytes: int = SPLIT_BYTES,
-    only_level: int | None = None,
 ) -> Plan:
-    """Plan a batch read of ``snapshot`` as ``schema`` sees it.
-
-    ``file_fields``: the columns of older schemas by id, to use the statistics of files written with them. ``only_level``: leave
-    out the files of all other levels; what they hide or add is not seen then.
-    """
+    """Plan a read of ``snapshot``; ``wanted``: only these of its files. What the others hide or add is not seen then."""
     if snapshot is None:
         return Plan(snapshot=None, splits=(), files_total=0)
+    manifests, schema = context.manifests, context.schema
     listed = manifests.all_manifests(snapshot)
     chosen = prune_manifests(listed, schema, predicate)
     groups = (manifests.read_manifest(manifest.file_name) for manifest in chosen)
     live = list(live_entries(groups).values())
-    wanted = live if only_level is None else [entry for entry in live if entry.file.level == only_level]
     splits = plan_splits(
-        wanted,
+        live if wanted is None else filter(wanted, live),
         manifests.read_index(snapshot),
         schema,
-        settings,
+        context.settings,
         predicate,
-        file_fields=file_fields or {},
+        # To use the statistics of files that were written with older schemas.
+        file_fields=context.fields_by_schema() if predicate is not None else {},
         split_bytes=split_bytes,
     )
     return Plan(

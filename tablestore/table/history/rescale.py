@@ -22,7 +22,7 @@ from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import plan_splits
+from tablestore.store.scan.splits import plan_scan
 from tablestore.table.write.writer import Effect, TableWriter
 from tablestore.types.evolution.schemachanges import SetOption
 
@@ -100,8 +100,7 @@ def _rewrite(context: TableContext, partition: bytes) -> None:
             raise StalePlan(f"files of the partition changed by snapshot {latest.id if latest else 0}")
         return [replace(entry, kind=EntryKind.DELETE) for entry in found]
 
-    index = context.manifests.read_index(snapshot) if snapshot is not None else ()
-    splits = plan_splits(entries, index, context.schema, context.settings, None, file_fields={})
+    plan = plan_scan(context, snapshot, wanted=lambda entry: entry.partition == partition)
     reader = SplitReader.of(context, context.schema.field_names, None)
     effect = Effect(
         kind=CommitKind.OVERWRITE,
@@ -111,7 +110,7 @@ def _rewrite(context: TableContext, partition: bytes) -> None:
         replaces_everything_it_meets=True,
     )
     with TableWriter(context, replaces=True) as writer:
-        for split in splits:
+        for split in plan.splits:
             for batch in reader.read(split):
                 writer.keep(batch)
         writer.commit_as(effect)

@@ -5,21 +5,20 @@ the snapshot that was fixed when the scan was made. It is an Arrow stream export
 without a conversion.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy
 from tablestore.store.context import TableContext
-from tablestore.store.producer import changelog_settings
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Plan, plan_scan
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicatetext import to_sql
-from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
     import duckdb
@@ -132,19 +131,10 @@ class Scan(ArrowSource):
     @lazy
     def plan(self) -> Plan:
         """Which files are read. Planned once: the snapshot is fixed, so it cannot change."""
-        context = self._context
-        return plan_scan(
-            self._snapshot,
-            context.manifests,
-            context.schema,
-            context.settings,
-            self._predicate,
-            file_fields=context.fields_by_schema() if self._predicate is not None else None,
-            only_level=self._only_level,
-        )
+        return plan_scan(self._context, self._snapshot, self._predicate, wanted=self._wanted)
 
     @property
-    def _only_level(self) -> int | None:
+    def _wanted(self) -> Callable[[ManifestEntry], bool] | None:
         return None
 
     def explain(self) -> str:
@@ -177,13 +167,16 @@ class ReadOptimizedScan(Scan):
         return cls(scan.context, scan.snapshot, scan.columns, scan.predicate)
 
     @property
-    def _only_level(self) -> int | None:
-        return read_optimised_level(self.context.schema)
+    def _wanted(self) -> Callable[[ManifestEntry], bool] | None:
+        return compacted_files(self.context)
 
 
-def read_optimised_level(schema: TableSchema) -> int | None:
-    """The level that holds what full compactions leave; None where everything is read without merging."""
-    return changelog_settings(schema.options).top_level if schema.is_keyed else None
+def compacted_files(context: TableContext) -> Callable[[ManifestEntry], bool] | None:
+    """Which files full compactions have left; None where everything is read without merging."""
+    if not context.schema.is_keyed:
+        return None
+    top = context.changelog_settings.top_level
+    return lambda entry: entry.file.level == top
 
 
 def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from tablestore.lsm.run import Section
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import Split, plan_scan
+from tablestore.store.scan.splits import plan_scan
 from tablestore.table.upkeep.compaction import settle_level_zero
 from tablestore.table.write.deletemarks import MarkingDelete
 from tablestore.table.write.writer import Effect, TableWriter
@@ -62,7 +62,7 @@ def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, pr
         settle_level_zero(context)
         raise StalePlan(f"snapshot {base.id} of table {context.files.root_uri} had rows that were committed and not yet settled")
     reader = SplitReader.of(context, context.schema.field_names, predicate)
-    for split in _matching_splits(context, base, predicate):
+    for split in plan_scan(context, base, predicate).splits:
         for batch in reader.read(split):
             writer.retract(pa.Table.from_batches([batch]))
 
@@ -78,7 +78,7 @@ def _delete_rewriting(context: TableContext, writer: TableWriter, base: Snapshot
     # Two passes, so that files without a match (the many) are read only in the columns of the condition.
     matching, reader = SplitReader.of(context, (), predicate), SplitReader.of(context, context.schema.field_names, None)
     entries = {entry.file.file_name: entry for entry in context.manifests.live(base)}
-    for split in _matching_splits(context, base, predicate):
+    for split in plan_scan(context, base, predicate).splits:
         for file in split.files:
             alone = replace(split, sections=(Section(((file,),)),))
             if not any(batch.num_rows for batch in matching.read(alone)):
@@ -100,17 +100,6 @@ def _delete_marking(context: TableContext, writer: TableWriter, predicate: Predi
     delete = MarkingDelete(context, predicate)
     effect = Effect(kind=CommitKind.OVERWRITE, operation="DELETE", plan_deletes=delete.plan_deletes, plan_index=delete.plan_index)
     return writer.commit_as(effect)
-
-
-def _matching_splits(context: TableContext, base: Snapshot, predicate: Predicate) -> tuple[Split, ...]:
-    return plan_scan(
-        base,
-        context.manifests,
-        context.schema,
-        context.settings,
-        predicate,
-        file_fields=context.fields_by_schema(),
-    ).splits
 
 
 def _check_unchanged(context: TableContext, base: Snapshot, latest: Snapshot | None) -> None:

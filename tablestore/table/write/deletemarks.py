@@ -47,14 +47,7 @@ class MarkingDelete:
         self._marks = defaultdict(dict)
         if latest is None:
             return ()
-        splits = plan_scan(
-            latest,
-            context.manifests,
-            context.schema,
-            context.settings,
-            self.predicate,
-            file_fields=context.fields_by_schema(),
-        ).splits
+        splits = plan_scan(context, latest, self.predicate).splits
         vectors = context.deletion_vectors(latest)
         emptied: set[str] = set()
         for split in splits:
