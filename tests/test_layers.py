@@ -141,7 +141,7 @@ def test_every_package_and_module_has_a_place(project: Path) -> None:
         ("tablestore.testing.files", "tablestore.table.table", False),
         ("tablestore.ids", "tablestore.clock", False),
         ("tablestore.store.commit.committer", "tablestore", True),
-        ("pyspark_tablestore.reader", "tablestore.distributed.tasks", False),
+        ("pyspark_tablestore.reader", "tablestore.distributed.read", False),
         ("pyspark_tablestore.reader", "tablestore.cli.main", True),
         ("tests.support.commandline", "tablestore.cli.main", False),
     ],

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from threading import Semaphore, Thread
 from typing import Any
 
-from tablestore.distributed.tasks import commit_messages
+from tablestore.distributed.write import commit_messages
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.distributed.tasks import TableSpec, pin_read, plan_read, read_task
+from tablestore.distributed.read import pin_read, plan_read, read_task
+from tablestore.distributed.spec import TableSpec
 from tablestore.io.memory import MemoryFileStore
 from tests.support.lab import Lab
 

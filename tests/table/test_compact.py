@@ -7,8 +7,8 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from tablestore.distributed.compacttasks import commit_tasks, plan_compaction, run_task
-from tablestore.distributed.tasks import TableSpec
+from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
+from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.snapshot import CommitKind

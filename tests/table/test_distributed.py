@@ -8,18 +8,9 @@ import pyarrow as pa
 import pytest
 
 from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog, open_table
-from tablestore.distributed.tasks import (
-    TableSpec,
-    abort_messages,
-    at_newest,
-    commit_messages,
-    pin_read,
-    pinned_fields,
-    plan_read,
-    prepare_write,
-    read_task,
-    write_partition,
-)
+from tablestore.distributed.read import at_newest, pin_read, pinned_fields, plan_read, read_task
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.write import abort_messages, commit_messages, prepare_write, write_partition
 from tablestore.store.commit.landings import LANDINGS_IN_SNAPSHOT
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table

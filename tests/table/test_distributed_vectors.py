@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.distributed.tasks import TableSpec, commit_messages, pin_read, plan_read, prepare_write, read_task, write_partition
+from tablestore.distributed.read import pin_read, plan_read, read_task
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.write import commit_messages, prepare_write, write_partition
 from tablestore.io.local import LocalFileStore
 from tests.support.auditor import Auditor
 

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.distributed.tasks import TableSpec, commit_messages, prepare_write, write_partition
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.write import commit_messages, prepare_write, write_partition
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.message import CommitMessage
 from tablestore.testing.files import Call

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.distributed.tasks import TableSpec, prepare_write
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.write import prepare_write
 from tablestore.io.memory import MemoryFileStore
 from tests.support.lab import Lab
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark_tablestore.metadata import MetadataPin, MetadataReader
     from pyspark_tablestore.reader import TableReader
     from pyspark_tablestore.writer import TableWriter
-    from tablestore.distributed.tasks import ReadPin
+    from tablestore.distributed.read import ReadPin
     from tablestore.format.snapshot import Snapshot
 
 __all__ = ["DefaultSource", "read", "register", "write"]

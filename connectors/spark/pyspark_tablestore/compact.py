@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_tablestore.options import parse_options, placed
 from pyspark_tablestore.publish import publisher
-from tablestore.distributed.compacttasks import commit_tasks, plan_compaction, run_task
-from tablestore.distributed.tasks import TableSpec
+from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
+from tablestore.distributed.spec import TableSpec
 from tablestore.table.upkeep.aftercommit import after_compaction
 from tablestore.table.upkeep.compaction import CompactReport
 

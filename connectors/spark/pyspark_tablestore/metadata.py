@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_tablestore.options import SourceOptions, plain_errors
 from pyspark_tablestore.schema import arrow_schema, check_asked, to_spark
-from tablestore.distributed.tasks import TableSpec
+from tablestore.distributed.spec import TableSpec
 from tablestore.table.read.scan import check_columns
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.datatypes import Field

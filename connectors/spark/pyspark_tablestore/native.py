@@ -28,7 +28,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from pyspark_tablestore.schema import spark_schema
-from tablestore.distributed.tasks import PlainFile
+from tablestore.distributed.plainfiles import PlainFile
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
 
 MIB = 1024 * 1024

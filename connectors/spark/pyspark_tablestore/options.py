@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tablestore import open_catalog, open_table
-from tablestore.distributed.tasks import TASK_BYTES, TableSpec
+from tablestore.distributed.read import TASK_BYTES
+from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.names import did_you_mean

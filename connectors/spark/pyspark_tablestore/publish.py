@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_tablestore.options import parse_options, placed
-from tablestore.distributed.tasks import TableSpec
+from tablestore.distributed.spec import TableSpec
 from tablestore.errors import ConflictError, StorageError, TablestoreError
 from tablestore.log.changelog import PUBLISHERS, publish_log, settings_of
 from tablestore.log.publish.backlog import Backlog, log_backlog

@@ -18,7 +18,8 @@ from pyspark_tablestore.metadata import MetadataPin, MetadataReader, make_metada
 from pyspark_tablestore.native import NativeRule
 from pyspark_tablestore.options import SourceOptions, parse_options, plain_errors
 from pyspark_tablestore.schema import arrow_schema, check_asked, spark_schema, to_spark
-from tablestore.distributed.tasks import ReadPin, TableSpec, at_newest, pin_read, pinned_fields, plan_read, read_task
+from tablestore.distributed.read import ReadPin, at_newest, pin_read, pinned_fields, plan_read, read_task
+from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
 

@@ -36,7 +36,8 @@ from pyspark_tablestore.options import PINNED, SourceOptions, parse_options, pla
 from pyspark_tablestore.publish import publisher
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.writer import prepare, write_task
-from tablestore.distributed.tasks import ReadPin, ReadPlan, WriteJob, commit_messages, pinned_fields, plan_read
+from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_read
+from tablestore.distributed.write import WriteJob, commit_messages
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot

@@ -21,7 +21,7 @@ from tests.integration.kafka.endurance import check_topic, content, records_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from tablestore.distributed.tasks import TableSpec
+    from tablestore.distributed.spec import TableSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
@@ -185,7 +185,7 @@ def test_a_task_waits_for_whoever_holds_its_slot_until_that_has_sent_what_there_
 ) -> None:
     from pyspark_tablestore.publish import publish_slot
 
-    from tablestore.distributed.tasks import TableSpec
+    from tablestore.distributed.spec import TableSpec
 
     table = make()
     for step in range(2):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tablestore.distributed.tasks import abort_messages, commit_messages
+from tablestore.distributed.write import abort_messages, commit_messages
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import FileStore

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark_tablestore.publish import publish
 
 from tablestore import open_catalog
-from tablestore.distributed.tasks import TableSpec
+from tablestore.distributed.spec import TableSpec
 from tablestore.log.publish.publisher import PublishReport
 
 folder = Path(sys.argv[1])

@@ -1,0 +1,211 @@
+"""A read, cut into tasks for other processes.
+
+    driver    pin_read -> plan_read -> tasks (bytes)
+    executor                           read_task -> batches
+
+A task can be run again; it reads the same rows while its snapshot is kept.
+"""
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.bounds import BATCH_BYTES
+from tablestore.distributed.plainfiles import PlainChoice, set_plain_aside
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.taskjson import decode_task, encode_task
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
+from tablestore.lsm.run import Section
+from tablestore.store.history.branchfiles import MAIN_BRANCH
+from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
+from tablestore.table.read.scan import check_columns, compacted_files
+from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
+from tablestore.table.system.tablenames import BRANCH_PREFIX
+from tablestore.table.table import Table
+from tablestore.types.arrowtypes import to_arrow_schema
+from tablestore.types.datatypes import Field
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import columns as filter_columns
+from tablestore.types.pieces import gathered
+
+_KIND = "read task"
+MIB = 1024 * 1024
+TASK_BYTES = 128 * MIB
+# A task costs its process some tens of milliseconds: less than this is not worth a task of its own.
+LEAST_TASK_BYTES = 4 * MIB
+# Splits are made small, so that tasks come out even, and tasks are packed from them.
+SPLIT_BYTES = 8 * MIB
+# What opening one more file costs, as bytes.
+OPEN_COST_BYTES = MIB // 4
+# Batches are put together up to so many rows, if they are not too many bytes: each has a fixed cost on its way to another process.
+BATCH_ROWS = 65_536
+_MARKER = b"tablestore:task1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPin:
+    """What a read sees, fixed before it is planned: a snapshot (None: the table had none) and the schema it is seen through.
+
+    ``read_optimised``: only what a full compaction has left (the system table ``$ro``).
+    """
+
+    spec: TableSpec
+    snapshot_id: int | None
+    schema_id: int
+    read_optimised: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """What stands behind the table's location in a path that names the same."""
+        branch = "" if self.spec.branch == MAIN_BRANCH else f"{SEPARATOR}{BRANCH_PREFIX}{self.spec.branch}"
+        return branch + (f"{SEPARATOR}{READ_OPTIMIZED}" if self.read_optimised else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """A planned read.
+
+    ``tasks`` are independent and opaque. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
+    to read itself. They are in no task.
+    """
+
+    pin: ReadPin
+    fields: tuple[Field, ...]
+    tasks: tuple[bytes, ...]
+    plain_files: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return to_arrow_schema(self.fields)
+
+
+def pin_read(table: Table, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
+    """Fix what a read sees: the newest snapshot, or the one of an id or of a time in milliseconds. Raises NotFoundError."""
+    scan = table.scan(snapshot_id=snapshot_id, timestamp=timestamp)
+    return ReadPin(spec=spec, snapshot_id=scan.snapshot_id, schema_id=scan.context.schema.id)
+
+
+def at_newest(pin: ReadPin) -> ReadPin:
+    """The same columns of the newest snapshot."""
+    latest = pin.spec.open().snapshots.latest()
+    return replace(pin, snapshot_id=latest.id if latest else None)
+
+
+def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None) -> tuple[Field, ...]:
+    """The columns of a pinned read; checks ``columns`` and ``filter``. Raises InvalidInputError."""
+    schema = pin.spec.open(pin.schema_id).schema
+    parse_filter(filter, schema.fields)
+    return tuple(schema.field(name) for name in check_columns(columns, schema.field_names))
+
+
+def plan_read(
+    pin: ReadPin,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,
+    task_bytes: int = TASK_BYTES,
+    parallelism: int = 1,
+    plain_files: PlainChoice | None = None,
+) -> ReadPlan:
+    """Plan a pinned read as tasks for :func:`read_task`, of at most about ``task_bytes`` each.
+
+    ``filter`` is SQL text, because it travels. Up to ``parallelism`` tasks are made even of little data. The files that
+    ``plain_files`` chooses are named instead of put into tasks; a filter has then only left out files, and their rows are still
+    to be filtered. So a file is plain only if the columns of the filter are in it as they are now, too.
+    """
+    context = pin.spec.open(pin.schema_id)
+    schema = context.schema
+    names = check_columns(columns, schema.field_names)
+    predicate = parse_filter(filter, schema.fields)
+    plan = plan_scan(
+        context,
+        None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id),
+        predicate,
+        wanted=compacted_files(context) if pin.read_optimised else None,
+        split_bytes=min(SPLIT_BYTES, task_bytes),
+    )
+    splits: Sequence[Split] = plan.splits
+    plain: tuple[str, ...] = ()
+    if plain_files is not None:
+        needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
+        plain, splits = set_plain_aside(context, splits, needed, plain_files)
+    head = {"schema": schema.id, "columns": list(names), "filter": filter}
+    packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
+    return ReadPlan(
+        pin=pin,
+        fields=tuple(schema.field(name) for name in names),
+        tasks=tuple(encode_task(_KIND, {**head, "splits": [_encode_split(split) for split in splits]}) for splits in packed),
+        plain_files=plain,
+    )
+
+
+def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
+    """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
+    parsed = decode_task(_KIND, task, {"schema", "columns", "filter", "splits"})
+    context = spec.open(int(parsed["schema"]))
+    fields = context.schema.fields
+    columns = check_columns(parsed["columns"], context.schema.field_names)
+    reader = SplitReader.of(context, columns, parse_filter(parsed["filter"], fields))
+    batches = (batch for split in _decode_splits(parsed["splits"]) for batch in reader.read(split))
+    return gathered(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
+
+
+def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) -> tuple[tuple[Split, ...], ...]:
+    """Splits put together to even tasks: none above ``task_bytes`` unless it is a single split. Pure.
+
+    As many tasks as the data needs, and up to ``parallelism`` while each is worth one.
+    """
+    weights = [max(split.size_bytes, OPEN_COST_BYTES * len(split.files)) for split in splits]
+    total = sum(weights)
+    count = max(-(-total // task_bytes), min(parallelism, total // LEAST_TASK_BYTES), 1)
+    loads = [0] * min(count, len(splits))
+    members: list[list[int]] = [[] for _ in loads]
+    for position in sorted(range(len(splits)), key=lambda position: -weights[position]):
+        lightest = loads.index(min(loads))
+        if members[lightest] and loads[lightest] + weights[position] > task_bytes:
+            loads.append(0)
+            members.append([])
+            lightest = len(loads) - 1
+        loads[lightest] += weights[position]
+        members[lightest].append(position)
+    return tuple(tuple(splits[position] for position in sorted(chosen)) for chosen in members if chosen)
+
+
+def _encode_split(split: Split) -> dict[str, Any]:
+    entries = [
+        ManifestEntry(
+            kind=EntryKind.ADD,
+            partition=split.partition,
+            bucket=split.bucket,
+            total_buckets=split.total_buckets,
+            file=file,
+        )
+        for file in split.files
+    ]
+    return {
+        "files": base64.b64encode(encode_manifest(entries, _MARKER)).decode(),
+        "sections": [[len(run) for run in section.runs] for section in split.sections],
+        "deletions": [[name, d.index_file, d.offset, d.length] for name, d in split.deletions],
+    }
+
+
+def _decode_splits(encoded: Sequence[Mapping[str, Any]]) -> Iterator[Split]:
+    for one in encoded:
+        entries = decode_manifest(base64.b64decode(one["files"]), "read task")
+        files = iter(entry.file for entry in entries)
+        sections = tuple(Section(tuple(tuple(next(files) for _ in range(size)) for size in sizes)) for sizes in one["sections"])
+        yield Split(
+            partition=entries[0].partition,
+            bucket=entries[0].bucket,
+            total_buckets=entries[0].total_buckets,
+            sections=sections,
+            deletions=tuple(
+                (name, DeletionFile(index_file=index_file, offset=offset, length=length))
+                for name, index_file, offset, length in one["deletions"]
+            ),
+        )

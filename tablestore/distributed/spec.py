@@ -1,0 +1,28 @@
+"""How any process finds a table: plain values, no handle."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.io.opening import open_store
+from tablestore.store.context import TableContext, open_context
+from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
+from tablestore.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """How any process finds the table: its location, its branch and the options of its file system (which may hold secrets)."""
+
+    location: str
+    storage_options: Mapping[str, Any]
+    branch: str = MAIN_BRANCH
+
+    def open(self, schema_id: int | None = None) -> TableContext:
+        """The table at its newest schema, or at the one that a plan was made with."""
+        context = open_context(branch_files(open_store(self.location, self.storage_options), self.branch))
+        return context if schema_id is None else context.at_schema(context.schemas.read(schema_id))
+
+    def table(self) -> Table:
+        """A handle of the table."""
+        return Table(self.open(), self.location)

@@ -1,0 +1,133 @@
+"""A write, cut into tasks for other processes.
+
+    driver    prepare_write -> WriteJob
+    executor                   write_partition -> message (bytes)
+    driver                                        commit_messages -> snapshot   |   abort_messages
+
+A task can be run again: every attempt writes files of its own names, and only the messages that are committed count.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import pyarrow as pa
+
+from tablestore.distributed.spec import TableSpec
+from tablestore.errors import InvalidInputError
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.changelog import publish_log
+from tablestore.lsm.write.missingcolumns import MissingColumns
+from tablestore.store.compact.bucketcompaction import discard_unnamed
+from tablestore.store.context import TableContext
+from tablestore.store.message import CommitMessage, merge_messages
+from tablestore.table.table import Table
+from tablestore.table.upkeep.compaction import DRIVER_BUDGET_BYTES
+from tablestore.table.write.overwrite import commit_overwrite
+from tablestore.table.write.writer import TASK_STRIDE, Effect, TableWriter, check_given, commit_message
+from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteJob:
+    """What every task of one distributed write must agree on; made once, on the driver."""
+
+    spec: TableSpec
+    table_uuid: str | None
+    schema_id: int
+    base_snapshot_id: int
+    first_sequence: int
+    missing_columns: MissingColumns = MissingColumns.REFUSE
+    overwrite: bool = False
+
+
+def prepare_write(
+    table: Table, spec: TableSpec, *, rows: pa.Schema | None = None, missing_columns: str = "refuse", overwrite: bool = False
+) -> WriteJob:
+    """Fix the schema and the sequence numbers of a distributed write.
+
+    With ``rows``, the schema of the rows to come, whatever can be said against them is said now, before anything is written.
+    ``missing_columns`` as in :meth:`~tablestore.table.write.writer.TableWriter.write`; the rows of an ``overwrite`` may lack
+    columns. Raises InvalidInputError, UnsupportedError.
+    """
+    context = table.context
+    context.check_writable()
+    choice = MissingColumns.NULL if overwrite else MissingColumns.of(missing_columns)
+    if rows is not None:
+        _check_rows(rows, context, choice)
+    latest = context.snapshots.latest()
+    return WriteJob(
+        spec=spec,
+        table_uuid=context.table_uuid,
+        schema_id=context.schema.id,
+        base_snapshot_id=latest.id if latest else 0,
+        first_sequence=context.sequence.next_after(latest),
+        missing_columns=choice,
+        overwrite=overwrite,
+    )
+
+
+def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> bytes:
+    """Write one task's rows as new files; returns the commit message. Of equal keys the later task's row wins."""
+    context = job.spec.open(job.schema_id)
+    batches = iter(rows)
+    first_sequence = job.first_sequence + task_index * TASK_STRIDE
+    with TableWriter(context, first_sequence=first_sequence, overwrites=job.overwrite) as writer:
+        if (first := next(batches, None)) is not None:
+            # As one stream: the writer gathers small batches before it looks at them.
+            stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))
+            writer.write(stream, missing_columns=job.missing_columns)
+        # Of the table that the job was made for, even if another one stands in its place by now: the commit will tell.
+        return replace(writer.prepare(), base_snapshot_id=job.base_snapshot_id, table_uuid=job.table_uuid).to_bytes()
+
+
+def commit_messages(
+    table: Table,
+    messages: Iterable[bytes],
+    *,
+    overwrite: bool = False,
+    commit_user: str | None = None,
+    identifier: int | None = None,
+    publish: Callable[[TableContext], object] = publish_log,
+) -> Snapshot | None:
+    """Commit the messages of all tasks, in task order, as one snapshot. ``publish`` then sends to the log what it lacks.
+
+    Committed again, the same messages change nothing: the snapshot that landed is returned, None if it has expired. Raises
+    ConflictError of kind ``partly-committed`` where some were committed together with others, and ``files-gone`` where their files
+    were removed because a commit was refused.
+    """
+    context = table.context
+    message = merge_messages([CommitMessage.from_bytes(data) for data in messages])
+    if message is None:
+        message = TableWriter(context).prepare()
+    user = commit_user or context.ids.uuid()
+    if overwrite:
+        return commit_overwrite(context, message, None, user=user, identifier=identifier, publish=publish, prepared=True)
+    effect = Effect(allow_empty=identifier is not None)
+    return commit_message(
+        context,
+        message,
+        effect,
+        user=user,
+        identifier=identifier,
+        most_compaction_bytes=DRIVER_BUDGET_BYTES,
+        publish=publish,
+        prepared=True,
+    )
+
+
+def abort_messages(table: Table, messages: Iterable[bytes]) -> None:
+    """Remove the files of messages, but those that a snapshot, tag or branch of the table names. Only for messages of which no
+    commit is under way."""
+    for data in messages:
+        discard_unnamed(table.context, CommitMessage.from_bytes(data))
+
+
+def _check_rows(rows: pa.Schema, context: TableContext, choice: MissingColumns) -> None:
+    where = f"table {context.files.root_uri}"
+    kinds = rows.names.count(ROW_KIND_COLUMN)
+    if kinds > 1:
+        raise InvalidInputError(f"{where}: column {ROW_KIND_COLUMN!r} is given more than once", kind="duplicate-column")
+    if kinds:
+        kinds_from_symbols(pa.chunked_array([], rows.field(ROW_KIND_COLUMN).type))
+    check_given(context, rows, choice)
