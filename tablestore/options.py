@@ -287,7 +287,6 @@ ROW_TRACKING_ENABLED = _option("row-tracking.enabled", "bool", False, "Number ro
 PK_CLUSTERING_OVERRIDE = _option("pk-clustering-override", "bool", False,
     "Sort data files by other columns than the primary key; not supported.")
 TYPE = _option("type", "choice", "table", "Kind of table.", choices=("table",))
-PATH = _option("path", "text", None, "Where the table lives; chosen by the catalog.")
 PARTIAL_UPDATE_REMOVE_RECORD = _option("partial-update.remove-record-on-delete", "bool", False,
     "In partial-update tables a -D removes the row.")
 PARTIAL_UPDATE_REMOVE_RECORD_GROUP = _option("partial-update.remove-record-on-sequence-group", "names", (),

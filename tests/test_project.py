@@ -95,7 +95,7 @@ def test_every_package_says_what_it_is(project: Path) -> None:
 
 def test_extras_are_all_there_and_name_each_other_rightly(project: Path) -> None:
     extras = pyproject(project)["project"]["optional-dependencies"]
-    assert {"spark", "kafka", "s3", "sql", "sql-catalog", "bench", "dev", "all"} <= set(extras)
+    assert {"spark", "kafka", "s3", "bench", "dev", "all"} <= set(extras)
     named = {
         name.strip()
         for needs in extras.values()

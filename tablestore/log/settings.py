@@ -63,6 +63,8 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
     bucket = options.value(opt.BUCKET)
     partitions = bucket if isinstance(bucket, int) and bucket > 0 else 1
     if system == "kafka":
+        # There is one format of each: a value that does not parse is another's.
+        options.text(opt.LOG_FORMAT), options.text(opt.LOG_KEY_FORMAT)
         if not brokers:
             raise _invalid("log.system = kafka needs brokers", "set log.kafka.bootstrap.servers, such as localhost:9092")
         if keyed and (not isinstance(bucket, int) or bucket < 1):

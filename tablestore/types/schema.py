@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.names import did_you_mean
-from tablestore.options import validate_options
+from tablestore.options import BUCKET_KEY, TableOptions, validate_options
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot, with_nullable
 from tablestore.types.typestring import type_to_sql
@@ -70,7 +70,7 @@ class TableSchema:
     @property
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns whose hash picks the bucket, in hashing order; empty for append tables without one."""
-        return _split_names(self.options.get("bucket-key", "")) or self.trimmed_primary_keys
+        return TableOptions(self.options).names(BUCKET_KEY) or self.trimmed_primary_keys
 
     @property
     def partition_fields(self) -> tuple[Field, ...]:
@@ -212,7 +212,7 @@ def _check_keys(schema: TableSchema) -> None:
 
 def _check_buckets(schema: TableSchema) -> None:
     bucket = int(schema.options["bucket"])
-    named = _split_names(schema.options.get("bucket-key", ""))
+    named = TableOptions(schema.options).names(BUCKET_KEY)
     if bucket == 0 or bucket < POSTPONE_BUCKET:
         raise InvalidInputError(
             f"expected option bucket to be a positive number, {DYNAMIC_BUCKET} or {POSTPONE_BUCKET}, found {bucket}"
@@ -289,7 +289,3 @@ def _check_wide_nulls(schema: TableSchema, names: Sequence[str], what: str) -> N
                 f"the {what} {name!r} of type {type_to_sql(data_type)} must be NOT NULL: engines store a null of "
                 "DECIMAL(p > 18) and TIMESTAMP(p > 3) differently; make it NOT NULL or choose a narrower type"
             )
-
-
-def _split_names(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))

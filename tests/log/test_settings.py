@@ -1,17 +1,19 @@
 """What the options of a table say about its log, and the combinations that cannot be (FLIP-188's messages)."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.log.settings import LogSettings, log_settings
-from tablestore.types.schema import new_schema
+from tablestore.types.schema import TableSchema, new_schema
 
 BROKERS = {"log.kafka.bootstrap.servers": "localhost:9092"}
 
 
-def settings(*, keyed: bool = True, **options: str) -> LogSettings:
-    schema = new_schema(
+def made(*, keyed: bool = True, **options: str) -> TableSchema:
+    return new_schema(
         schema=pa.schema([("id", pa.int64()), ("v", pa.string())]),
         primary_key=["id"] if keyed else (),
         partition_by=(),
@@ -19,7 +21,10 @@ def settings(*, keyed: bool = True, **options: str) -> LogSettings:
         comment=None,
         time_millis=0,
     )
-    return log_settings(schema, name="shop.orders")
+
+
+def settings(*, keyed: bool = True, **options: str) -> LogSettings:
+    return log_settings(made(keyed=keyed, **options), name="shop.orders")
 
 
 def test_without_brokers_the_log_is_the_file_store_and_with_them_it_is_kafka() -> None:
@@ -71,3 +76,11 @@ def test_what_kafka_is_not_used_for_is_refused_by_name() -> None:
 def test_rows_are_sent_early_only_where_the_table_asks_for_it() -> None:
     assert settings(**BROKERS, **{"log.consistency": "eventual"}).eventual
     assert not settings(**BROKERS).eventual
+
+
+@pytest.mark.parametrize("key", ["log.format", "log.key.format"])
+def test_messages_of_another_format_are_refused_where_there_is_a_topic(key: str) -> None:
+    stored = replace(made(), options={key: "avro", "bucket": "1"})
+    assert log_settings(stored, name="t").system == "filestore"
+    with pytest.raises(InvalidInputError, match=f"{key}: expected one of"):
+        log_settings(replace(stored, options={**stored.options, **BROKERS}), name="t")

@@ -25,7 +25,6 @@ from tablestore.options import (
     PARTIAL_UPDATE_REMOVE_RECORD_GROUP,
     PARTITION_DEFAULT_NAME,
     PARTITION_LEGACY_NAME,
-    PATH,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
     TABLE_OPTIONS,
@@ -40,7 +39,7 @@ from tablestore.types.schema import TableSchema
 
 SEQUENCE_GROUP = "sequence-group"
 DEFAULT_FUNCTION = "fields.default-aggregate-function"
-_NEVER = (PATH.key, TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
+_NEVER = ("path", TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
 # They make the paths of files, and who looks for the files of older snapshots and tags knows only the newest options.
 _WHILE_UNWRITTEN = (DATA_FILE_PATH_DIRECTORY.key, PARTITION_DEFAULT_NAME.key, PARTITION_LEGACY_NAME.key)
 _WHILE_EMPTY = (
