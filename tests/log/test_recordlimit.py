@@ -10,7 +10,7 @@ from tablestore.log.json.jsontext import rows_to_json, text_bounds
 from tablestore.log.record import sizes_of
 from tablestore.log.recordlimit import large_rows
 from tablestore.types.rowkind import RowKind
-from tests.log.test_text_bytes import VALUES
+from tests.log.json.test_text_bytes import VALUES
 
 EDGES = {
     **VALUES,

@@ -27,13 +27,18 @@ from tablestore.table.write import writer
 from tablestore.types.conform import conform
 from tablestore.types.filter import arrowfilter
 from tablestore.types.pieces import pieces
-from tests.format import test_limits, test_parquetsizes
-from tests.log import test_every_value
-from tests.lsm import test_keys, test_merge
+from tests.format import test_limits
+from tests.format.parquet import test_parquetsizes
+from tests.log.json import test_every_value
+from tests.lsm import test_keys
+from tests.lsm.merge import test_merge
 from tests.model import test_partial_compactions
 from tests.support.keycases import KEY_CASES
-from tests.table import test_bounds, test_many_runs, test_memory, test_missing_columns, test_tombstones
-from tests.types import test_filters
+from tests.table import test_memory
+from tests.table.read import test_bounds, test_many_runs
+from tests.table.upkeep import test_tombstones
+from tests.table.write import test_missing_columns
+from tests.types.filter import test_filters
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 Guard = Callable[[Path], None]

@@ -1,4 +1,4 @@
-"""The suite of everybody who follows a table, on tables with a topic. The same runs on the file store in tests/table."""
+"""The suite of everybody who follows a table, on tables with a topic. The same runs on the file store in tests/log/follow."""
 
 from collections.abc import Callable, Iterator
 from itertools import count

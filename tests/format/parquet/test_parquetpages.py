@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
         ("pair", pa.struct([("a", pa.int8()), ("b", pa.float32())])),
     ]
 )
-GOLDEN = Path(__file__).parent.parent / "golden" / "paimon"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paimon"
 
 
 def written(count: int, options: ParquetOptions) -> tuple[bytes, FileFooter]:

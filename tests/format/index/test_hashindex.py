@@ -12,7 +12,7 @@ from tablestore.format.index.hashindex import decode_hash_index, encode_hash_ind
 from tablestore.format.manifest.indexmanifest import HASH, decode_index_manifest
 from tablestore.types.datatypes import AtomicType, TypeRoot
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "paimon" / "py_pk_dynamic"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paimon" / "py_pk_dynamic"
 
 
 def test_golden_bytes_both_ways() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import tablestore as ts
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "paimon"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paimon"
 TABLES = sorted(path.name for path in GOLDEN.iterdir() if (path / "expected.json").exists())
 
 

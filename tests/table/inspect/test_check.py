@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.store.context import open_context
 from tablestore.table.inspect.check import Finding, check_table
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "paimon"
+GOLDEN = Path(__file__).parents[2] / "golden" / "paimon"
 
 
 @pytest.fixture
