@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.log.json.jsonrows import carrier, from_carrier
+from tablestore.log.json.jsontext import content
 
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -155,7 +156,7 @@ def _column(data: pa.Buffer, values: _Values, kind: pa.DataType) -> pa.Array | N
         true = pc.equal(texts, b"true")
         return true if pc.all(pc.or_(true, pc.equal(texts, b"false"))).as_py() in (True, None) else None
     # Arrow's casts take more than JSON has: hexadecimal numbers, nan.
-    if pa.types.is_integer(kind) and int(_bytes_of(texts).max(initial=0)) > _NINE:
+    if pa.types.is_integer(kind) and int(content(texts).max(initial=0)) > _NINE:
         return None
     # The first cast looks at the encoding.
     array = from_carrier(texts.cast(pa.string()).cast(carrier(kind)), kind)
@@ -175,11 +176,3 @@ def _cut_out(data: pa.Buffer, values: _Values) -> pa.Array:
         raise ValueError("values that overlap")
     pieces = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(cuts), data])
     return pieces.take(pa.array(np.arange(0, 2 * count, 2), mask=values.nulls if values.nulls.any() else None))
-
-
-def _bytes_of(texts: pa.Array) -> Bytes:
-    _, offset_buffer, content = texts.buffers()
-    if content is None:
-        return np.empty(0, dtype=np.uint8)
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32, count=len(texts) + 1, offset=4 * texts.offset)
-    return np.frombuffer(content, dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]

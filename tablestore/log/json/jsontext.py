@@ -10,6 +10,8 @@ Each Arrow type has one text form, built with Arrow's string kernels over whole 
     MAP with text keys       {"k": v}             ROW          {"name": v}
     other maps, MULTISET     [[k, v], ...]        null         null
 
+Whoever writes times in another form hands in how (``times``). :func:`plain_texts` are the same values without quotation marks.
+
 Memory: a few times the text of the batch handed in. A text of 2 GiB or more in one batch is refused by Arrow (hand in less).
 """
 
@@ -36,7 +38,8 @@ _ESCAPES = {
     0x0D: "\\r",
     **{code: f"\\u{code:04x}" for code in (*range(8), 0x0B, *range(0x0E, 0x20))},
 }
-_SPECIAL_FLOATS = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
+# A JSON reader that takes numbers without a point for integers would lose the sign of -0.
+_FLOAT_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity", "-0": "-0.0"}
 # What a value of fixed width takes as text, by far; how much longer a text becomes with its quotation marks and escapes.
 _VALUE_BYTES, _TEXT_GROWTH = 30, 2
 # What no value of fixed width exceeds (38 digits, a time in nanoseconds), and no byte of a text (a control character).
@@ -44,12 +47,15 @@ _LONGEST_VALUE_BYTES, _LONGEST_ESCAPE = 64, 6
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", dtype=np.uint8)
 
 
-def rows_to_json(columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:
+Times = Callable[[pa.Array], pa.Array]
+
+
+def rows_to_json(columns: Sequence[pa.Array], names: Sequence[str], times: Times = time_texts) -> pa.Array:
     """One JSON object per row, with the columns in order. At least one column is needed to know how many rows there are."""
     parts: list[pa.Array | str] = []
     for position, (name, column) in enumerate(zip(names, columns, strict=True)):
         opening = "{" if position == 0 else ","
-        parts += [f"{opening}{json.dumps(name, ensure_ascii=False)}:", to_json(column)]
+        parts += [f"{opening}{json.dumps(name, ensure_ascii=False)}:", to_json(column, times)]
     return concat(*parts, "}")
 
 
@@ -118,10 +124,24 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> Sequence[pa.Array]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def to_json(array: pa.Array) -> pa.Array:
+def to_json(array: pa.Array, times: Times = time_texts) -> pa.Array:
     """The JSON text of each value, as an array of strings without nulls."""
-    texts = _text_of(array)
+    texts = _json(array, times)
     return texts if not array.null_count else pc.if_else(array.is_valid(), pc.fill_null(texts, "null"), "null")
+
+
+def plain_texts(array: pa.Array, times: Times = time_texts) -> pa.Array:
+    """The text of each value without quotation marks, nulls stay; lists, maps and rows as JSON."""
+    kind, types = array.type, pa.types
+    if types.is_nested(kind):
+        return _with_validity(to_json(array, times), array)
+    if types.is_floating(kind):
+        return _floats(array)
+    if types.is_decimal(kind):
+        return _decimals(array)
+    if types.is_temporal(kind) and not types.is_time(kind):
+        return times(array)
+    return encode_base64(array) if types.is_binary(kind) else array.cast(pa.string())
 
 
 def concat(*parts: pa.Array | str) -> pa.Array:
@@ -129,25 +149,33 @@ def concat(*parts: pa.Array | str) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "")
 
 
-def _text_of(array: pa.Array) -> pa.Array:
-    # Types are asked in this order because the common ones come first.
+def content(array: pa.Array) -> Bytes:
+    """The bytes of all values of a string or binary array with 32-bit offsets, one after another."""
+    _, offset_buffer, data = array.buffers()
+    if data is None or not len(array):
+        return np.empty(0, dtype=np.uint8)
+    offsets = np.frombuffer(offset_buffer, dtype=np.int32, count=len(array) + 1, offset=4 * array.offset)
+    return np.frombuffer(data, dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
+
+
+def _json(array: pa.Array, times: Times) -> pa.Array:
     kind, types = array.type, pa.types
-    ways: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], pa.Array]], ...] = (
-        (types.is_integer, lambda a: a.cast(pa.string())),
-        (types.is_string, _quoted_text),
-        (types.is_floating, _floats),
-        (types.is_boolean, lambda a: a.cast(pa.string())),
-        (types.is_decimal, _decimals),
-        (types.is_time, lambda a: _quoted(a.cast(pa.string()))),
-        (types.is_temporal, lambda a: _quoted(time_texts(a))),
-        (types.is_binary, lambda a: _quoted(encode_base64(a))),
-        (types.is_list, _lists),
-        (types.is_map, _maps),
-        (types.is_struct, _structs),
-        (types.is_null, lambda a: pa.nulls(len(a), pa.string())),
-    )
-    way = next(way for test, way in ways if test(kind))
-    return way(array)
+    if types.is_string(kind):
+        return _quoted_text(array)
+    if types.is_list(kind):
+        return _joined(to_json(array.flatten(), times), _lengths(array), "[", "]")
+    if types.is_map(kind):
+        return _maps(array, times)
+    if types.is_struct(kind):
+        # Flattened: what lies below a null is nobody's value.
+        return rows_to_json(array.flatten(), [field.name for field in kind], times)
+    texts = plain_texts(array, times)
+    if types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind):
+        return texts
+    if types.is_floating(kind):
+        finite = pc.is_finite(array)
+        return texts if pc.all(finite).as_py() in (True, None) else pc.if_else(finite, texts, _quoted(texts))
+    return _quoted(texts)
 
 
 def _quoted(texts: pa.Array) -> pa.Array:
@@ -155,7 +183,7 @@ def _quoted(texts: pa.Array) -> pa.Array:
 
 
 def _quoted_text(texts: pa.Array) -> pa.Array:
-    present = np.bincount(_data(texts), minlength=256) if len(texts) else np.zeros(256)
+    present = np.bincount(content(texts), minlength=256) if len(texts) else np.zeros(256)
     # The backslash comes first: the others bring backslashes of their own.
     for code, escape in _ESCAPES.items():
         if present[code]:
@@ -165,12 +193,10 @@ def _quoted_text(texts: pa.Array) -> pa.Array:
 
 def _floats(array: pa.Array) -> pa.Array:
     texts = array.cast(pa.string())
-    # A JSON reader that takes numbers without a point for integers would lose the sign.
-    texts = pc.if_else(pc.equal(texts, "-0"), "-0.0", texts)
-    if pc.all(pc.is_finite(array)).as_py() in (True, None):
+    place = pc.index_in(texts, value_set=pa.array(list(_FLOAT_NAMES)))
+    if place.null_count == len(place):
         return texts
-    special = pc.index_in(texts, value_set=pa.array(list(_SPECIAL_FLOATS)))
-    return pc.if_else(special.is_valid(), pa.array(list(_SPECIAL_FLOATS.values())).take(special), texts)
+    return pc.if_else(place.is_valid(), pa.array(list(_FLOAT_NAMES.values())).take(place), texts)
 
 
 def _decimals(array: pa.Array) -> pa.Array:
@@ -178,29 +204,20 @@ def _decimals(array: pa.Array) -> pa.Array:
     # Arrow writes small fractions with an exponent; the same digits as a whole number never have one.
     digits = pa.Array.from_buffers(pa.decimal128(38, 0), len(array), array.buffers(), offset=array.offset).cast(pa.string())
     if scale <= 0:
-        return _quoted(digits)
+        return digits
     sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
     padded = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
-    return concat('"', sign, pc.utf8_slice_codeunits(padded, 0, -scale), ".", pc.utf8_slice_codeunits(padded, -scale), '"')
+    return concat(sign, pc.utf8_slice_codeunits(padded, 0, -scale), ".", pc.utf8_slice_codeunits(padded, -scale))
 
 
-def _lists(array: pa.ListArray) -> pa.Array:
-    return _joined(to_json(array.flatten()), _lengths(array), "[", "]")
-
-
-def _maps(array: pa.MapArray) -> pa.Array:
+def _maps(array: pa.MapArray, times: Times) -> pa.Array:
     offsets = np.asarray(array.offsets)
     start, stop = int(offsets[0]), int(offsets[-1])
     keys, values = array.keys.slice(start, stop - start), array.items.slice(start, stop - start)
     lengths = np.diff(offsets).astype(np.int32)
     if pa.types.is_string(array.type.key_type):
-        return _joined(concat(_quoted_text(keys), ":", to_json(values)), lengths, "{", "}")
-    return _joined(concat("[", to_json(keys), ",", to_json(values), "]"), lengths, "[", "]")
-
-
-def _structs(array: pa.StructArray) -> pa.Array:
-    # Flattened: what lies below a null is nobody's value.
-    return rows_to_json(array.flatten(), [field.name for field in array.type])
+        return _joined(concat(_quoted_text(keys), ":", to_json(values, times)), lengths, "{", "}")
+    return _joined(concat("[", to_json(keys, times), ",", to_json(values, times), "]"), lengths, "[", "]")
 
 
 def _lengths(array: pa.ListArray) -> npt.NDArray[np.int32]:
@@ -223,7 +240,7 @@ def encode_base64(array: pa.Array) -> pa.Array:
     ends = np.cumsum(groups)
     # Every value begins at a group of its own, filled up with zeros.
     padded = np.zeros(int(ends[-1]) * 3 if len(ends) else 0, dtype=np.uint8)
-    padded[_spread(lengths, (ends - groups) * 3)] = _data(array if not array.null_count else pc.fill_null(array, b""))
+    padded[_spread(lengths, (ends - groups) * 3)] = content(array if not array.null_count else pc.fill_null(array, b""))
     words = padded.reshape(-1, 3).astype(np.uint32)
     bits = (words[:, 0] << 16) | (words[:, 1] << 8) | words[:, 2]
     text = _BASE64[np.stack([bits >> 18, (bits >> 12) & 63, (bits >> 6) & 63, bits & 63], axis=1)]
@@ -245,12 +262,3 @@ def _spread(lengths: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> np
 
 def _with_validity(texts: pa.Array, like: pa.Array) -> pa.Array:
     return texts if not like.null_count else pc.if_else(like.is_valid(), texts, pa.scalar(None, pa.string()))
-
-
-def _data(array: pa.Array) -> Bytes:
-    """The bytes of all values of a string or binary array with 32-bit offsets, one after another."""
-    _, offset_buffer, data = array.buffers()
-    if data is None or not len(array):
-        return np.empty(0, dtype=np.uint8)
-    offsets = np.frombuffer(offset_buffer, dtype=np.int32, count=len(array) + 1, offset=4 * array.offset)
-    return np.frombuffer(data, dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]

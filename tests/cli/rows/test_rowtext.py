@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tablestore.cli.rows import rowtext
 from tablestore.cli.rows.rowtext import slices, to_csv_columns, to_json_lines, to_plain_lines
 from tablestore.cli.text.safetext import UNSAFE, safe, safe_lines
 from tablestore.cli.text.units import human_age, human_bytes, iso_time, parse_time
@@ -74,6 +75,12 @@ def test_any_nesting_keeps_its_shape(values: list[Any], skipped: int) -> None:
     assert [row["n"] for row in parsed(batch)] == [plain(value) for value in values[skipped:]]
 
 
+def test_rows_inside_of_maps_are_read_from_any_slice() -> None:
+    kind = pa.map_(pa.string(), pa.struct([("x", pa.int64())]))
+    batch = pa.record_batch({"m": pa.array([[(f"k{n}", {"x": n}), ("none", None)] for n in range(4)], kind)}).slice(1, 2)
+    assert parsed(batch) == [{"m": {f"k{n}": {"x": n}, "none": None}} for n in (1, 2)]
+
+
 @given(st.lists(st.none() | st.decimals(-(10**17), 10**17, places=20), max_size=6))
 def test_any_decimal_keeps_its_digits_without_an_exponent(values: list[Decimal | None]) -> None:
     rows = parsed(pa.record_batch({"d": pa.array(values, pa.decimal128(38, 20))}))
@@ -105,10 +112,15 @@ def test_csv_keeps_numbers_and_says_the_rest_as_text() -> None:
     assert to_csv_columns(batch).to_pylist() == [{"n": 1, "d": "1.50", "l": "[1,2]"}]
 
 
-def test_large_batches_are_cut() -> None:
+def test_large_batches_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = pa.record_batch({"n": pa.array(range(20_000))})
     assert sum(piece.num_rows for piece in slices(batch)) == 20_000
     assert max(piece.num_rows for piece in slices(batch)) <= 8192
+    monkeypatch.setattr(rowtext, "_SLICE_BYTES", 1000)
+    wide = pa.record_batch({"t": ["x" * 100] * 20 + ["x" * 5000]})
+    pieces = list(slices(wide))
+    assert sum(piece.num_rows for piece in pieces) == 21 and {piece.num_rows for piece in pieces} == {1}
+    assert list(slices(batch.slice(0, 0))) == []
 
 
 @pytest.mark.parametrize("seed", range(3))
