@@ -1,4 +1,4 @@
-"""Which names are allowed, and which known name did the caller probably mean?
+"""Which names are allowed, which known name did the caller probably mean, and which names does a text list?
 
 Names of databases, tables, tags and branches become paths, so they come from an allow-list: letters, digits, ``_`` and ``-``, at
 most 128, not starting with ``-``. Separators, control characters and ``..`` are refused before any path is made.
@@ -29,6 +29,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'price'?"``, or nothing."""
     near = nearest(name, known)
     return f"; did you mean {near!r}?" if near is not None else ""
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """The names in a text that separates them by commas; blanks around them do not count."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
 def check_name(name: str, what: str) -> str:

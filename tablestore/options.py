@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.names import did_you_mean
+from tablestore.names import did_you_mean, split_names
 
 Kind = Literal["text", "int", "bool", "bytes", "duration", "choice", "names"]
 Value = str | int | bool | tuple[str, ...] | None
@@ -79,7 +79,7 @@ class Option:
             case "duration":
                 return parse_duration(text)
             case "names":
-                return tuple(name for part in text.split(",") if (name := part.strip()))
+                return split_names(text)
             case "choice":
                 word = text.strip().lower()
                 if word not in self.choices:

@@ -23,7 +23,8 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
-from tablestore.format.timevalues import (
+from tablestore.types.datatypes import BINARY_ROOTS, TEXT_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
+from tablestore.types.timevalues import (
     date_to_days,
     days_to_date,
     millis_to_time,
@@ -31,7 +32,6 @@ from tablestore.format.timevalues import (
     time_to_millis,
     timestamp_to_parts,
 )
-from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
 
 # Stored, never changed.
 INLINE_BYTES = 7
@@ -41,9 +41,6 @@ COMPACT_TIMESTAMP_PRECISION = 3
 WIDE_DECIMAL_AREA = 16
 EMPTY_ROW = bytes(12)
 
-_TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
-_BYTES = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
-_TIMESTAMPS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 _INTEGERS = {
     TypeRoot.TINYINT: struct.Struct("<b7x"),
     TypeRoot.SMALLINT: struct.Struct("<h6x"),
@@ -162,7 +159,7 @@ def _reserved(data_type: DataType) -> int:
         return 0
     if data_type.root is TypeRoot.DECIMAL and is_wide_decimal(data_type):
         return WIDE_DECIMAL_AREA
-    return 8 if data_type.root in _TIMESTAMPS and is_wide_timestamp(data_type) else 0
+    return 8 if data_type.root in TIMESTAMP_ROOTS and is_wide_timestamp(data_type) else 0
 
 
 def _encode_value(value: object, data_type: AtomicType, offset: int) -> tuple[bytes, bytes]:
@@ -170,11 +167,11 @@ def _encode_value(value: object, data_type: AtomicType, offset: int) -> tuple[by
     root = data_type.root
     if root in _INTEGERS:
         return _INTEGERS[root].pack(value), b""
-    if root in _TEXT:
+    if root in TEXT_ROOTS:
         if not isinstance(value, str):
             raise TypeError("not a string")
         return _encode_bytes(value.encode("utf-8"), offset)
-    if root in _BYTES:
+    if root in BINARY_ROOTS:
         if not isinstance(value, bytes):
             raise TypeError("not bytes")
         return _encode_bytes(value, offset)
@@ -227,9 +224,9 @@ def _decode_value(row: bytes, at: int, data_type: AtomicType) -> object:
     root = data_type.root
     if root in _INTEGERS:
         return _INTEGERS[root].unpack_from(row, at)[0]
-    if root in _TEXT:
+    if root in TEXT_ROOTS:
         return _decode_bytes(row, at).decode("utf-8")
-    if root in _BYTES:
+    if root in BINARY_ROOTS:
         return _decode_bytes(row, at)
     if root is TypeRoot.BOOLEAN:
         if row[at] > 1:

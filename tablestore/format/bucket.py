@@ -26,7 +26,7 @@ from tablestore.format.rowwords import (
     storage_array,
     text_values,
 )
-from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
+from tablestore.types.datatypes import LENGTH_ROOTS, AtomicType, DataType, TypeRoot
 
 # Stored in effect: changing any of these moves every row.
 SEED = 42
@@ -71,15 +71,6 @@ def bucket_of(
             kind="unknown-bucket-function",
         )
     return _FUNCTIONS[function](columns, types, num_buckets).astype(np.int32)
-
-
-def murmur(data: bytes) -> int:
-    """The hash of one row's bytes (without the arity prefix): the definition that the fast form is tested against."""
-    state = SEED
-    for word in np.frombuffer(data, "<u4").tolist():
-        state = _mix_int(state, word)
-    state = _finish_int(state, len(data))
-    return state - (1 << 32) if state >= 1 << 31 else state
 
 
 def _default(columns: Sequence[pa.Array], types: Sequence[DataType], buckets: int) -> npt.NDArray[np.int64]:
@@ -224,7 +215,7 @@ def _hive_hash(array: pa.Array, data_type: DataType) -> U32:
     assert isinstance(data_type, AtomicType)
     root = data_type.root
     nulls = array.is_null().to_numpy(zero_copy_only=False)
-    if root in (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY):
+    if root in LENGTH_ROOTS:
         hashes = _hive_text(array)
     elif root is TypeRoot.BOOLEAN:
         hashes = array_values(array.cast(pa.uint8()), np.uint8).astype(np.uint32)

@@ -16,8 +16,8 @@ from decimal import Decimal
 import numpy as np
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.format.timevalues import date_to_days, time_to_millis, timestamp_to_parts
-from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
+from tablestore.types.datatypes import INTEGER_ROOTS, TEXT_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
+from tablestore.types.timevalues import date_to_days, time_to_millis, timestamp_to_parts
 
 
 def partition_value_text(value: object, data_type: DataType, *, legacy: bool) -> str:
@@ -34,13 +34,13 @@ def partition_value_text(value: object, data_type: DataType, *, legacy: bool) ->
 
 def _text(value: object, data_type: AtomicType, legacy: bool) -> str:
     root = data_type.root
-    if root in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+    if root in TEXT_ROOTS:
         if not isinstance(value, str):
             raise TypeError("not a string")
         return value
     if root is TypeRoot.BOOLEAN:
         return "true" if value else "false"
-    if root in _INTEGERS:
+    if root in INTEGER_ROOTS:
         return str(int(value))  # type: ignore[call-overload]
     if root is TypeRoot.DECIMAL:
         return format(Decimal(str(value)), "f")
@@ -53,7 +53,7 @@ def _text(value: object, data_type: AtomicType, legacy: bool) -> str:
     if root is TypeRoot.TIME:
         millis = time_to_millis(value)
         return str(millis) if legacy else _time_text(millis, data_type.precision or 0)
-    if root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+    if root in TIMESTAMP_ROOTS:
         millis, nanos = timestamp_to_parts(value)
         return _timestamp_text(millis, nanos, 6 if data_type.precision is None else data_type.precision, legacy)
     if legacy:
@@ -64,9 +64,6 @@ def _text(value: object, data_type: AtomicType, legacy: bool) -> str:
     if not isinstance(value, bytes):
         raise TypeError("not bytes")
     return value.decode("utf-8", "replace")
-
-
-_INTEGERS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
 
 
 def _date_text(days: int) -> str:

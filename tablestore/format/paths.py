@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.format.partitiontext import partition_value_text
 from tablestore.types.datatypes import DataType
+from tablestore.types.schema import POSTPONE_BUCKET
 
 # Stored, never renamed.
 SCHEMA_DIR = "schema"
@@ -36,10 +37,6 @@ CONSUMER_PREFIX = "consumer-"
 BRANCH_PREFIX = "branch-"
 CHANGELOG_PREFIX = "changelog-"
 BUCKET_PREFIX = "bucket-"
-DATA_FILE_PREFIX = "data-"
-CHANGELOG_FILE_PREFIX = "changelog-"
-DEFAULT_PARTITION_NAME = "__DEFAULT_PARTITION__"
-POSTPONE_BUCKET = -2
 
 _MAX_ID = 2**63 - 1
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}")
@@ -133,11 +130,6 @@ def content_uuid(data: bytes) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def is_content_uuid_name(name: str) -> bool:
-    """Whether the name of a metadata file promises its content."""
-    return _CONTENT_UUID.fullmatch(name.rpartition("/")[2]) is not None
-
-
 def verify_content_name(name: str, data: bytes) -> None:
     """Refuse bytes that are not the ones ``name`` was made from; names of others promise nothing and pass."""
     match = _CONTENT_UUID.fullmatch(name.rpartition("/")[2])
@@ -169,7 +161,7 @@ def index_file_name(data: bytes, number: int) -> str:
     return f"index-{content_uuid(data)}-{number}"
 
 
-def data_file_name(uuid: str, number: int, prefix: str = DATA_FILE_PREFIX, extension: str = "parquet") -> str:
+def data_file_name(uuid: str, number: int, prefix: str = "data-", extension: str = "parquet") -> str:
     """``data-<uuid>-<number>.parquet``."""
     return f"{prefix}{uuid}-{number}.{extension}"
 
@@ -201,7 +193,7 @@ def partition_dir(
     partition_keys: Sequence[str],
     types: Sequence[DataType],
     values: Sequence[object],
-    default_name: str = DEFAULT_PARTITION_NAME,
+    default_name: str = "__DEFAULT_PARTITION__",
     legacy: bool = True,
 ) -> str:
     """The directory of a partition: ``""`` without keys, else ``a=b/c=d`` in the order of the keys.

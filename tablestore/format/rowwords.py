@@ -23,7 +23,7 @@ from tablestore.format.binaryrow import (
     is_wide_decimal,
     is_wide_timestamp,
 )
-from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
+from tablestore.types.datatypes import FLOAT_ROOTS, LENGTH_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
 
 U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
@@ -122,7 +122,7 @@ def _storage_type(data_type: AtomicType, found: pa.DataType) -> pa.DataType:
         return _NUMERIC[root]
     if root is TypeRoot.DECIMAL:
         return pa.decimal128(data_type.precision or 10, data_type.scale or 0)
-    if root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+    if root in TIMESTAMP_ROOTS:
         # Any unit will do: each is split into milliseconds and nanoseconds.
         return found if pa.types.is_timestamp(found) else pa.timestamp("us")
     return found if pa.types.is_large_string(found) or pa.types.is_large_binary(found) else pa.binary()
@@ -141,20 +141,20 @@ Encoded = tuple[Word, Word, tuple[Word, ...] | TextArea | None, Word]
 def _encode_column(array: pa.Array, data_type: AtomicType, nulls: npt.NDArray[np.bool_] | None, offset: Word) -> Encoded:
     """(low and high word of the slot, variable area, its size in bytes)."""
     root = data_type.root
-    if root in (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY):
+    if root in LENGTH_ROOTS:
         return _encode_text(array, nulls, offset)
     if root is TypeRoot.DECIMAL:
         limbs = array_values(array, np.uint64, width=2)
         if is_wide_decimal(data_type):
             return _encode_wide_decimal(limbs, nulls, offset)
         return (*_halves(_zero_nulls(limbs[:, 0], nulls)), None, 0)
-    if root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+    if root in TIMESTAMP_ROOTS:
         millis, nanos = timestamp_arrays(array)
         low, high = _halves(_zero_nulls(millis.view(np.uint64), nulls))
         if not is_wide_timestamp(data_type):
             return low, high, None, 0
         return _zero_nulls(nanos.astype(np.uint32), nulls), _word(offset), (low, high), 8
-    if root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+    if root in FLOAT_ROOTS:
         numbers = _zero_nulls(float_bits(array), nulls)
         return (*_halves(numbers), None, 0) if root is TypeRoot.DOUBLE else (numbers, 0, None, 0)
     if root is TypeRoot.BOOLEAN:

@@ -5,18 +5,15 @@ and 2 mean ORC files. Keys of newer writers are ignored. Two keys of ours make a
 name from passing it off as somebody else's: ``tablestore.checksum`` over the whole object, and ``tablestore.version``.
 """
 
-from collections.abc import Iterator
-
 from tablestore.errors import FormatError, TablestoreError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits, json_within_limits, parse_json_bounded
 from tablestore.format.paths import parse_schema_id
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, refuse_unsealed, verify_checksum
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType
-from tablestore.types.schema import TableSchema
+from tablestore.types.datatypes import Field, row_types
+from tablestore.types.schema import SCHEMA_VERSION, TableSchema
 from tablestore.types.typestring import field_to_json, parse_field
 
 # Stored, never renumbered or renamed.
-SCHEMA_FILE_VERSION = 3
 VERSION_KEY = "tablestore.version"
 SEAL_VERSION = 1
 
@@ -44,7 +41,7 @@ def encode_schema(schema: TableSchema) -> bytes:
     """
     name = f"schema {schema.id}"
     content: dict[str, object] = {
-        "version": SCHEMA_FILE_VERSION,
+        "version": SCHEMA_VERSION,
         "id": schema.id,
         "fields": [field_to_json(field) for field in schema.fields],
         "highestFieldId": schema.highest_field_id,
@@ -72,9 +69,9 @@ def decode_schema(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> Ta
     source = JsonObject(parse_json_bounded(data, name, limits), name)
     _verify(source)
     version = source.integer("version") if "version" in source.content else 1
-    if not 1 <= version <= SCHEMA_FILE_VERSION:
+    if not 1 <= version <= SCHEMA_VERSION:
         raise FormatError(
-            f"{name}: expected a schema of version 1 to {SCHEMA_FILE_VERSION}, found version {version}. Use a newer "
+            f"{name}: expected a schema of version 1 to {SCHEMA_VERSION}, found version {version}. Use a newer "
             "tablestore to read it.",
             kind="too-new",
         )
@@ -138,27 +135,10 @@ def _check(schema: TableSchema, source: JsonObject) -> None:
     names = schema.field_names
     if len(set(names)) != len(names):
         source.refuse("fields", "columns with different names", list(names))
-    ids = [field_id for field in schema.fields for field_id in _field_ids(field)]
+    nested = (part for field in schema.fields for row in row_types(field.type) for part in row.fields)
+    ids = [field.id for field in (*schema.fields, *nested)]
     if len(set(ids)) != len(ids) or max(ids) > schema.highest_field_id:
         source.refuse("fields", f"different field ids up to {schema.highest_field_id}", ids)
     for key, columns in (("partitionKeys", schema.partition_keys), ("primaryKeys", schema.primary_keys)):
         if len(set(columns)) != len(columns) or not set(columns) <= set(names):
             source.refuse(key, f"some of the columns {list(names)}", list(columns))
-
-
-def _field_ids(field: Field) -> Iterator[int]:
-    yield field.id
-    yield from _nested_ids(field.type)
-
-
-def _nested_ids(data_type: DataType) -> Iterator[int]:
-    if isinstance(data_type, AtomicType):
-        return
-    if isinstance(data_type, ArrayType | MultisetType):
-        yield from _nested_ids(data_type.element)
-    elif isinstance(data_type, MapType):
-        yield from _nested_ids(data_type.key)
-        yield from _nested_ids(data_type.value)
-    else:
-        for field in data_type.fields:
-            yield from _field_ids(field)

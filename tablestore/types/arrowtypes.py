@@ -29,6 +29,7 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    as_map,
 )
 from tablestore.types.typestring import MAX_DEPTH, parse_type, type_to_sql
 
@@ -91,12 +92,10 @@ def to_arrow_type(data_type: DataType) -> pa.DataType:
             return _FIXED[data_type.root]
         case ArrayType():
             return pa.list_(_part("element", data_type.element))
-        case MapType():
+        case MapType() | MultisetType():
+            entries = as_map(data_type)
             # Arrow's map keys are never null, whatever the key type says.
-            return pa.map_(_part("key", data_type.key, nullable=False), _part("value", data_type.value))
-        case MultisetType():
-            count = pa.field("value", pa.int32(), nullable=False)
-            return pa.map_(_part("key", data_type.element, nullable=False), count)
+            return pa.map_(_part("key", entries.key, nullable=False), _part("value", entries.value))
         case RowType():
             return pa.struct([to_arrow_field(field) for field in data_type.fields])
 

@@ -20,7 +20,10 @@ from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import is_list_like, timestamp_unit, to_arrow_schema, to_arrow_type
 from tablestore.types.datatypes import (
+    LENGTH_ROOTS,
     MAX_LENGTH,
+    TEXT_ROOTS,
+    TIMESTAMP_ROOTS,
     ArrayType,
     AtomicType,
     DataType,
@@ -29,13 +32,12 @@ from tablestore.types.datatypes import (
     MultisetType,
     RowType,
     TypeRoot,
+    as_map,
 )
 from tablestore.types.defaults import default_scalar
 from tablestore.types.typestring import type_to_sql
 
-_LENGTHY = (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)
 _UNIT_DIGITS = {"ms": 3, "us": 6, "ns": 9}
-_COUNT = AtomicType(root=TypeRoot.INT, nullable=False)
 
 
 def conform(
@@ -148,10 +150,8 @@ def _convert(array: pa.Array, data_type: DataType, place: _Place) -> pa.Array:
             return _convert_atomic(array, data_type, place)
         case ArrayType():
             return _convert_list(array, data_type, place)
-        case MapType():
-            return _convert_map(array, data_type, data_type.key, data_type.value, place)
-        case MultisetType():
-            return _convert_map(array, data_type, data_type.element, _COUNT, place)
+        case MapType() | MultisetType():
+            return _convert_map(array, as_map(data_type), place)
         case RowType():
             return _convert_row(array, data_type, place)
 
@@ -268,14 +268,14 @@ def _refuse_first(array: pa.Array, bad: pa.Array, place: _Place, hint: str) -> N
 
 def _length_limit(data_type: AtomicType) -> int | None:
     length = data_type.length
-    return length if data_type.root in _LENGTHY and length is not None and length < MAX_LENGTH else None
+    return length if data_type.root in LENGTH_ROOTS and length is not None and length < MAX_LENGTH else None
 
 
 def _check_length(array: pa.Array, data_type: AtomicType, place: _Place) -> None:
     limit = _length_limit(data_type)
     if limit is None:
         return
-    is_text = data_type.root in (TypeRoot.CHAR, TypeRoot.VARCHAR)
+    is_text = data_type.root in TEXT_ROOTS
     bad = pc.greater(pc.utf8_length(array) if is_text else pc.binary_length(array), limit)
     if pc.any(bad).as_py():
         first = array.filter(bad)[0].as_py()
@@ -287,7 +287,7 @@ def _step(data_type: AtomicType) -> int | None:
     """The multiple that every stored value must be (``TIMESTAMP(0)`` is stored in ms: 1000), or None for 1."""
     if data_type.root is TypeRoot.TIME:
         digits = 3
-    elif data_type.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ):
+    elif data_type.root in TIMESTAMP_ROOTS:
         digits = _UNIT_DIGITS[timestamp_unit(data_type)]
     else:
         return None
@@ -314,14 +314,14 @@ def _convert_list(array: pa.Array, data_type: ArrayType, place: _Place) -> pa.Ar
     return _with_offsets(array, to_arrow_type(data_type), elements)
 
 
-def _convert_map(array: pa.Array, data_type: MapType | MultisetType, key: DataType, value: DataType, place: _Place) -> pa.Array:
+def _convert_map(array: pa.Array, data_type: MapType, place: _Place) -> pa.Array:
     if not pa.types.is_map(array.type):
         raise place.refusal(array.type, "give a map")
     target = to_arrow_type(data_type)
     array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
     entries = array.flatten()
-    keys = _convert_part(entries.field(0), key, place.inside("[key]", key))
-    values = _convert_part(entries.field(1), value, place.inside("[value]", value))
+    keys = _convert_part(entries.field(0), data_type.key, place.inside("[key]", data_type.key))
+    values = _convert_part(entries.field(1), data_type.value, place.inside("[value]", data_type.value))
     parts = pa.struct([target.key_field, target.item_field])
     return _with_offsets(array, target, _struct_of(parts, len(entries), None, [keys, values]))
 

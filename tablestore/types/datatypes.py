@@ -5,6 +5,7 @@ the table's columns, so that evolution matches by id at every depth; array eleme
 (Paimon specification, "Schema").
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -30,6 +31,13 @@ class TypeRoot(StrEnum):
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMP_LTZ = "TIMESTAMP WITH LOCAL TIME ZONE"
 
+
+TEXT_ROOTS = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+BINARY_ROOTS = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+LENGTH_ROOTS = TEXT_ROOTS | BINARY_ROOTS
+INTEGER_ROOTS = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
+FLOAT_ROOTS = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+TIMESTAMP_ROOTS = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 MAX_LENGTH = 2_147_483_647
 
@@ -97,3 +105,30 @@ T = TypeVar("T", bound=DataType)
 def with_nullable(data_type: T, nullable: bool) -> T:
     """The same type with the given nullability."""
     return data_type if data_type.nullable == nullable else replace(data_type, nullable=nullable)
+
+
+def is_float(data_type: DataType) -> bool:
+    """True for FLOAT and DOUBLE."""
+    return isinstance(data_type, AtomicType) and data_type.root in FLOAT_ROOTS
+
+
+def as_map(data_type: MapType | MultisetType) -> MapType:
+    """The map that holds the values of a MAP or MULTISET."""
+    if isinstance(data_type, MapType):
+        return data_type
+    count = AtomicType(root=TypeRoot.INT, nullable=False)
+    return MapType(key=data_type.element, value=count, nullable=data_type.nullable)
+
+
+def row_types(data_type: DataType) -> Iterator[RowType]:
+    """Every ROW in a type, itself included, outer ones first."""
+    match data_type:
+        case RowType():
+            yield data_type
+            for field in data_type.fields:
+                yield from row_types(field.type)
+        case ArrayType() | MultisetType():
+            yield from row_types(data_type.element)
+        case MapType():
+            yield from row_types(data_type.key)
+            yield from row_types(data_type.value)

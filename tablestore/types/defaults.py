@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.datatypes import BINARY_ROOTS, TEXT_ROOTS, AtomicType, Field, TypeRoot
 from tablestore.types.typestring import type_to_sql
 
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "0"})
-_BYTES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
 
 
 @lru_cache(maxsize=1024)
@@ -51,9 +50,9 @@ def _cast(text: str, data_type: AtomicType) -> pa.Scalar:
         if word not in _TRUE | _FALSE:
             raise ValueError("expected true or false")
         return pa.scalar(word in _TRUE)
-    if data_type.root in _BYTES:
+    if data_type.root in BINARY_ROOTS:
         value = pa.scalar(text.encode(), target)
-    elif data_type.root in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+    elif data_type.root in TEXT_ROOTS:
         value = pa.scalar(text, target)
     elif data_type.root is TypeRoot.TIME:
         value = pc.cast(pa.scalar(time.fromisoformat(text.strip()), pa.time64("us")), target)

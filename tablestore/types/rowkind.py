@@ -28,18 +28,6 @@ class RowKind(IntEnum):
         """``+I``, ``-U``, ``+U`` or ``-D``."""
         return _SYMBOLS[self]
 
-    @property
-    def is_add(self) -> bool:
-        """True for the kinds that leave a row behind: ``+I`` and ``+U``."""
-        return self in (RowKind.INSERT, RowKind.UPDATE_AFTER)
-
-    @classmethod
-    def from_symbol(cls, symbol: str) -> "RowKind":
-        """The kind of a symbol; InvalidInputError for any other text."""
-        if symbol not in _SYMBOLS:
-            raise InvalidInputError(f"expected a row kind (one of {', '.join(_SYMBOLS)}), found {symbol!r}")
-        return cls(_SYMBOLS.index(symbol))
-
 
 def kinds_from_symbols(symbols: pa.Array | pa.ChunkedArray, column: str = ROW_KIND_COLUMN) -> pa.Array | pa.ChunkedArray:
     """int8 codes of a text column of symbols (dictionary-encoded and large text too), in the same layout.

@@ -17,7 +17,7 @@ from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.options import BUCKET_KEY, TableOptions, validate_options
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot, with_nullable
+from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot, row_types, with_nullable
 from tablestore.types.typestring import type_to_sql
 
 SCHEMA_VERSION = 3
@@ -106,7 +106,7 @@ def new_schema(
     _check_column_names(schema.names)
     fields, highest_field_id = fields_from_arrow(schema)
     _check_nested_names(fields)
-    fields = tuple(_not_null(field) if field.name in keys else field for field in fields)
+    fields = tuple(replace(field, type=with_nullable(field.type, False)) if field.name in keys else field for field in fields)
     settled = _with_defaults(options or {}, keyed=bool(keys))
     validate_options(settled)
     made = TableSchema(
@@ -171,26 +171,10 @@ def _check_column_names(names: Sequence[str]) -> None:
 def _check_nested_names(fields: Iterable[Field]) -> None:
     for field in fields:
         text = type_to_sql(field.type)
-        for names in _nested_names(field.type):
+        for row in row_types(field.type):
+            names = [part.name for part in row.fields]
             if not names or _duplicates(names):
                 raise InvalidInputError(f"column {field.name!r} holds a ROW without fields or with duplicate field names: {text}")
-
-
-def _nested_names(part: object) -> list[tuple[str, ...]]:
-    """The field names of every ROW inside a type."""
-    found: list[tuple[str, ...]] = []
-    for attribute in ("element", "key", "value"):
-        if hasattr(part, attribute):
-            found += _nested_names(getattr(part, attribute))
-    if hasattr(part, "fields"):
-        found.append(tuple(field.name for field in part.fields))
-        for field in part.fields:
-            found += _nested_names(field.type)
-    return found
-
-
-def _not_null(field: Field) -> Field:
-    return replace(field, type=with_nullable(field.type, False))
 
 
 def _check_keys(schema: TableSchema) -> None:
@@ -283,7 +267,7 @@ def _check_wide_nulls(schema: TableSchema, names: Sequence[str], what: str) -> N
             continue
         precision = data_type.precision or 0
         wide_decimal = data_type.root is TypeRoot.DECIMAL and precision > 18
-        wide_time = data_type.root in (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ) and precision > 3
+        wide_time = data_type.root in TIMESTAMP_ROOTS and precision > 3
         if wide_decimal or wide_time:
             raise InvalidInputError(
                 f"the {what} {name!r} of type {type_to_sql(data_type)} must be NOT NULL: engines store a null of "

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.types.datatypes import (
+    LENGTH_ROOTS,
     MAX_LENGTH,
     ArrayType,
     AtomicType,
@@ -45,7 +46,7 @@ _PLAIN = {
         TypeRoot.DATE,
     )
 } | {"INTEGER": TypeRoot.INT, "DOUBLE PRECISION": TypeRoot.DOUBLE}
-_LENGTHY = {root.value: root for root in (TypeRoot.CHAR, TypeRoot.VARCHAR, TypeRoot.BINARY, TypeRoot.VARBINARY)}
+_LENGTHY = {root.value: root for root in LENGTH_ROOTS}
 _DECIMALS = frozenset({"DECIMAL", "NUMERIC", "DEC"})
 _ATOMIC = re.compile(
     r"""\s* (?P<name> [A-Z_]+ (?:\s+PRECISION)? ) \s*

@@ -9,7 +9,6 @@ import pytest
 from tablestore.errors import FormatError
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind
-from tablestore.format.paths import is_content_uuid_name
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.indexfiles import IndexFiles
@@ -92,7 +91,6 @@ def test_an_index_file_of_java_without_a_count_is_counted(files: IndexFiles) -> 
 def test_two_attempts_with_the_same_content_write_two_files_that_are_checked_against_their_names(files: IndexFiles) -> None:
     one, two = (marked(files, (), {"f1": positions(3)})[0] for _ in range(2))
     assert one.file_name != two.file_name
-    assert is_content_uuid_name(one.file_name)
     store = files.files
     data = bytearray(store.read(f"index/{one.file_name}"))
     data[-1] ^= 1

@@ -8,13 +8,12 @@ from tablestore.types.rowkind import RowKind, kinds_from_symbols, symbols_from_k
 
 
 def test_stored_codes_never_change() -> None:
-    assert [(kind.value, kind.symbol, kind.is_add) for kind in RowKind] == [
-        (0, "+I", True),
-        (1, "-U", False),
-        (2, "+U", True),
-        (3, "-D", False),
+    assert [(kind.value, kind.symbol) for kind in RowKind] == [
+        (0, "+I"),
+        (1, "-U"),
+        (2, "+U"),
+        (3, "-D"),
     ]
-    assert [RowKind.from_symbol(kind.symbol) for kind in RowKind] == list(RowKind)
 
 
 @pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
@@ -42,8 +41,3 @@ def test_other_symbols_are_refused(symbols: pa.Array) -> None:
 def test_other_codes_are_refused(codes: list[int | None]) -> None:
     with pytest.raises(InvalidInputError, match="0 to 3"):
         symbols_from_kinds(pa.array(codes, pa.int8()))
-
-
-def test_other_symbol_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="'x'"):
-        RowKind.from_symbol("x")

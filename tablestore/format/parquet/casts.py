@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from tablestore.errors import UnsupportedError
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
-from tablestore.types.evolution.widening import FLOATS, TIMESTAMPS, WHOLE_DIGITS, can_read_as
+from tablestore.types.datatypes import FLOAT_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
+from tablestore.types.evolution.widening import WHOLE_DIGITS, can_read_as
 from tablestore.types.typestring import type_to_sql
 
 _UNITS = ("s", "ms", "us", "ns")
@@ -25,9 +25,9 @@ def convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
             kind="type-change",
         )
     target = to_arrow_type(new)
-    if new.root in TIMESTAMPS:
+    if new.root in TIMESTAMP_ROOTS:
         return _timestamps(array, target, new)
-    if old.root in WHOLE_DIGITS and new.root in FLOATS:
+    if old.root in WHOLE_DIGITS and new.root in FLOAT_ROOTS:
         return array.cast(target, safe=False)
     if old.root is TypeRoot.DECIMAL and new.root is TypeRoot.VARCHAR:
         return _plain_text(array)

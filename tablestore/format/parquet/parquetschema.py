@@ -10,7 +10,7 @@ Field ids are stored and never renumbered: a column's own id; ``_KEY_x`` 1073741
 import pyarrow as pa
 
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
+from tablestore.types.datatypes import ArrayType, DataType, MapType, MultisetType, RowType, as_map, with_nullable
 from tablestore.types.schema import KEY_PREFIX, TableSchema
 
 SEQUENCE_COLUMN = "_SEQUENCE_NUMBER"
@@ -54,47 +54,23 @@ def _column(name: str, data_type: DataType, field_id: int, nullable: bool) -> pa
 
 def _with_ids(data_type: DataType, field_id: int, depth: int) -> pa.DataType:
     """The canonical Arrow type, with a field id on every part."""
+    inside = depth + 1
+    below, above = _NESTED_ID_BASE - 1024 * field_id - inside, _NESTED_ID_BASE + 1024 * field_id + inside
     match data_type:
         case ArrayType():
-            element = _part("element", data_type.element, field_id, depth + 1, _NESTED_ID_BASE + 1024 * field_id)
-            return pa.list_(element)
-        case MapType():
-            return _map(data_type.key, data_type.value, field_id, depth)
-        case MultisetType():
-            count = pa.field("value", pa.int32(), nullable=False, metadata=_id(_value_id(field_id, depth + 1)))
-            return pa.map_(_key(data_type.element, field_id, depth), count)
+            return pa.list_(_part("element", data_type.element, field_id, inside, above))
+        case MapType() | MultisetType():
+            entries = as_map(data_type)
+            key = _part("key", with_nullable(entries.key, False), field_id, inside, below)
+            return pa.map_(key, _part("value", entries.value, field_id, inside, above))
         case RowType():
-            return pa.struct([_row_field(field) for field in data_type.fields])
+            return pa.struct([_column(field.name, field.type, field.id, field.type.nullable) for field in data_type.fields])
         case _:
             return to_arrow_type(data_type)
 
 
-def _map(key: DataType, value: DataType, field_id: int, depth: int) -> pa.DataType:
-    return pa.map_(
-        _key(key, field_id, depth),
-        _part("value", value, field_id, depth + 1, _NESTED_ID_BASE + 1024 * field_id),
-    )
-
-
-def _key(key: DataType, field_id: int, depth: int) -> pa.Field:
-    return pa.field(
-        "key",
-        _with_ids(key, field_id, depth + 1),
-        nullable=False,
-        metadata=_id(_NESTED_ID_BASE - 1024 * field_id - (depth + 1)),
-    )
-
-
-def _part(name: str, data_type: DataType, field_id: int, depth: int, base: int) -> pa.Field:
-    return pa.field(name, _with_ids(data_type, field_id, depth), nullable=data_type.nullable, metadata=_id(base + depth))
-
-
-def _value_id(field_id: int, depth: int) -> int:
-    return _NESTED_ID_BASE + 1024 * field_id + depth
-
-
-def _row_field(field: Field) -> pa.Field:
-    return _column(field.name, field.type, field.id, field.type.nullable)
+def _part(name: str, data_type: DataType, field_id: int, depth: int, part_id: int) -> pa.Field:
+    return pa.field(name, _with_ids(data_type, field_id, depth), nullable=data_type.nullable, metadata=_id(part_id))
 
 
 def _id(field_id: int) -> dict[bytes, bytes]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tablestore.errors import FormatError
 from tablestore.format.parquet.casts import convert
 from tablestore.types.arrowtypes import to_arrow_field, to_arrow_type
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, as_map
 from tablestore.types.evolution.widening import is_same
 
 
@@ -60,18 +60,11 @@ class Projection:
         return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
-def project(
-    batch: pa.RecordBatch, file_fields: Sequence[Field], table_fields: Sequence[Field], *, keep: Sequence[str] = ()
-) -> pa.RecordBatch:
-    """One batch through a ``Projection``."""
-    return Projection(file_fields, table_fields, keep=keep, file_names=batch.schema.names).apply(batch)
-
-
 def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
     """An array of the file as the canonical Arrow type of ``new``."""
     target = to_arrow_type(new)
     # Equal Arrow types can still hide a renamed, re-added field at depth: ids tell.
-    unchanged = is_same(old, new) if isinstance(new, AtomicType) else not _has_rows(new) or _same_ids(old, new)
+    unchanged = is_same(old, new) if isinstance(new, AtomicType) else _same_ids(old, new)
     if unchanged and array.type.equals(target):
         return array
     match old, new:
@@ -81,7 +74,7 @@ def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
             values = _convert(array.values, old.element, new.element)
             return _with_values(array, target, values)
         case ((MapType() | MultisetType()), (MapType() | MultisetType())):
-            return _convert_map(array, old, new)
+            return _convert_map(array, as_map(old), as_map(new))
         case _:
             return convert(array, old, new)
 
@@ -104,14 +97,8 @@ def _convert_row(array: pa.StructArray, old: RowType, new: RowType) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=fields, mask=_null_mask(array))
 
 
-def _convert_map(array: pa.MapArray, old: MapType | MultisetType, new: MapType | MultisetType) -> pa.Array:
-    old_key = old.key if isinstance(old, MapType) else old.element
-    new_key = new.key if isinstance(new, MapType) else new.element
-    keys = _convert(array.keys, old_key, new_key)
-    if isinstance(old, MapType) and isinstance(new, MapType):
-        items = _convert(array.items, old.value, new.value)
-    else:
-        items = array.items.cast(to_arrow_type(new).item_type)
+def _convert_map(array: pa.MapArray, old: MapType, new: MapType) -> pa.Array:
+    keys, items = _convert(array.keys, old.key, new.key), _convert(array.items, old.value, new.value)
     target = to_arrow_type(new)
     entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
     return _with_values(array, target, entries)
@@ -127,20 +114,6 @@ def _null_mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
 
 
-def _has_rows(data_type: DataType) -> bool:
-    match data_type:
-        case RowType():
-            return True
-        case ArrayType():
-            return _has_rows(data_type.element)
-        case MapType():
-            return _has_rows(data_type.key) or _has_rows(data_type.value)
-        case MultisetType():
-            return _has_rows(data_type.element)
-        case _:
-            return False
-
-
 def _same_ids(old: DataType, new: DataType) -> bool:
     match old, new:
         case RowType(), RowType():
@@ -149,9 +122,8 @@ def _same_ids(old: DataType, new: DataType) -> bool:
             )
         case ArrayType(), ArrayType():
             return _same_ids(old.element, new.element)
-        case MapType(), MapType():
-            return _same_ids(old.key, new.key) and _same_ids(old.value, new.value)
-        case MultisetType(), MultisetType():
-            return _same_ids(old.element, new.element)
+        case ((MapType() | MultisetType()), (MapType() | MultisetType())):
+            before, after = as_map(old), as_map(new)
+            return _same_ids(before.key, after.key) and _same_ids(before.value, after.value)
         case _:
             return True

@@ -7,7 +7,7 @@ from tablestore import options as opt
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.lsm.functions.aggregate import FUNCTIONS
 from tablestore.lsm.functions.mergefunction import ColumnFunction
-from tablestore.names import did_you_mean
+from tablestore.names import did_you_mean, split_names
 from tablestore.options import TableOptions
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, RowType, TypeRoot
 from tablestore.types.typestring import type_to_sql
@@ -54,7 +54,7 @@ def column_function(options: TableOptions, field: Field, name: str) -> ColumnFun
         if options.get(prefix + setting):
             raise UnsupportedError(f"tablestore does not have the option {prefix}{setting}; remove it", kind="unsupported-option")
     _check_type(field, name)
-    keys = tuple(part for text in options.get(f"{prefix}nested-key", "").split(",") if (part := text.strip()))
+    keys = split_names(options.get(f"{prefix}nested-key", ""))
     if name == "nested_update":
         _check_nested_key(field, keys, f"{prefix}nested-key")
     limit = options.get(f"{prefix}count-limit")

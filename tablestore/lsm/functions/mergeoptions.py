@@ -18,7 +18,7 @@ from tablestore import options as opt
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.columnfunctions import MISSING_SETTINGS, PREFIX, column_function, flag
 from tablestore.lsm.functions.mergefunction import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
-from tablestore.names import did_you_mean
+from tablestore.names import did_you_mean, split_names
 from tablestore.options import COLUMN_STATS_MODE, TableOptions
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.schema import TableSchema
@@ -120,7 +120,7 @@ def _value_fields(schema: TableSchema) -> Iterator[Field]:
 
 
 def _sequence_fields(schema: TableSchema, options: TableOptions, engine: str) -> tuple[SequenceField, ...]:
-    names = [name for part in options.get("sequence.field", "").split(",") if (name := part.strip())]
+    names = split_names(options.get("sequence.field", ""))
     order = options.get("sequence.field.sort-order", "ascending").strip().lower()
     if order not in ("ascending", "descending"):
         raise InvalidInputError(f"expected sequence.field.sort-order to be ascending or descending, found {order!r}")
@@ -176,8 +176,8 @@ def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGrou
     for key in sorted(options):
         if not (key.startswith(PREFIX) and key.endswith(_GROUP)):
             continue
-        fields = _names(key.removeprefix(PREFIX).removesuffix(_GROUP))
-        columns = _names(options[key])
+        fields = split_names(key.removeprefix(PREFIX).removesuffix(_GROUP))
+        columns = split_names(options[key])
         if not fields or not columns:
             raise InvalidInputError(
                 f"option {key}: expected fields.<sequence columns>.sequence-group = <columns>, found {options[key]!r:.100}",
@@ -237,7 +237,3 @@ def _check_column(schema: TableSchema, name: str, key: str) -> None:
 
 def _contradiction(one: str, other: str) -> InvalidInputError:
     return InvalidInputError(f"the options {one} and {other} contradict each other; keep one of them", kind="invalid-option")
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name for part in text.split(",") if (name := part.strip()))

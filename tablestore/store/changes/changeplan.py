@@ -33,7 +33,6 @@ from tablestore import options as opt
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.changes.changescope import ChangeScope, Discontinuity, discontinuity
@@ -43,7 +42,7 @@ from tablestore.store.producer import INPUT, NONE, ChangelogSettings, changelog_
 from tablestore.store.settings import TableSettings
 from tablestore.store.tracking import is_tracked, untold_text
 from tablestore.types.rowkind import RowKind
-from tablestore.types.schema import TableSchema
+from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 
 class Source(Enum):

@@ -26,7 +26,7 @@ from tablestore.errors import (
 )
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.paths import POSTPONE_BUCKET, index_path
+from tablestore.format.paths import index_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
@@ -60,6 +60,7 @@ from tablestore.store.settings import MergePolicy
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY, PARENT_PROPERTY, Snapshots
 from tablestore.store.tombstones import SEQUENCE_TIMES_PROPERTY, noted_times
 from tablestore.store.tracking import Tracking
+from tablestore.types.schema import POSTPONE_BUCKET
 
 FIRST_WAIT_S = 0.005
 LONGEST_WAIT_S = 0.5

@@ -20,13 +20,14 @@ from tablestore.format.manifest.avrorows import read_avro_rows
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.parquet.projection import Projection
-from tablestore.format.paths import POSTPONE_BUCKET, file_format_of
+from tablestore.format.paths import file_format_of
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.message import CommitMessage
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.write.datawriter import DataWriter
+from tablestore.types.schema import POSTPONE_BUCKET
 
 KIND_FIELD = pa.field(KIND_COLUMN, pa.int8())
 

@@ -23,7 +23,7 @@ from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, IndexEntr
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
-from tablestore.format.paths import POSTPONE_BUCKET, file_format_of
+from tablestore.format.paths import file_format_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.stats import ColumnStats, decode_stats
 from tablestore.lsm.keyorder import KeyOrder
@@ -34,7 +34,7 @@ from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
 from tablestore.types.filter.predicate import Predicate, equalities, keep_only, to_scalar
 from tablestore.types.filter.pruning import ColumnRange, may_match, values_may_match
-from tablestore.types.schema import TableSchema
+from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 SPLIT_BYTES = 128 * 1024 * 1024
 # What opening a file costs, as bytes: many small files make a split of their own weight.

@@ -13,7 +13,6 @@ from dataclasses import replace
 from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy
 from tablestore.lsm.compaction.appendcompaction import pick_append
@@ -28,6 +27,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.history.storeclock import check_clock
 from tablestore.store.tombstones import kept_retractions
 from tablestore.store.write.runwriter import local_millis
+from tablestore.types.schema import POSTPONE_BUCKET
 
 BucketId = tuple[bytes, int]
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from tablestore.errors import NotFoundError
-from tablestore.format.paths import POSTPONE_BUCKET
 from tablestore.store.compact.postpone import distribute, postponed_files
 from tablestore.store.context import TableContext
 from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.upkeep.compaction import CompactReport, commit_compaction
+from tablestore.types.schema import POSTPONE_BUCKET
 
 # How often a partition is planned anew because others took its files.
 _ATTEMPTS = 10

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
-from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot, with_nullable
+from tablestore.types.datatypes import TEXT_ROOTS, AtomicType, DataType, Field, TypeRoot, with_nullable
 from tablestore.types.defaults import default_scalar
 from tablestore.types.evolution.fieldpaths import Fields, Path, dotted, edit_field, edit_fields, edit_type, find_field, parse_path
 from tablestore.types.evolution.giventypes import type_of
@@ -195,7 +195,7 @@ def change_type(state: State, change: ChangeType) -> None:
                 "written (or engines disagree on it). Add a column of the new type, fill it, and drop this one",
                 kind="narrowing",
             )
-        if naming and new.root is TypeRoot.VARCHAR and old.root not in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+        if naming and new.root is TypeRoot.VARCHAR and old.root not in TEXT_ROOTS:
             raise UnsupportedError(
                 f"column {dotted(path)!r} cannot become text while the option {naming[0]!r} names it: texts are ordered and "
                 "combined otherwise than the values that they spell. Name another column there first, or widen it to "

@@ -12,6 +12,7 @@ Options that name columns follow a rename, and keep a column from being dropped 
 from collections.abc import Collection, Iterator, Mapping
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.names import split_names
 from tablestore.options import (
     AGGREGATION_REMOVE_RECORD,
     BUCKET,
@@ -147,7 +148,7 @@ def naming_options(options: Mapping[str, str], column: str) -> Iterator[str]:
     """The keys of the options that name a column."""
     for key, value in options.items():
         keyed = key.startswith(FIELDS_PREFIX) and column in _names_in_key(key)
-        listed = (key in _COLUMN_LISTS or _is_group(key)) and column in _split(value)
+        listed = (key in _COLUMN_LISTS or _is_group(key)) and column in split_names(value)
         if keyed or listed:
             yield key
 
@@ -161,14 +162,14 @@ def renamed_options(options: Mapping[str, str], old: str, new: str) -> dict[str,
                 raise _cannot_hold(key, new)
             names, _, suffix = key.removeprefix(FIELDS_PREFIX).rpartition(".")
             # A single column may hold commas of its own; then it is not a list.
-            listed = [new] if names == old else [new if name == old else name for name in _split(names)]
+            listed = [new] if names == old else [new if name == old else name for name in split_names(names)]
             renamed_key = f"{FIELDS_PREFIX}{','.join(listed)}.{suffix}"
         else:
             renamed_key = key
-        if (key in _COLUMN_LISTS or _is_group(key)) and old in _split(value):
+        if (key in _COLUMN_LISTS or _is_group(key)) and old in split_names(value):
             if "," in new:
                 raise _cannot_hold(key, new)
-            value = ",".join(new if name == old else name for name in _split(value))
+            value = ",".join(new if name == old else name for name in split_names(value))
         renamed[renamed_key] = value
     return renamed
 
@@ -199,7 +200,7 @@ def _cannot_hold(key: str, name: str) -> InvalidInputError:
 def _names_in_key(key: str) -> tuple[str, ...]:
     """The columns of ``fields.<columns>.<what>``, and all of them as the name of one."""
     names = _key_names(key)
-    return tuple(dict.fromkeys((names, *_split(names)))) if names else ()
+    return tuple(dict.fromkeys((names, *split_names(names)))) if names else ()
 
 
 def _key_names(key: str) -> str:
@@ -209,10 +210,6 @@ def _key_names(key: str) -> str:
 
 def _is_group(key: str) -> bool:
     return key.startswith(FIELDS_PREFIX) and key.endswith("." + SEQUENCE_GROUP)
-
-
-def _split(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def _value(options: Mapping[str, str], key: str) -> object:

@@ -11,12 +11,10 @@ may ask for is less: only changes that keep every value (:func:`keeps_values`).
     DATE          -> TIMESTAMP                         TIMESTAMP(p) -> TIMESTAMP(q >= 3), cut downwards if q < p (LTZ too)
 """
 
-from tablestore.types.datatypes import MAX_LENGTH, AtomicType, DataType, TypeRoot, with_nullable
+from tablestore.types.datatypes import FLOAT_ROOTS, MAX_LENGTH, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot, with_nullable
 
 # Decimal digits that any value of the type fits in.
 WHOLE_DIGITS = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 19}
-FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
-TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
 # Digits of whole numbers that a float of the type holds exactly.
 _EXACT_DIGITS = {TypeRoot.FLOAT: 7, TypeRoot.DOUBLE: 15}
 
@@ -36,7 +34,7 @@ def can_read_as(old: AtomicType, new: AtomicType) -> bool:
             return (
                 (new.root in WHOLE_DIGITS and WHOLE_DIGITS[new.root] >= digits)
                 or (new.root is TypeRoot.DECIMAL and _left(new) >= digits)
-                or new.root in FLOATS
+                or new.root in FLOAT_ROOTS
                 or _holds_text(new, digits + 1)
             )
         case TypeRoot.FLOAT:
@@ -53,16 +51,16 @@ def can_read_as(old: AtomicType, new: AtomicType) -> bool:
         case _:
             # Below milliseconds Java rounds instants before 1970 upwards.
             digits = new.precision or 0
-            return old.root in TIMESTAMPS and new.root is old.root and (digits >= 3 or digits >= (old.precision or 0))
+            return old.root in TIMESTAMP_ROOTS and new.root is old.root and (digits >= 3 or digits >= (old.precision or 0))
 
 
 def keeps_values(old: AtomicType, new: AtomicType) -> bool:
     """Whether every value of ``old`` reads as one of ``new`` and could be turned back."""
     if not can_read_as(old, new):
         return False
-    if old.root in WHOLE_DIGITS and new.root in FLOATS:
+    if old.root in WHOLE_DIGITS and new.root in FLOAT_ROOTS:
         return WHOLE_DIGITS[old.root] <= _EXACT_DIGITS[new.root]
-    if new.root in TIMESTAMPS:
+    if new.root in TIMESTAMP_ROOTS:
         # Nanoseconds of 64 bits end in the year 2262: with them the days beyond could not be read.
         coarse = old.root is TypeRoot.DATE or (old.precision or 0) <= 6
         return (new.precision or 0) >= (old.precision or 0) and not (coarse and (new.precision or 0) > 6)

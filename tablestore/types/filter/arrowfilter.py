@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.datatypes import Field, is_float
 from tablestore.types.filter.binding import (
     Instant,
     always,
@@ -34,6 +34,7 @@ from tablestore.types.filter.binding import (
     never,
 )
 from tablestore.types.filter.predicate import (
+    FLIPPED,
     UNKNOWN,
     And,
     Comparison,
@@ -54,7 +55,6 @@ _COMPARISONS: dict[str, Operator] = {
     "greater": ">",
     "greater_equal": ">=",
 }
-_FLIPPED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _UNIT_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
@@ -126,13 +126,13 @@ def _call(name: str, parts: Sequence[_Part], options: dict[str, Any]) -> Predica
     if len(parts) != 1 or not isinstance(field, Field):
         raise _refusal(f"the function {name} on something else than a column")
     match name:
-        case "is_null" if _is_float(field) and options.get("nan_is_null") and options["nan_is_null"].as_py():
+        case "is_null" if is_float(field.type) and options.get("nan_is_null") and options["nan_is_null"].as_py():
             return Or((IsNull(field.name), Comparison("=", field.name, math.nan)))
         case "is_null":
             return IsNull(field.name)
         case "is_valid":
             return Not(IsNull(field.name))
-        case "is_nan" if _is_float(field):
+        case "is_nan" if is_float(field.type):
             return Comparison("=", field.name, math.nan)
         case "true_unless_null":
             return always(field.name)
@@ -148,14 +148,14 @@ def _call(name: str, parts: Sequence[_Part], options: dict[str, Any]) -> Predica
 
 def _comparison(op: Operator, left: _Part, right: _Part) -> Predicate:
     if isinstance(left, pa.Scalar):
-        left, right, op = right, left, _FLIPPED[op]
+        left, right, op = right, left, FLIPPED[op]
     if not isinstance(left, Field) or not isinstance(right, pa.Scalar):
         raise _refusal("a comparison of something else than a column with a literal")
     raw = _raw(right)
     if isinstance(raw, float) and math.isnan(raw):
         return always(left.name) if op == "!=" else never(left.name)
     bound = bind_comparison(op, left, raw)
-    if _is_float(left) and op in (">", ">=") and bound != UNKNOWN:
+    if is_float(left.type) and op in (">", ">=") and bound != UNKNOWN:
         # In predicates NaN is greater than every number, in Arrow it is not.
         return And((bound, Comparison("!=", left.name, math.nan)))
     return bound
@@ -182,10 +182,6 @@ def _is_in(field: Field, options: dict[str, Any]) -> Predicate:
 
 def _by_bits(predicate: Predicate) -> Predicate:
     return replace(predicate, by_bits=True) if isinstance(predicate, IsIn) else predicate
-
-
-def _is_float(field: Field) -> bool:
-    return isinstance(field.type, AtomicType) and field.type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 
 
 def _raw(scalar: pa.Scalar) -> object:

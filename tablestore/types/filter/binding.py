@@ -23,7 +23,7 @@ import numpy as np
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import timestamp_unit
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.datatypes import BINARY_ROOTS, FLOAT_ROOTS, TEXT_ROOTS, TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot
 from tablestore.types.filter.predicate import (
     UNKNOWN,
     And,
@@ -38,7 +38,7 @@ from tablestore.types.filter.predicate import (
     StartsWith,
     like_prefix,
 )
-from tablestore.types.filter.pruning import nanoseconds, numpy_nanoseconds
+from tablestore.types.timevalues import date_to_days, days_to_date, millis_to_time, nanoseconds
 from tablestore.types.typestring import type_to_sql
 
 
@@ -50,13 +50,9 @@ class Instant:
     zoned: bool | None
 
 
-_INT_BITS = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
-_TEXTS = (TypeRoot.CHAR, TypeRoot.VARCHAR)
-_BINARIES = (TypeRoot.BINARY, TypeRoot.VARBINARY)
-_TIMESTAMPS = (TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ)
+INT_BITS = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
 _UNIT_NS = {"ms": 10**6, "us": 10**3, "ns": 1}
 _DAY_NS = 86_400 * 10**9
-_EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 # Beyond this exponent a number is larger (or smaller) than anything that a column holds.
 _MAX_EXPONENT = 400
 _TIMESTAMP = re.compile(
@@ -91,11 +87,11 @@ def bind_comparison(op: Operator, field: Field, raw: object) -> Predicate:
     root = data_type.root
     if root is TypeRoot.BOOLEAN:
         return Comparison(op, field.name, _boolean(field, raw))
-    if root in _TEXTS:
+    if root in TEXT_ROOTS:
         return Comparison(op, field.name, _text(field, raw))
-    if root in _BINARIES:
+    if root in BINARY_ROOTS:
         return Comparison(op, field.name, _binary(field, raw))
-    if root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+    if root in FLOAT_ROOTS:
         return _bind_float(op, field, _double(field, raw), narrow=root is TypeRoot.FLOAT)
     return _bind_discrete(op, field, data_type, raw)
 
@@ -131,7 +127,7 @@ def bind_like(field: Field, pattern: str) -> Predicate:
 
 def bind_prefix(field: Field, prefix: str) -> Predicate:
     """``field`` starts with the prefix; InvalidInputError if the column holds no text."""
-    if not isinstance(field.type, AtomicType) or field.type.root not in _TEXTS:
+    if not isinstance(field.type, AtomicType) or field.type.root not in TEXT_ROOTS:
         raise InvalidInputError(f"LIKE needs a text column; {field.name!r} is {type_to_sql(field.type)}", kind="type-mismatch")
     return StartsWith(field.name, prefix)
 
@@ -242,8 +238,8 @@ def _bind_discrete(op: Operator, field: Field, data_type: AtomicType, raw: objec
 
 def _tick_range(data_type: AtomicType) -> tuple[int, int]:
     root = data_type.root
-    if root in _INT_BITS:
-        return -(1 << (_INT_BITS[root] - 1)), (1 << (_INT_BITS[root] - 1)) - 1
+    if root in INT_BITS:
+        return -(1 << (INT_BITS[root] - 1)), (1 << (INT_BITS[root] - 1)) - 1
     if root is TypeRoot.DECIMAL:
         highest = 10 ** (data_type.precision or 0) - 1
         return -highest, highest
@@ -258,7 +254,7 @@ def _ticks(field: Field, data_type: AtomicType, raw: object) -> Fraction | float
     root = data_type.root
     if root is TypeRoot.DATE:
         return Fraction(_instant(field, raw, zoned=False), _DAY_NS)
-    if root in _TIMESTAMPS:
+    if root in TIMESTAMP_ROOTS:
         zoned = root is TypeRoot.TIMESTAMP_LTZ
         return Fraction(_instant(field, raw, zoned=zoned), _UNIT_NS[timestamp_unit(data_type)])
     if root is TypeRoot.TIME:
@@ -283,11 +279,10 @@ def _from_ticks(data_type: AtomicType, ticks: int) -> Any:
         digits = tuple(int(digit) for digit in str(abs(ticks)))
         return Decimal((int(ticks < 0), digits, -(data_type.scale or 0)))
     if root is TypeRoot.DATE:
-        return dt.date.fromordinal(ticks + _EPOCH_DAY)
+        return days_to_date(ticks)
     if root is TypeRoot.TIME:
-        seconds, millis = divmod(ticks, 1000)
-        return dt.time(seconds // 3600, seconds // 60 % 60, seconds % 60, millis * 1000)
-    if root in _TIMESTAMPS:
+        return millis_to_time(ticks)
+    if root in TIMESTAMP_ROOTS:
         unit = timestamp_unit(data_type)
         if unit == "ns":
             return np.datetime64(ticks, "ns")
@@ -305,12 +300,12 @@ def _instant(field: Field, raw: object, *, zoned: bool) -> int:
         case str():
             instant = parse_instant(raw)
         case np.datetime64() if not np.isnat(raw):
-            instant = Instant(numpy_nanoseconds(raw), None)
+            instant = Instant(nanoseconds(raw), None)
         case dt.datetime():
             instant = Instant(nanoseconds(raw), raw.tzinfo is not None)
         case dt.date():
             # A day has no zone of its own.
-            instant = Instant((raw.toordinal() - _EPOCH_DAY) * _DAY_NS, None if not zoned else False)
+            instant = Instant(date_to_days(raw) * _DAY_NS, None if not zoned else False)
     if instant is None:
         raise _refusal(field, raw, "write it as '2024-01-31' or '2024-01-31 12:34:56.123'")
     if zoned and instant.zoned is False:

@@ -16,6 +16,7 @@ This module says what a tree means row by row; ``pruning`` says what it means fo
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from tablestore.errors import InvalidInputError
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 NEGATED: dict[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+FLIPPED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,68 +278,44 @@ def _distinct(assignments: list[_Assignment]) -> list[_Assignment]:
     return list(kept.values())
 
 
-def to_expression(predicate: Predicate | None, schema: pa.Schema) -> pc.Expression:
-    """The Arrow expression that is true for exactly the kept rows; ``schema`` gives the columns' types."""
-    if predicate is None:
-        return pc.scalar(True)
-    built = _build(push_negation(predicate), lambda name: (pc.field(name), _plain_type(schema, name)), pc.scalar)
-    assert isinstance(built, pc.Expression)
-    return built
-
-
 def evaluate(predicate: Predicate | None, batch: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
     """True for every kept row of the batch, in its order; never null."""
     if predicate is None or predicate == TRUE:
         return pa.repeat(pa.scalar(True), batch.num_rows)
 
-    def column(name: str) -> tuple[Any, pa.DataType]:
-        plain = _plain_type(batch.schema, name)
+    def column(name: str) -> pa.Array:
+        if name not in batch.schema.names:
+            raise InvalidInputError(f"the filter names the column {name!r}; the rows have {', '.join(batch.schema.names)}")
         values = batch.column(name)
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
-        return (values if values.type == plain else values.cast(plain)), plain
+        return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
 
-    built = _build(push_negation(predicate), column, lambda value: pa.repeat(value, batch.num_rows))
-    return pc.fill_null(built, False)
-
-
-def _plain_type(schema: pa.Schema, name: str) -> pa.DataType:
-    index = schema.get_field_index(name)
-    if index < 0:
-        raise InvalidInputError(f"the filter names the column {name!r}; the rows have {', '.join(schema.names)}")
-    arrow_type = schema.field(index).type
-    return arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+    return pc.fill_null(_build(push_negation(predicate), column, batch.num_rows), False)
 
 
-def _build(predicate: Predicate, column: Callable[[str], tuple[Any, pa.DataType]], constant: Callable[[pa.Scalar], Any]) -> Any:
-    """The predicate over expressions or arrays alike (pyarrow's functions take both), nulls for unknown."""
+def _build(predicate: Predicate, column: Callable[[str], pa.Array], rows: int) -> pa.Array:
+    """True, false or null (unknown) for each of the rows."""
     match predicate:
         case Constant(value):
-            return constant(pa.scalar(value, pa.bool_()))
+            return pa.repeat(pa.scalar(value, pa.bool_()), rows)
         case And(children) | Or(children):
             join = pc.and_kleene if isinstance(predicate, And) else pc.or_kleene
-            parts = [_build(child, column, constant) for child in children]
-            return _balanced(parts, join) if parts else constant(pa.scalar(isinstance(predicate, And)))
+            parts = [_build(child, column, rows) for child in children]
+            return reduce(join, parts) if parts else pa.repeat(isinstance(predicate, And), rows)
         case Not(child):
-            return pc.invert(_build(child, column, constant))
+            return pc.invert(_build(child, column, rows))
         case IsNull(field):
-            return pc.is_null(column(field)[0])
+            return pc.is_null(column(field))
         case StartsWith(field, prefix):
-            return pc.starts_with(column(field)[0], pattern=prefix)
+            return pc.starts_with(column(field), pattern=prefix)
         case Like(field, pattern):
             # match_like leaves line breaks out of % and _; SQL does not.
-            return pc.match_substring_regex(column(field)[0], pattern=like_regex(pattern))
+            return pc.match_substring_regex(column(field), pattern=like_regex(pattern))
         case Comparison(op, field, literal):
-            return _compare(op, *column(field), literal)
+            return _compare(op, column(field), literal)
         case IsIn(field, values, by_bits):
-            return _is_in(*column(field), values, constant, by_bits=by_bits)
-
-
-def _balanced(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """Joined as a tree of least depth: thousands of parts must not exhaust Arrow's recursion."""
-    while len(parts) > 1:
-        parts = [join(*parts[i : i + 2]) if i + 1 < len(parts) else parts[i] for i in range(0, len(parts), 2)]
-    return parts[0]
+            return _is_in(column(field), values, by_bits=by_bits)
 
 
 _FUNCTIONS = {
@@ -350,8 +328,8 @@ _FUNCTIONS = {
 }
 
 
-def _compare(op: Operator, values: Any, arrow_type: pa.DataType, literal: Any) -> Any:
-    is_float = pa.types.is_floating(arrow_type)
+def _compare(op: Operator, values: pa.Array, literal: Any) -> pa.Array:
+    is_float = pa.types.is_floating(values.type)
     if is_float and math.isnan(literal):
         # Beside NaN there is only NaN itself and what is smaller.
         is_nan = pc.is_nan(values)
@@ -361,32 +339,28 @@ def _compare(op: Operator, values: Any, arrow_type: pa.DataType, literal: Any) -
             return pc.invert(is_nan)
         always = pc.or_kleene(is_nan, pc.invert(is_nan))
         return always if op == "<=" else pc.invert(always)
-    compared = _FUNCTIONS[op](values, to_scalar(literal, arrow_type))
-    if is_float and op in (">", ">=", "!="):
-        # The != needs it too, for Arrow's Parquet reader prunes by bounds that leave NaN out.
+    compared = _FUNCTIONS[op](values, to_scalar(literal, values.type))
+    if is_float and op in (">", ">="):
         return pc.or_kleene(compared, pc.is_nan(values))
     return compared
 
 
-def _is_in(
-    values: Any, arrow_type: pa.DataType, wanted: Sequence[Any], constant: Callable[[pa.Scalar], Any], *, by_bits: bool
-) -> Any:
+def _is_in(values: pa.Array, wanted: Sequence[Any], *, by_bits: bool) -> pa.Array:
     has_null = any(value is None for value in wanted)
     plain = [value for value in wanted if value is not None]
-    as_numbers = pa.types.is_floating(arrow_type) and not by_bits
+    as_numbers = pa.types.is_floating(values.type) and not by_bits
     has_nan = as_numbers and any(math.isnan(value) for value in plain)
     if as_numbers:
         # Arrow's is_in tells -0.0 from 0.0.
         plain = [value for value in plain if not math.isnan(value)]
         plain += [-value for value in plain if value == 0]
-    value_set = pa.array([to_scalar(value, arrow_type) for value in plain], arrow_type)
+    value_set = pa.array([to_scalar(value, values.type) for value in plain], values.type)
     found = pc.is_in(values, value_set=value_set)
     if has_nan:
         found = pc.or_kleene(found, pc.is_nan(values))
     # is_in says false for null; SQL says unknown, and unknown for every miss if the list holds NULL.
-    unknown = constant(pa.scalar(None, pa.bool_()))
-    may_be_unknown = pc.and_kleene(pc.is_null(values), unknown) if not has_null else unknown
-    return pc.or_kleene(found, may_be_unknown)
+    unknown = pa.scalar(None, pa.bool_())
+    return pc.if_else(found, True, unknown) if has_null else pc.if_else(pc.is_null(values), unknown, found)
 
 
 def to_scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:

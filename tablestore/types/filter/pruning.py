@@ -33,6 +33,7 @@ from tablestore.types.filter.predicate import (
     like_prefix,
     push_negation,
 )
+from tablestore.types.timevalues import nanoseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +90,6 @@ class _Span(NamedTuple):
 
 
 _ANY = _Outcomes(True, True)
-_EPOCH = dt.datetime(1970, 1, 1)
-_UNIT_NS = {"D": 86_400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
 
 
 def _outcomes(predicate: Predicate, ranges: Mapping[str, ColumnRange]) -> _Outcomes:
@@ -200,7 +199,7 @@ def _ordered(value: object) -> _Ordered | None:
         case bytes():
             return _Ordered("bytes", value)
         case np.datetime64():
-            return None if np.isnat(value) else _Ordered("instant", numpy_nanoseconds(value))
+            return None if np.isnat(value) else _Ordered("instant", nanoseconds(value))
         case dt.datetime():
             return _Ordered("instant", nanoseconds(value))
         case dt.date():
@@ -209,18 +208,3 @@ def _ordered(value: object) -> _Ordered | None:
             return _Ordered("time", ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond)
         case _:
             return None
-
-
-def nanoseconds(value: dt.datetime) -> int:
-    """Nanoseconds since the epoch, of UTC or of the local calendar."""
-    utc = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo is not None else value
-    passed = utc - _EPOCH
-    micros = (passed.days * 86_400 + passed.seconds) * 10**6 + passed.microseconds
-    # pandas.Timestamp, which pyarrow gives for nanoseconds, has three more digits.
-    return micros * 1000 + int(getattr(value, "nanosecond", 0))
-
-
-def numpy_nanoseconds(value: np.datetime64) -> int:
-    """Nanoseconds since the epoch, also where they do not fit into 64 bits; years and months are not for us."""
-    unit, count = np.datetime_data(value.dtype)
-    return int(value.astype(np.int64)) * _UNIT_NS[unit] * count

@@ -16,9 +16,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.filter.binding import Instant, bind_comparison, bind_in, bind_like, parse_instant
-from tablestore.types.filter.predicate import FALSE, TRUE, UNKNOWN, And, Constant, IsNull, Not, Operator, Or, Predicate
+from tablestore.types.datatypes import FLOAT_ROOTS, TEXT_ROOTS, AtomicType, Field, TypeRoot
+from tablestore.types.filter.binding import INT_BITS, Instant, bind_comparison, bind_in, bind_like, parse_instant
+from tablestore.types.filter.predicate import FALSE, FLIPPED, TRUE, UNKNOWN, And, Constant, IsNull, Not, Operator, Or, Predicate
 from tablestore.types.typestring import parse_type, type_to_sql
 
 MAX_TEXT = 1 << 20
@@ -31,8 +31,6 @@ _OPERATORS: dict[type[exp.Expression], Operator] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_FLIPPED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_INT_BITS = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
 _INSTANT_TYPES = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ", "DATETIME"})
 
 FieldOf = Callable[[str], Field]
@@ -157,7 +155,7 @@ class _Reader:
 
     def _comparison(self, op: Operator, left: exp.Expression, right: exp.Expression) -> Predicate:
         left, right = _unwrap(left), _unwrap(right)
-        for first, second, direction in ((left, right, op), (right, left, _FLIPPED[op])):
+        for first, second, direction in ((left, right, op), (right, left, FLIPPED[op])):
             if isinstance(first, exp.Column):
                 value = self._literal(second)
                 if value is None:
@@ -344,7 +342,7 @@ def _negative(value: Any) -> Any:
 
 def _cast_number(value: Any, target: AtomicType) -> Any:
     """A literal cast to a number, text or boolean type; None if it does not fit."""
-    if target.root in (TypeRoot.CHAR, TypeRoot.VARCHAR):
+    if target.root in TEXT_ROOTS:
         return value if isinstance(value, str) else None
     if target.root is TypeRoot.BOOLEAN:
         word = value.strip().lower() if isinstance(value, str) else ""
@@ -353,14 +351,14 @@ def _cast_number(value: Any, target: AtomicType) -> Any:
         return None
     try:
         number = Decimal(value)
-        if target.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+        if target.root in FLOAT_ROOTS:
             return float(number)
         if not number.is_finite() or abs(number.adjusted()) > 400:
             return None
         with localcontext(prec=1000):
-            if target.root in _INT_BITS:
+            if target.root in INT_BITS:
                 whole = int(number.to_integral_value(rounding=ROUND_DOWN))
-                limit = 1 << (_INT_BITS[target.root] - 1)
+                limit = 1 << (INT_BITS[target.root] - 1)
                 return whole if -limit <= whole < limit else None
             if target.root is TypeRoot.DECIMAL:
                 rounded = number.quantize(Decimal((0, (1,), -(target.scale or 0))), rounding=ROUND_HALF_UP)

@@ -1,9 +1,8 @@
-"""Python values of DATE, TIME and TIMESTAMP columns to and from the integers that files hold.
+"""Python values of DATE, TIME and TIMESTAMP columns as integers, and back.
 
-A timestamp is (epoch milliseconds, nanoseconds within the millisecond), with floor division: 1969-12-31
-23:59:59.123456 is (-877, 456000). Values are what ``pyarrow.Scalar.as_py`` gives; TIMESTAMP(7-9) is
-``numpy.datetime64``, since Python's datetime ends at microseconds. TIMESTAMP WITH LOCAL TIME ZONE values are aware,
-in UTC.
+Values are what ``pyarrow.Scalar.as_py`` gives; TIMESTAMP(7-9) is ``numpy.datetime64``, since Python's datetime ends at
+microseconds. TIMESTAMP WITH LOCAL TIME ZONE values are aware, in UTC. Files hold a timestamp as (epoch milliseconds,
+nanoseconds within the millisecond), with floor division: 1969-12-31 23:59:59.123456 is (-877, 456000).
 """
 
 from datetime import UTC, date, datetime, time, timedelta
@@ -14,6 +13,7 @@ _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=UTC)
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MICROSECOND = timedelta(microseconds=1)
+_UNIT_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "D": 86_400 * 10**9}
 
 
 def date_to_days(value: object) -> int:
@@ -41,20 +41,23 @@ def millis_to_time(millis: int) -> time:
     return time(seconds // 3600, seconds // 60 % 60, seconds % 60, rest * 1000)
 
 
-def timestamp_to_parts(value: object) -> tuple[int, int]:
-    """(epoch milliseconds, nanoseconds within the millisecond) of a datetime or numpy.datetime64."""
+def nanoseconds(value: object) -> int:
+    """Nanoseconds since the epoch of a datetime (in UTC if it has no zone) or numpy.datetime64, also beyond 64 bits."""
     if isinstance(value, np.datetime64):
-        unit = np.datetime_data(value.dtype)[0]
-        count = int(value.astype(np.int64))
-        nanos = count * _NANOS[unit] if unit in _NANOS else int(value.astype("datetime64[s]").astype(np.int64)) * 10**9
-        return nanos // 1_000_000, nanos % 1_000_000
+        unit, step = np.datetime_data(value.dtype)
+        if unit not in _UNIT_NS:
+            return int(value.astype("datetime64[s]").astype(np.int64)) * _UNIT_NS["s"]
+        return int(value.astype(np.int64)) * _UNIT_NS[unit] * step
     if not isinstance(value, datetime):
         raise TypeError(f"expected a timestamp, found {value!r}")
     micros = (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
-    return micros // 1000, micros % 1000 * 1000
+    # pandas.Timestamp, which pyarrow gives for nanoseconds, has three more digits.
+    return micros * 1000 + int(getattr(value, "nanosecond", 0))
 
 
-_NANOS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+def timestamp_to_parts(value: object) -> tuple[int, int]:
+    """(epoch milliseconds, nanoseconds within the millisecond) of a datetime or numpy.datetime64."""
+    return divmod(nanoseconds(value), 1_000_000)
 
 
 def parts_to_timestamp(millis: int, nanos: int, *, precision: int, utc: bool) -> datetime | np.datetime64:
