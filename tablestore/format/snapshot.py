@@ -6,9 +6,10 @@ cannot pass one of our files off as somebody else's. The check covers tags too; 
 tag are outside of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits, json_within_limits, parse_json_bounded
@@ -65,32 +66,32 @@ class Snapshot:
     operation: str | None = None
 
 
-# Stored, never renamed. The order is the order in the file.
-_KEYS = {
-    "version": "version",
-    "uuid": "uuid",
-    "id": "id",
-    "schemaId": "schema_id",
-    "baseManifestList": "base_manifest_list",
-    "baseManifestListSize": "base_manifest_list_size",
-    "deltaManifestList": "delta_manifest_list",
-    "deltaManifestListSize": "delta_manifest_list_size",
-    "changelogManifestList": "changelog_manifest_list",
-    "changelogManifestListSize": "changelog_manifest_list_size",
-    "indexManifest": "index_manifest",
-    "commitUser": "commit_user",
-    "writerVersion": "writer_version",
-    "commitIdentifier": "commit_identifier",
-    "commitKind": "commit_kind",
-    "timeMillis": "time_millis",
-    "totalRecordCount": "total_record_count",
-    "deltaRecordCount": "delta_record_count",
-    "changelogRecordCount": "changelog_record_count",
-    "watermark": "watermark",
-    "statistics": "statistics",
-    "properties": "properties",
-    "nextRowId": "next_row_id",
-    "operation": "operation",
+# Stored, never renamed. The order is the order in the file. Each with its attribute and how it is read, None where that takes more.
+_KEYS: dict[str, tuple[str, Callable[[JsonObject, str], object] | None]] = {
+    "version": ("version", None),
+    "uuid": ("uuid", JsonObject.optional_text),
+    "id": ("id", JsonObject.integer),
+    "schemaId": ("schema_id", JsonObject.integer),
+    "baseManifestList": ("base_manifest_list", JsonObject.text),
+    "baseManifestListSize": ("base_manifest_list_size", JsonObject.optional_integer),
+    "deltaManifestList": ("delta_manifest_list", JsonObject.text),
+    "deltaManifestListSize": ("delta_manifest_list_size", JsonObject.optional_integer),
+    "changelogManifestList": ("changelog_manifest_list", JsonObject.optional_text),
+    "changelogManifestListSize": ("changelog_manifest_list_size", JsonObject.optional_integer),
+    "indexManifest": ("index_manifest", JsonObject.optional_text),
+    "commitUser": ("commit_user", JsonObject.text),
+    "writerVersion": ("writer_version", JsonObject.optional_text),
+    "commitIdentifier": ("commit_identifier", JsonObject.integer),
+    "commitKind": ("commit_kind", None),
+    "timeMillis": ("time_millis", JsonObject.integer),
+    "totalRecordCount": ("total_record_count", JsonObject.integer),
+    "deltaRecordCount": ("delta_record_count", JsonObject.integer),
+    "changelogRecordCount": ("changelog_record_count", JsonObject.optional_integer),
+    "watermark": ("watermark", JsonObject.optional_integer),
+    "statistics": ("statistics", JsonObject.optional_text),
+    "properties": ("properties", None),
+    "nextRowId": ("next_row_id", JsonObject.optional_integer),
+    "operation": ("operation", JsonObject.optional_text),
 }
 
 
@@ -102,7 +103,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     content: dict[str, object] = {}
     if not _is_ours(snapshot.writer_version):
         snapshot = replace(snapshot, writer_version=WRITER_VERSION)
-    for key, attribute in _KEYS.items():
+    for key, (attribute, _) in _KEYS.items():
         value = getattr(snapshot, attribute)
         if value is not None:
             content[key] = value
@@ -152,32 +153,8 @@ def _from_json(source: JsonObject, version: int, properties: dict[str, str]) -> 
     kind = source.text("commitKind")
     if kind not in CommitKind.__members__:
         source.refuse("commitKind", f"one of {', '.join(CommitKind.__members__)}", kind)
-    return Snapshot(
-        version=version,
-        uuid=source.optional_text("uuid"),
-        id=source.integer("id"),
-        schema_id=source.integer("schemaId"),
-        base_manifest_list=source.text("baseManifestList"),
-        base_manifest_list_size=source.optional_integer("baseManifestListSize"),
-        delta_manifest_list=source.text("deltaManifestList"),
-        delta_manifest_list_size=source.optional_integer("deltaManifestListSize"),
-        changelog_manifest_list=source.optional_text("changelogManifestList"),
-        changelog_manifest_list_size=source.optional_integer("changelogManifestListSize"),
-        index_manifest=source.optional_text("indexManifest"),
-        commit_user=source.text("commitUser"),
-        writer_version=source.optional_text("writerVersion"),
-        commit_identifier=source.integer("commitIdentifier"),
-        commit_kind=CommitKind[kind],
-        time_millis=source.integer("timeMillis"),
-        total_record_count=source.integer("totalRecordCount"),
-        delta_record_count=source.integer("deltaRecordCount"),
-        changelog_record_count=source.optional_integer("changelogRecordCount"),
-        watermark=source.optional_integer("watermark"),
-        statistics=source.optional_text("statistics"),
-        properties=properties,
-        next_row_id=source.optional_integer("nextRowId"),
-        operation=source.optional_text("operation"),
-    )
+    attributes: dict[str, Any] = {attribute: read(source, key) for key, (attribute, read) in _KEYS.items() if read is not None}
+    return Snapshot(version=version, commit_kind=CommitKind[kind], properties=properties, **attributes)
 
 
 def _check(snapshot: Snapshot, name: str) -> Snapshot:

@@ -10,7 +10,7 @@ or unknown:
     values  "apple" .. "pear tree"        cut to 4: "appl" .. "peas"        U+10FFFF only: unknown
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore.errors import FormatError
 from tablestore.format.binaryrow import EMPTY_ROW, decode_row, encode_row, row_arity
-from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
+from tablestore.types.datatypes import BINARY_ROOTS, AtomicType, DataType, Field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,44 +46,6 @@ class ColumnStats:
 
 
 UNKNOWN = ColumnStats()
-
-
-def stats_schema(name: str) -> dict[str, object]:
-    """The Avro record of :class:`SimpleStats` under the record name ``name``."""
-    return {
-        "type": "record",
-        "name": name,
-        "fields": [
-            {"name": "_MIN_VALUES", "type": "bytes"},
-            {"name": "_MAX_VALUES", "type": "bytes"},
-            {
-                "name": "_NULL_COUNTS",
-                "type": ["null", {"type": "array", "items": ["null", "long"]}],
-                "default": None,
-            },
-        ],
-    }
-
-
-def stats_to_record(stats: SimpleStats) -> dict[str, object]:
-    """The Avro record of ``stats``."""
-    return {
-        "_MIN_VALUES": stats.min_values,
-        "_MAX_VALUES": stats.max_values,
-        "_NULL_COUNTS": list(stats.null_counts),
-    }
-
-
-def stats_from_record(record: Mapping[str, Any] | None, where: str) -> SimpleStats:
-    """The inverse of :func:`stats_to_record`; a missing record is :data:`EMPTY_STATS`. ``where`` is for messages."""
-    if record is None:
-        return EMPTY_STATS
-    low, high, counts = record["_MIN_VALUES"], record["_MAX_VALUES"], record.get("_NULL_COUNTS")
-    if low == EMPTY_ROW and high == EMPTY_ROW and not counts:
-        return EMPTY_STATS
-    if low is None or high is None:
-        raise FormatError(f"{where}: expected statistics with two rows of bounds, found none. Restore the file.")
-    return SimpleStats(min_values=low, max_values=high, null_counts=tuple(counts or ()))
 
 
 def encode_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> SimpleStats:
@@ -177,7 +138,7 @@ def _merge(one: ColumnStats, other: ColumnStats) -> ColumnStats:
 def _bounds(column: pa.ChunkedArray, data_type: DataType, characters: int) -> ColumnStats:
     if characters == 0 or not isinstance(data_type, AtomicType):
         return UNKNOWN
-    if data_type.root in (TypeRoot.BINARY, TypeRoot.VARBINARY):
+    if data_type.root in BINARY_ROOTS:
         # The Java core compares these bounds as signed bytes, and would miss rows: unknown is what it writes itself.
         return UNKNOWN
     if pa.types.is_dictionary(column.type):

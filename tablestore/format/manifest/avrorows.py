@@ -21,7 +21,7 @@ from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.limits import DEFAULT_LIMITS
 from tablestore.format.manifest.avro import read_blocks
 from tablestore.types.arrowtypes import timestamp_unit, to_arrow_field, to_arrow_type
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot, as_map
 from tablestore.types.typestring import type_to_sql
 
 # Data files are larger than metadata, their rows may be small, and they are read a block at a time.
@@ -78,7 +78,7 @@ def _column(values: list[Any], data_type: DataType) -> pa.Array:
             inner = _column(list(chain.from_iterable(value or () for value in values)), data_type.element)
             return _lists(values, to_arrow_type(data_type), inner)
         case MapType() | MultisetType():
-            return _map(values, data_type)
+            return _map(values, as_map(data_type))
     raise UnsupportedError(f"an Avro data file holds no column of type {type_to_sql(data_type)}", kind="file-format")
 
 
@@ -124,14 +124,12 @@ def _lists(values: list[Any], target: pa.DataType, inner: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, inner, type=target, mask=mask)
 
 
-def _map(values: list[Any], data_type: MapType | MultisetType) -> pa.Array:
-    key_type = data_type.key if isinstance(data_type, MapType) else data_type.element
+def _map(values: list[Any], data_type: MapType) -> pa.Array:
     pairs = [None if v is None else list(v.items()) if isinstance(v, dict) else [(e["key"], e["value"]) for e in v] for v in values]
     flat = list(chain.from_iterable(entries or () for entries in pairs))
-    keys = _column([key for key, _ in flat], key_type)
-    items = [item for _, item in flat]
-    column = _column(items, data_type.value) if isinstance(data_type, MapType) else pa.array(items, pa.int32())
+    keys = _column([key for key, _ in flat], data_type.key)
+    items = _column([item for _, item in flat], data_type.value)
     target = to_arrow_type(data_type)
-    entries = pa.StructArray.from_arrays([keys, column], fields=[target.key_field, target.item_field])
+    entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
     lists = _lists(pairs, pa.list_(pa.field("entries", entries.type, nullable=False)), entries)
     return pa.Array.from_buffers(target, len(lists), lists.buffers()[:2], children=[entries])

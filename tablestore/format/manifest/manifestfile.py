@@ -16,9 +16,11 @@ from tablestore.errors import FormatError
 from tablestore.format.binaryrow import without_values
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.avro import CODEC, RecordSchema, read_container, write_container
-from tablestore.format.manifest.datafile import FILE_SCHEMA, RECORD_NAME, DataFileMeta, file_from_record, file_to_record
+from tablestore.format.manifest.datafile import FILE_RECORD, DataFileMeta, file_from_record
+from tablestore.format.manifest.records import RECORD_NAME, check_version
+from tablestore.format.manifest.statsrecord import encode_stats_record
 from tablestore.format.paths import verify_content_name
-from tablestore.format.stats import EMPTY_STATS, stats_to_record
+from tablestore.format.stats import EMPTY_STATS
 
 # Stored, never renumbered.
 MANIFEST_VERSION = 2
@@ -71,7 +73,7 @@ MANIFEST_SCHEMA = RecordSchema(
             {"name": "_PARTITION", "type": "bytes"},
             {"name": "_BUCKET", "type": "int"},
             {"name": "_TOTAL_BUCKETS", "type": "int"},
-            {"name": "_FILE", "type": FILE_SCHEMA},
+            {"name": "_FILE", "type": FILE_RECORD.schema},
         ],
     }
 )
@@ -86,7 +88,7 @@ def encode_manifest(entries: Iterable[ManifestEntry], nonce: bytes, *, codec: st
             "_PARTITION": entry.partition,
             "_BUCKET": entry.bucket,
             "_TOTAL_BUCKETS": entry.total_buckets,
-            "_FILE": file_to_record(entry.file),
+            "_FILE": FILE_RECORD.encode(entry.file),
         }
         for entry in entries
     ]
@@ -146,24 +148,13 @@ def _without_wide_bounds(record: dict[str, Any]) -> int:
             key_stats["_MIN_VALUES"], key_stats["_MAX_VALUES"] = low, high
             dropped += size - len(low) - len(high)
     if value_stats and (size := _bounds_bytes(value_stats)) > _WIDE_BOUNDS_BYTES:
-        file["_VALUE_STATS"], file["_VALUE_STATS_COLS"] = stats_to_record(EMPTY_STATS), []
+        file["_VALUE_STATS"], file["_VALUE_STATS_COLS"] = encode_stats_record(EMPTY_STATS), []
         dropped += size
     return dropped
 
 
 def _bounds_bytes(stats: dict[str, Any]) -> int:
     return len(stats["_MIN_VALUES"] or b"") + len(stats["_MAX_VALUES"] or b"")
-
-
-def check_version(found: int | None, supported: int, what: str, name: str) -> None:
-    """Refuse records of a version that is not ``supported``."""
-    if found != supported:
-        newer = isinstance(found, int) and found > supported
-        raise FormatError(
-            f"{name}: expected a {what} of version {supported}, found version {found}. "
-            + ("Use a newer tablestore to read it." if newer else "The file is corrupt; restore it from a copy."),
-            kind="too-new" if newer else "corrupt",
-        )
 
 
 _KINDS = {0: EntryKind.ADD, 1: EntryKind.DELETE}

@@ -11,18 +11,12 @@ from typing import Any
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
-from tablestore.format.manifest.avro import CODEC, RecordSchema, read_container, write_container
-from tablestore.format.manifest.datafile import RECORD_NAME
-from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, check_version
+from tablestore.format.manifest.avro import CODEC, read_container, write_container
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
+from tablestore.format.manifest.records import RECORD_NAME, Column, RecordFormat
+from tablestore.format.manifest.statsrecord import stats_column
 from tablestore.format.paths import check_file_name, verify_content_name
-from tablestore.format.stats import (
-    ColumnStats,
-    SimpleStats,
-    encode_stats,
-    stats_from_record,
-    stats_schema,
-    stats_to_record,
-)
+from tablestore.format.stats import ColumnStats, SimpleStats, encode_stats
 from tablestore.types.datatypes import DataType
 
 # Stored, never renumbered.
@@ -47,30 +41,24 @@ class ManifestFile:
     max_row_id: int | None = None
 
 
-def _optional(name: str, data_type: str) -> dict[str, object]:
-    return {"name": name, "type": ["null", data_type], "default": None}
-
-
-MANIFEST_LIST_SCHEMA = RecordSchema(
-    {
-        "type": "record",
-        "name": RECORD_NAME,
-        "fields": [
-            {"name": "_VERSION", "type": "int"},
-            {"name": "_FILE_NAME", "type": "string"},
-            {"name": "_FILE_SIZE", "type": "long"},
-            {"name": "_NUM_ADDED_FILES", "type": "long"},
-            {"name": "_NUM_DELETED_FILES", "type": "long"},
-            {"name": "_PARTITION_STATS", "type": stats_schema(f"{RECORD_NAME}__PARTITION_STATS")},
-            {"name": "_SCHEMA_ID", "type": "long"},
-            _optional("_MIN_BUCKET", "int"),
-            _optional("_MAX_BUCKET", "int"),
-            _optional("_MIN_LEVEL", "int"),
-            _optional("_MAX_LEVEL", "int"),
-            _optional("_MIN_ROW_ID", "long"),
-            _optional("_MAX_ROW_ID", "long"),
-        ],
-    }
+MANIFEST_LIST_RECORD = RecordFormat(
+    RECORD_NAME,
+    (
+        Column("_FILE_NAME", "file_name", "string"),
+        Column("_FILE_SIZE", "file_size", "long"),
+        Column("_NUM_ADDED_FILES", "num_added", "long"),
+        Column("_NUM_DELETED_FILES", "num_deleted", "long"),
+        stats_column("_PARTITION_STATS", "partition_stats", RECORD_NAME),
+        Column("_SCHEMA_ID", "schema_id", "long"),
+        Column("_MIN_BUCKET", "min_bucket", "int", optional=True),
+        Column("_MAX_BUCKET", "max_bucket", "int", optional=True),
+        Column("_MIN_LEVEL", "min_level", "int", optional=True),
+        Column("_MAX_LEVEL", "max_level", "int", optional=True),
+        Column("_MIN_ROW_ID", "min_row_id", "long", optional=True),
+        Column("_MAX_ROW_ID", "max_row_id", "long", optional=True),
+    ),
+    version=MANIFEST_LIST_VERSION,
+    what="manifest list",
 )
 
 
@@ -97,25 +85,8 @@ def summarise(entries: Sequence[ManifestEntry], name: str, size: int, partition_
 
 def encode_manifest_list(manifests: Iterable[ManifestFile], nonce: bytes, *, codec: str = CODEC) -> bytes:
     """The list's bytes; the same manifests and nonce give the same bytes."""
-    records = [
-        {
-            "_VERSION": MANIFEST_LIST_VERSION,
-            "_FILE_NAME": manifest.file_name,
-            "_FILE_SIZE": manifest.file_size,
-            "_NUM_ADDED_FILES": manifest.num_added,
-            "_NUM_DELETED_FILES": manifest.num_deleted,
-            "_PARTITION_STATS": stats_to_record(manifest.partition_stats),
-            "_SCHEMA_ID": manifest.schema_id,
-            "_MIN_BUCKET": manifest.min_bucket,
-            "_MAX_BUCKET": manifest.max_bucket,
-            "_MIN_LEVEL": manifest.min_level,
-            "_MAX_LEVEL": manifest.max_level,
-            "_MIN_ROW_ID": manifest.min_row_id,
-            "_MAX_ROW_ID": manifest.max_row_id,
-        }
-        for manifest in manifests
-    ]
-    return write_container(records, MANIFEST_LIST_SCHEMA, nonce=nonce, codec=codec, what="the manifest list")
+    records = [MANIFEST_LIST_RECORD.encode(manifest) for manifest in manifests]
+    return write_container(records, MANIFEST_LIST_RECORD.schema, nonce=nonce, codec=codec, what="the manifest list")
 
 
 def decode_manifest_list(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestFile, ...]:
@@ -124,32 +95,20 @@ def decode_manifest_list(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS
     :raises FormatError: if the bytes are no such list (kind ``too-new`` for another version).
     """
     verify_content_name(name, data)
-    records = read_container(data, name=name, limits=limits, expected=MANIFEST_LIST_SCHEMA)
+    records = read_container(data, name=name, limits=limits, expected=MANIFEST_LIST_RECORD.schema)
     return tuple(_from_record(record, name) for record in records)
 
 
 def _from_record(record: dict[str, Any], name: str) -> ManifestFile:
-    check_version(record["_VERSION"], MANIFEST_LIST_VERSION, "manifest list", name)
-    numbers = [record[key] for key in ("_FILE_SIZE", "_NUM_ADDED_FILES", "_NUM_DELETED_FILES", "_SCHEMA_ID")]
-    if record["_FILE_NAME"] is None or any(number is None or number < 0 for number in numbers):
+    manifest = ManifestFile(**MANIFEST_LIST_RECORD.decode(record, name))
+    numbers = [manifest.file_size, manifest.num_added, manifest.num_deleted, manifest.schema_id]
+    if manifest.file_name is None or any(number is None or number < 0 for number in numbers):
         raise FormatError(
-            f"{name}: expected a manifest's name and counts, found {record['_FILE_NAME']!r} and {numbers}. The list is "
+            f"{name}: expected a manifest's name and counts, found {manifest.file_name!r} and {numbers}. The list is "
             "corrupt; restore it from a copy."
         )
-    return ManifestFile(
-        file_name=check_file_name(record["_FILE_NAME"], name),
-        file_size=record["_FILE_SIZE"],
-        num_added=record["_NUM_ADDED_FILES"],
-        num_deleted=record["_NUM_DELETED_FILES"],
-        partition_stats=stats_from_record(record["_PARTITION_STATS"], name),
-        schema_id=record["_SCHEMA_ID"],
-        min_bucket=record.get("_MIN_BUCKET"),
-        max_bucket=record.get("_MAX_BUCKET"),
-        min_level=record.get("_MIN_LEVEL"),
-        max_level=record.get("_MAX_LEVEL"),
-        min_row_id=record.get("_MIN_ROW_ID"),
-        max_row_id=record.get("_MAX_ROW_ID"),
-    )
+    check_file_name(manifest.file_name, name)
+    return manifest
 
 
 def _partition_stats(entries: Sequence[ManifestEntry], types: Sequence[DataType]) -> SimpleStats:

@@ -10,7 +10,7 @@ import pytest
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import EMPTY_ROW, encode_row
 from tablestore.format.manifest.avro import write_container
-from tablestore.format.manifest.datafile import DataFileMeta, FileSource, file_to_record
+from tablestore.format.manifest.datafile import FILE_RECORD, DataFileMeta, FileSource
 from tablestore.format.manifest.indexmanifest import (
     DELETION_VECTORS,
     DeletionVectorRange,
@@ -28,7 +28,7 @@ from tablestore.format.manifest.manifestfile import (
     encode_manifest,
 )
 from tablestore.format.manifest.manifestlist import (
-    MANIFEST_LIST_SCHEMA,
+    MANIFEST_LIST_RECORD,
     decode_manifest_list,
     encode_manifest_list,
     summarise,
@@ -87,12 +87,12 @@ def _record(**changes):
         "_PARTITION": EMPTY_ROW,
         "_BUCKET": 0,
         "_TOTAL_BUCKETS": 1,
-        "_FILE": file_to_record(FILE),
+        "_FILE": FILE_RECORD.encode(FILE),
     } | changes
 
 
 def _file(**changes):
-    return _record(_FILE=file_to_record(FILE) | changes)
+    return _record(_FILE=FILE_RECORD.encode(FILE) | changes)
 
 
 def test_entries_survive_encoding_in_order():
@@ -172,7 +172,7 @@ def test_other_versions_are_refused_and_newer_ones_as_too_new(version):
         "_SCHEMA_ID": 0,
     }
     with pytest.raises(FormatError, match="manifest list of version 2"):
-        decode_manifest_list(write_container([listed], MANIFEST_LIST_SCHEMA, nonce=NONCE), "m")
+        decode_manifest_list(write_container([listed], MANIFEST_LIST_RECORD.schema, nonce=NONCE), "m")
 
 
 @pytest.mark.parametrize(
