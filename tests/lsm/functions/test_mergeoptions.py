@@ -5,7 +5,7 @@ import pytest
 
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.lsm.functions.mergefunction import ColumnFunction, SequenceField, SequenceGroup
-from tablestore.lsm.functions.mergeoptions import check_merge_options, merge_function
+from tablestore.lsm.functions.mergeoptions import check_column_options, merge_function
 from tablestore.types.schema import TableSchema, new_schema
 
 COLUMNS = pa.schema(
@@ -226,4 +226,4 @@ def test_a_table_that_is_written_has_no_options_that_do_nothing(options: dict[st
     schema = _schema(AGGREGATION | options)
     merge_function(schema)
     with pytest.raises(InvalidInputError, match=message):
-        check_merge_options(schema)
+        check_column_options(schema)
