@@ -33,7 +33,9 @@ from tablestore.table.history.partitionexpiry import PartitionReport
 from tablestore.table.read.changes import Changes
 from tablestore.table.system.systemtable import SYSTEM_TABLES, SystemTable
 from tablestore.table.upkeep.compaction import CompactReport
-from tablestore.types.typestring import type_to_sql
+from tablestore.types.arrowtypes import to_arrow_schema
+from tablestore.types.datatypes import Field
+from tablestore.types.typestring import parse_type, type_to_sql
 
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = ("tablestore", "connectors")
@@ -163,6 +165,49 @@ def _travels(table: SystemTable) -> bool:
     raise AssertionError("there is no such tag")
 
 
+def types_page() -> str:
+    """The types of columns as SQL and Arrow spell them, both ways: asked of a schema and of a table that is created."""
+    lines = [
+        "# Types",
+        "",
+        "Columns are given as an Arrow schema, or as SQL on the command line. Every type may be `NOT NULL`.",
+        "",
+        "| type | as Arrow |",
+        "|---|---|",
+    ]
+    for text in _TYPES:
+        field = Field(id=0, name="a", type=parse_type(text))
+        lines.append(f"| ``{type_to_sql(field.type)}`` | `{to_arrow_schema([field]).field(0).type}` |")
+    lines += ["", "## What becomes of other Arrow types", "", "| Arrow type | column |", "|---|---|"]
+    catalog = ts.open_catalog("memory://documents")
+    catalog.create_database("types", ignore_if_exists=True)
+    for number, arrow in enumerate(_ARROW_TYPES):
+        try:
+            table = catalog.create_table(f"types.t{number}", schema=pa.schema([("a", arrow)]), ignore_if_exists=True)
+            shown = f"`{type_to_sql(table.table_schema.fields[0].type)}`"
+        except ts.UnsupportedError as error:
+            shown = f"refused: {_escaped(error.message.partition(', which ')[2].partition(';')[0])}"
+        lines.append(f"| `{arrow}` | {shown} |")
+    return "\n".join(lines)
+
+
+_TYPES: tuple[Any, ...] = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(10, 2)", "DATE", "TIME(3)"),
+    *("TIMESTAMP(3)", "TIMESTAMP(6)", "TIMESTAMP(9)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),
+    *("STRING", "VARCHAR(10)", "CHAR(10)", "BYTES", "VARBINARY(10)", "BINARY(10)"),
+    {"type": "ARRAY", "element": "INT"},
+    {"type": "MAP", "key": "STRING", "value": "INT"},
+    {"type": "MULTISET", "element": "STRING"},
+    {"type": "ROW", "fields": [{"id": 1, "name": "b", "type": "INT"}]},
+)
+_ARROW_TYPES = (
+    *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float16(), pa.decimal256(50, 2)),
+    *(pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.binary(4), pa.large_binary()),
+    *(pa.date64(), pa.time32("s"), pa.time64("us"), pa.timestamp("s"), pa.timestamp("ns", "UTC")),
+    *(pa.duration("s"), pa.month_day_nano_interval(), pa.large_list(pa.int8()), pa.list_(pa.int8(), 3), pa.null()),
+)
+
+
 def command_line_page() -> str:
     """Every command with its arguments, options and examples."""
     found = list(commands())
@@ -288,6 +333,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "api": api_page,
     "spark": spark_page,
     "options": options_page,
+    "types": types_page,
     "system-tables": system_tables_page,
     "command-line": command_line_page,
     "errors": errors_page,

@@ -19,7 +19,10 @@ FILES = (
     "LICENSE",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
     "Makefile",
+    "mkdocs.yml",
     "pyproject.toml",
     "docker-compose.yml",
     ".ci/run",
@@ -47,6 +50,14 @@ def test_ci_calls_lint_and_test_and_can_be_run(project: Path) -> None:
     run = project / ".ci" / "run"
     assert run.stat().st_mode & 0o111
     assert "make --no-print-directory lint test" in run.read_text()
+
+
+def test_github_runs_what_any_machine_runs(project: Path) -> None:
+    workflow = yaml.safe_load((project / ".github" / "workflows" / "ci.yml").read_text())
+    (job,) = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    for form in (project / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        assert yaml.safe_load(form.read_text())
 
 
 def test_license_is_the_whole_apache_2_text(project: Path) -> None:

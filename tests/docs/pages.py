@@ -6,12 +6,13 @@ A page is one program in one empty folder. Its ``python`` blocks share a namespa
     <!-- test: slow -->          runs with the slow tests only
     <!-- test: spark -->         needs Spark
     <!-- test: kafka -->         needs a broker; localhost:9092 stands for it
+    <!-- test: s3 -->            needs a server with the bucket lake; http://localhost:9000 stands for it
     <!-- test: deltalake -->     needs another system's package, as does `pyiceberg`
 
 A ``json`` block is what the ``bash`` block before it prints. ``console`` blocks (installing, services that run for ever) and
 ``text`` are shown and not run.
 
-    python tests/docs/pages.py PAGE [--with NEED]… [--broker ADDRESS]     runs a page here
+    python tests/docs/pages.py PAGE [--with NEED]… [--at DOCUMENTED=REAL]     runs a page here
 """
 
 import argparse
@@ -20,7 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,11 +29,11 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 RUN = ("python", "bash", "sql", "json")
 SHOWN = ("console", "text", "mermaid")
 PACKAGES = ("deltalake", "pyiceberg")
-NEEDS = ("slow", "spark", "kafka", *PACKAGES)
-DOCUMENTED_BROKER = "localhost:9092"
+NEEDS = ("slow", "spark", "kafka", "s3", *PACKAGES)
+BROKER, S3 = "localhost:9092", "http://localhost:9000"
 
 _FENCE = re.compile(
-    r"^(?:<!-- test: (?P<need>[a-z]+) -->\n)?```(?P<language>\S*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+    r"^(?:<!-- test: (?P<need>[a-z0-9]+) -->\n)?```(?P<language>\S*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
 )
 
 
@@ -73,8 +74,11 @@ def pages_with(need: str | None) -> list[Path]:
     return [page for page in documents() if any(block.need == need and block.language in RUN for block in blocks(page))]
 
 
-def run_page(page: Path, needs: Collection[str] = (), *, broker: str = DOCUMENTED_BROKER) -> None:
-    """Run the blocks that need nothing, or one of ``needs``, here. A block that fails raises, and its line is that of the page."""
+def run_page(page: Path, needs: Collection[str] = (), *, services: Mapping[str, str] | None = None) -> None:
+    """Run the blocks that need nothing, or one of ``needs``, here. A block that fails raises, and its line is that of the page.
+
+    ``services``: where those are that a documented address stands for.
+    """
     namespace: dict[str, object] = {"__name__": page.stem}
     with tempfile.TemporaryDirectory() as aside:
         environment, printed = Path(aside, "environment"), ""
@@ -82,7 +86,9 @@ def run_page(page: Path, needs: Collection[str] = (), *, broker: str = DOCUMENTE
         for block in blocks(page):
             if block.need is not None and block.need not in needs:
                 continue
-            code = block.code.replace(DOCUMENTED_BROKER, broker)
+            code = block.code
+            for documented, real in (services or {}).items():
+                code = code.replace(documented, real)
             match block.language:
                 case "python":
                     exec(compile("\n" * (block.line - 1) + code, str(page), "exec"), namespace)
@@ -108,6 +114,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Run the code blocks of a page in the current folder.")
     parser.add_argument("page", type=Path)
     parser.add_argument("--with", action="append", choices=NEEDS, default=[], dest="needs")
-    parser.add_argument("--broker", default=DOCUMENTED_BROKER)
+    parser.add_argument("--at", action="append", default=[], dest="services")
     given = parser.parse_args()
-    run_page(given.page.resolve(), given.needs, broker=given.broker)
+    run_page(given.page.resolve(), given.needs, services=dict(pair.split("=", 1) for pair in given.services))

@@ -9,6 +9,7 @@ import pages
 import pytest
 
 from tablestore.testing.kafka import BrokerUnavailable, KafkaBroker, ensure_jars
+from tests.support.s3 import FakeS3
 from tests.support.services import require_service
 
 
@@ -23,6 +24,16 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_blocks_run_with_the_slow_ones(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pages.run_page(page, ("slow",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", pages.pages_with("s3"), ids=pages.name_of)
+def test_blocks_run_with_s3(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("moto")
+    monkeypatch.chdir(tmp_path)
+    with FakeS3() as server:
+        server.make_bucket("lake")
+        pages.run_page(page, ("s3",), services={pages.S3: str(server.options["endpoint_url"])})
 
 
 @pytest.mark.slow
@@ -56,7 +67,7 @@ def test_blocks_run_with_kafka(page: Path, tmp_path: Path, project: Path) -> Non
     with KafkaBroker(jars, tmp_path / "kafka") as broker:
         folder = tmp_path / "page"
         folder.mkdir()
-        run_in_a_process_of_its_own(page, folder, "--with", "kafka", "--broker", broker.servers)
+        run_in_a_process_of_its_own(page, folder, "--with", "kafka", "--at", f"{pages.BROKER}={broker.servers}")
 
 
 def run_in_a_process_of_its_own(page: Path, folder: Path, *arguments: str) -> None:

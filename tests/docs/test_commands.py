@@ -13,7 +13,7 @@ import typer.main
 
 from tablestore.cli.main import program_app
 
-# Named in messages before they are there. Delete an entry with the commit that brings its command.
+# Named in messages before they are there. Delete a name with the commit that brings its command.
 COMING = {"verify", "repair"}
 
 OTHERS = [pages.PROJECT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -45,7 +45,7 @@ def wrong(words: list[str]) -> str | None:
         children = getattr(command, "commands", {})
         if not children or not re.fullmatch(r"[a-z][a-z-]*", word):
             break
-        if word in COMING:
+        if command is program() and word in COMING:
             return None
         if word not in children:
             return f"there is no `tablestore {' '.join(words)}`"
