@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tablestore.table.catalog import Catalog
     from tablestore.table.opening import open_catalog, open_table
     from tablestore.table.read.scan import Scan
+    from tablestore.table.system.systemtable import SystemTable
     from tablestore.table.table import Table
     from tablestore.table.write.writer import TableWriter
     from tablestore.types.evolution.schemachanges import (
@@ -67,6 +68,7 @@ _LAZY = {
     "SetOption": "tablestore.types.evolution.schemachanges",
     "SetTableComment": "tablestore.types.evolution.schemachanges",
     "Snapshot": "tablestore.format.snapshot",
+    "SystemTable": "tablestore.table.system.systemtable",
     "Table": "tablestore.table.table",
     "TableWriter": "tablestore.table.write.writer",
     "open_catalog": "tablestore.table.opening",
@@ -97,6 +99,7 @@ __all__ = [
     "SetTableComment",
     "Snapshot",
     "StorageError",
+    "SystemTable",
     "Table",
     "TableWriter",
     "TablestoreError",

@@ -12,7 +12,7 @@ from tablestore.ids import Ids
 from tablestore.log.changelog import create_log, drop_log, named_log, rename_log
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
-from tablestore.table.system.systemtable import SEPARATOR
+from tablestore.table.system.systemtable import SEPARATOR, SystemTable
 from tablestore.table.system.tablenames import named_part
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import SchemaChange
@@ -75,7 +75,7 @@ class Catalog:
         existed = ignore_if_exists and identifier.table in self._meta.list_tables(identifier.database)
         self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
         try:
-            table = self.table(name)
+            table = self._open(identifier)
             create_log(table.context, ignore_if_exists=ignore_if_exists)
         except BaseException as error:
             # All or nothing, whatever the error; a table that was there before is left as it is.
@@ -90,13 +90,18 @@ class Catalog:
         except TablestoreError as left:
             error.add_note(f"table {identifier} was made and could not be removed again ({left}): drop it")
 
-    def table(self, name: str) -> Table:
-        """Open the table ``database.name``, or what ``name$…`` names (a system table, a branch). Raises NotFoundError."""
+    def table(self, name: str) -> Table | SystemTable:
+        """Open the table ``database.name``, or what ``name$…`` names (a system table, a branch). Raises NotFoundError.
+
+        Only the name of a system table opens a :class:`SystemTable`, which can be read as a table can, and no more.
+        """
         plain, separator, suffix = name.partition(SEPARATOR) if isinstance(name, str) else (name, "", "")
-        identifier = parse_identifier(plain)
-        files = self._meta.table_files(identifier)
-        table = Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier))
+        table = self._open(parse_identifier(plain))
         return named_part(table, suffix) if separator else table
+
+    def _open(self, identifier: Identifier) -> Table:
+        files = self._meta.table_files(identifier)
+        return Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier))
 
     def alter_table(
         self, name: str, changes: Sequence[SchemaChange] | SchemaChange, ignore_if_not_exists: bool = False
@@ -138,7 +143,7 @@ class Catalog:
         context = self._log_owner(old)
         self._meta.rename_table(old, new, ignore_if_not_exists=ignore_if_not_exists)
         if context is not None:
-            rename_log(context, self.table(new_name).context)
+            rename_log(context, self._open(new).context)
 
     def __repr__(self) -> str:
         return f"Catalog({self._uri!r})"

@@ -11,7 +11,7 @@ from tablestore.io.opening import open_store
 from tablestore.store.context import open_context
 from tablestore.store.schemas import Schemas
 from tablestore.table.catalog import Catalog
-from tablestore.table.system.systemtable import SEPARATOR
+from tablestore.table.system.systemtable import SEPARATOR, SystemTable
 from tablestore.table.system.tablenames import named_part
 from tablestore.table.table import Table
 
@@ -40,7 +40,7 @@ def open_catalog(
     return Catalog(FileSystemCatalog(files, ids), clock or SystemClock(), ids, files.root_uri)
 
 
-def open_table(path: str, *, clock: Clock | None = None, ids: Ids | None = None, **options: Any) -> Table:
+def open_table(path: str, *, clock: Clock | None = None, ids: Ids | None = None, **options: Any) -> Table | SystemTable:
     """Open the table whose directory is ``path`` (also a URL), without a catalog. Raises NotFoundError.
 
     ``path$files`` is a system table of it, ``path$branch_b`` a branch.

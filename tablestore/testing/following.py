@@ -21,6 +21,7 @@ from tablestore.errors import ConflictError, NotFoundError
 from tablestore.log.events import Restarted, SchemaLanded
 from tablestore.log.follow.consumption import ChangeBatch
 from tablestore.table.opening import open_table
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn, ChangeType, RenameColumn, SetOption
 
@@ -80,7 +81,7 @@ def content(table: Table) -> dict[int, str | None]:
     return {row["id"]: row["v"] for row in open_table(table.location).scan().to_arrow().to_pylist()}
 
 
-def all_of(table: Table, **how: Any) -> list[ChangeBatch]:
+def all_of(table: Table | SystemTable, **how: Any) -> list[ChangeBatch]:
     """Everything that there is to read."""
     return list(table.consume(follow=False, **how))
 

@@ -171,6 +171,10 @@ AUDIT_LOG, READ_OPTIMIZED = "audit_log", "ro"
 SYSTEM_TABLES = (*_METADATA, AUDIT_LOG, READ_OPTIMIZED)
 
 
+class NotOfASystemTableError(UnsupportedError, AttributeError):
+    """A table has this, and a system table has not. ``hasattr`` and ``getattr`` take it for what it is."""
+
+
 class SystemTable(ArrowSource):
     """One system table of a table. Made by ``table.system(name)`` or ``catalog.table("db.table$name")``; see the module."""
 
@@ -254,9 +258,9 @@ class SystemTable(ArrowSource):
         return f"SystemTable({self.name!r})"
 
     def __getattr__(self, name: str) -> NoReturn:
-        # The name behind a `$` opens this in place of a table: what a table can and this cannot is said, not just missing.
+        # The name behind a `$` opens this in place of a table: what a table has and this has not is said, not just missing.
         if not name.startswith("_") and hasattr(type(self._base), name):
-            raise UnsupportedError(
+            raise NotOfASystemTableError(
                 f"{self.name} is a system table, which is computed and only read: it has no {name}; use scan(columns, filter), "
                 f"to_arrow() and the like, or open {self._base.name} itself",
                 kind="read-only-table",

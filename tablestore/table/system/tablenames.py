@@ -6,21 +6,15 @@ orders$branch_b1            one of its branches, a table like any other
 orders$branch_b1$files      a system table of the branch
 """
 
-from typing import cast
-
 from tablestore.errors import InvalidInputError
-from tablestore.table.system.systemtable import SEPARATOR
+from tablestore.table.system.systemtable import SEPARATOR, SystemTable
 from tablestore.table.table import Table
 
 BRANCH_PREFIX = "branch_"
 
 
-def named_part(table: Table, suffix: str) -> Table:
-    """What ``table$suffix`` names. Raises InvalidInputError, NotFoundError.
-
-    A system table is a :class:`~tablestore.table.system.systemtable.SystemTable`, which can be read as a table is and no more:
-    callers who want that from the type checker ask for ``table.system(name)``.
-    """
+def named_part(table: Table, suffix: str) -> Table | SystemTable:
+    """What ``table$suffix`` names. Raises InvalidInputError, NotFoundError."""
     first, *rest = suffix.split(SEPARATOR)
     if first.startswith(BRANCH_PREFIX):
         table = table.branch(first.removeprefix(BRANCH_PREFIX))
@@ -33,4 +27,4 @@ def named_part(table: Table, suffix: str) -> Table:
             f"table{SEPARATOR}{BRANCH_PREFIX}name (a branch), or a system table of a branch",
             kind="invalid-name",
         )
-    return cast(Table, table.system(first))
+    return table.system(first)

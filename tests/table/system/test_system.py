@@ -1,9 +1,10 @@
 """System tables: what a table is made of, read like a table."""
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 import pytest
@@ -230,7 +231,10 @@ def test_a_system_table_says_that_it_is_only_read(catalog: ts.Catalog, orders: t
     for attempt in attempts:
         with pytest.raises(ts.UnsupportedError, match=r"shop\.orders\$files is a system table"):
             attempt()
-    assert not hasattr(files, "no_such_thing")
+    assert not hasattr(files, "no_such_thing") and not hasattr(files, "upsert") and hasattr(files, "scan")
+    assert getattr(files, "compact", None) is None
+    assert copy.copy(files).count() == files.count()
+    assert get_type_hints(ts.Catalog.table)["return"] == ts.Table | ts.SystemTable == get_type_hints(ts.open_table)["return"]
     assert len(orders.snapshots()) == 2
 
 
