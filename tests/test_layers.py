@@ -34,6 +34,7 @@ ROOMS = {
     "types": ("*", "filter", "evolution"),
     "format": ("*", "manifest", "index", "parquet"),
     "lsm": ("*", "functions", "merge", "write", "compaction"),
+    "io": ("*", "lock", "opening"),
     "store": ("*", "scan", "changes", "write", "history", "commit", "compact"),
     "log": ("*", "json", "settings recordlimit", "publish", "follow", "early", "changelog", "alterlog logcheck"),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "table", "system", "catalog opening"),

@@ -27,6 +27,7 @@ import tablestore as ts
 from tablestore.cli.text.render import Output, json_text, silence_stdout
 from tablestore.cli.text.safetext import safe, safe_lines
 from tablestore.clock import SystemClock
+from tablestore.io.lock.lockoptions import PREFIX as LOCK_PREFIX
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.partitionspec import parse_partition_value
 from tablestore.types.schema import TableSchema
@@ -189,7 +190,8 @@ def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
     """Options of the storage client: a dot leads inside (``client_kwargs.region_name=eu-west-1``), true and false are no texts."""
     found: dict[str, Any] = {}
     for key, value in parse_pairs(pairs, "--storage").items():
-        *path, last = key.split(".")
+        # The options of the lock have dots of their own.
+        *path, last = [key] if key.startswith(LOCK_PREFIX) else key.split(".")
         inside = found
         for part in path:
             inside = inside.setdefault(part, {})

@@ -14,7 +14,7 @@ Invariants that every implementation keeps (``tests/conformance/test_filestore.p
   :class:`StorageError`) are told apart, because only "gone" may change a decision.
 
 Directories are not things here: they appear with their first file, and one that is missing lists as empty.
-Left to others: which files exist and what they mean (``format``, ``store``), and who may commit (``catalog.lock``).
+Left to others: which files exist and what they mean (``format``, ``store``), and who may commit (``io.lock``).
 """
 
 import re
@@ -57,7 +57,7 @@ class FileStore(Protocol):
 
     @property
     def can_publish(self) -> bool:
-        """Whether :meth:`publish_if_absent` works here; if not, commits need a catalog lock."""
+        """Whether :meth:`publish_if_absent` may work here; if not, only a lock makes this store writable (``io.lock``)."""
         ...
 
     def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
@@ -138,6 +138,15 @@ class RenamesDirectories(Protocol):
 
     def rename_directory(self, old: str, new: str) -> None:
         """Rename; AlreadyExistsError if ``new`` is there, NotFoundError if ``old`` is not."""
+        ...
+
+
+@runtime_checkable
+class PublishesAlone(Protocol):
+    """What a store can that has no conditional write: publish while nobody else publishes at that place."""
+
+    def publish_alone(self, path: str, data: bytes) -> bool:
+        """As :meth:`FileStore.publish_if_absent`, but atomic only against readers: the caller keeps other writers away."""
         ...
 
 

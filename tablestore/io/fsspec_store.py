@@ -1,9 +1,8 @@
 """Files behind any fsspec protocol (SFTP, HDFS, Google Cloud Storage, …).
 
 fsspec has no verb that makes a file only if it is absent: most ``mode="create"`` implementations look first and
-write then, which loses a race. So nothing can be published here without a catalog lock; a store made with
-``publish_under_lock=True`` trusts its caller to hold one. :mod:`tablestore.io.local` and :mod:`tablestore.io.s3`
-have the real thing.
+write then, which loses a race. So nothing is published here but under a lock (:mod:`tablestore.io.lock`).
+:mod:`tablestore.io.local` and :mod:`tablestore.io.s3` have the real thing.
 
 Whether a half-written file can be seen depends on the protocol; names that nobody knows yet make up for it.
 """
@@ -13,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, BinaryIO, TypeVar, cast
-from urllib.parse import urlsplit, urlunsplit
 
 import fsspec
 from fsspec.core import url_to_fs
+from fsspec.spec import AbstractFileSystem
 
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import (
@@ -27,8 +26,8 @@ from tablestore.errors import (
     UnsupportedError,
 )
 from tablestore.ids import Ids, SystemIds
-from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, check_path, join_directory, join_inside
-from tablestore.io.oserrors import is_gone, occupied, too_large, translated
+from tablestore.io.filestore import READ_LIMIT_BYTES, TEMPORARY_PREFIX, FileInfo, check_path, join_directory, join_inside
+from tablestore.io.oserrors import is_gone, no_conditional_publish, occupied, too_large, translated, unknown_outcome
 from tablestore.io.ranged import RangedFile
 from tablestore.io.retry import retried
 
@@ -48,7 +47,6 @@ class FsspecFileStore:
         url: str,
         options: Mapping[str, Any] | None = None,
         *,
-        publish_under_lock: bool = False,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
@@ -59,7 +57,6 @@ class FsspecFileStore:
             )
         self._url = url.rstrip("/")
         self._options = dict(options or {})
-        self._locked = publish_under_lock
         self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._forget()
@@ -69,8 +66,10 @@ class FsspecFileStore:
 
     @property
     def root_uri(self) -> str:
-        parts = urlsplit(self._url)
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        # By hand: urlunsplit drops the slashes of an address without a host.
+        protocol, separator, place = self._url.partition("://")
+        host, slash, path = place.partition("/")
+        return f"{protocol}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
     def __repr__(self) -> str:
         return f"FsspecFileStore({self.root_uri!r})"
@@ -86,7 +85,6 @@ class FsspecFileStore:
         return FsspecFileStore(
             join_inside(self._url, path),
             self._options,
-            publish_under_lock=self._locked,
             clock=self._clock,
             ids=self._ids,
         )
@@ -149,15 +147,25 @@ class FsspecFileStore:
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         check_path(path)
-        if not self._locked:
-            raise UnsupportedError(
-                f"{self.root_uri} has no way to make a file only if it is absent, so a commit could silently replace "
-                "another one; open the catalog with a lock to write here, or read only",
-                kind="no-conditional-publish",
-            )
+        raise no_conditional_publish(self.root_uri, "its store has no way to make a file only if it is absent")
+
+    def publish_alone(self, path: str, data: bytes) -> bool:
         if self.exists(path):
             return False
-        self._create(path, lambda fs, full: fs.pipe_file(full, data))
+        if type(self._connected()).mv is AbstractFileSystem.mv:
+            # An object store: nothing can be renamed, and what is put appears whole.
+            temporary = path
+        else:
+            directory, slash, _ = path.rpartition("/")
+            temporary = f"{directory}{slash}{TEMPORARY_PREFIX}{self._ids.uuid()}"
+        try:
+            self._create(temporary, lambda fs, full: fs.pipe_file(full, data))
+            if temporary != path:
+                self._once("publish", path, lambda fs, full: fs.mv(self._full(temporary), full))
+        except StorageError as error:
+            if error.kind in ("denied", "exhausted"):
+                raise
+            raise unknown_outcome(self._where(path), error.message) from error
         return True
 
     def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:

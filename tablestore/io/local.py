@@ -17,7 +17,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedWriter, FileIO
 from itertools import islice
@@ -35,7 +35,7 @@ from tablestore.io.filestore import (
     join_inside,
 )
 from tablestore.io.oserrors import is_gone, too_large, translated, unknown_outcome
-from tablestore.io.rename import link_if_absent, rename_if_absent
+from tablestore.io.rename import link_if_absent, rename_alone, rename_if_absent
 
 _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -182,6 +182,12 @@ class LocalFileStore:
                 os.close(descriptor)
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
+        return self._publish(path, data, link_if_absent)
+
+    def publish_alone(self, path: str, data: bytes) -> bool:
+        return self._publish(path, data, rename_alone)
+
+    def _publish(self, path: str, data: bytes, give_name: Callable[[str, str], bool]) -> bool:
         final = self._proved(path)
         directory = os.path.dirname(final)
         temporary = ""
@@ -191,7 +197,7 @@ class LocalFileStore:
             temporary = self._filled_temporary(directory, data)
         try:
             if temporary:
-                created = link_if_absent(temporary, final)
+                created = give_name(temporary, final)
             # Also when occupied: the occupant may be our own earlier attempt, and whoever finds it there
             # by reading it back will acknowledge it.
             try:

@@ -16,6 +16,8 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.local import LocalFileStore
+from tablestore.io.lock.lockedstore import LockedFileStore
+from tablestore.io.lock.lockoptions import parse_lock
 from tablestore.io.memory import MemoryFileStore
 
 
@@ -23,17 +25,28 @@ def open_store(
     uri: str | os.PathLike[str],
     options: Mapping[str, Any] | None = None,
     *,
-    publish_under_lock: bool = False,
     clock: Clock | None = None,
     ids: Ids | None = None,
 ) -> FileStore:
     """The file store rooted at ``uri``; nothing is created, and for remote stores nothing is asked yet.
 
-    ``options`` are those of the client: for S3 those of s3fs, else those of the fsspec file system. ``publish_under_lock``
-    lets a store without conditional writes publish, for a caller that holds a catalog lock whenever it does.
+    ``options`` are those of the client: for S3 those of s3fs, else those of the fsspec file system, and for every store
+    ``catalog.lock.*`` (:mod:`tablestore.io.lock.lockoptions`), which make one without conditional writes writable.
     InvalidInputError if ``uri`` is a file, or names a protocol that nobody knows.
     """
-    text = os.fspath(uri)
+    lock, rest = parse_lock(options or {}, clock)
+    store = _store(os.fspath(uri), rest, clock, ids)
+    return store if lock is None else LockedFileStore(store, lock)
+
+
+def same_place(first: str, second: str) -> bool:
+    """Whether two ``root_uri`` name one directory, also through links of this host's file system."""
+    if first == second:
+        return True
+    return "://" not in first and "://" not in second and os.path.realpath(first) == os.path.realpath(second)
+
+
+def _store(text: str, options: Mapping[str, Any], clock: Clock | None, ids: Ids | None) -> FileStore:
     protocol, separator, place = text.partition("://")
     if not separator:
         return _local(os.path.expanduser(text), ids)
@@ -54,14 +67,7 @@ def open_store(
         return S3FileStore(text, options, clock=clock, ids=ids)
     from tablestore.io.fsspec_store import FsspecFileStore
 
-    return FsspecFileStore(text, options, publish_under_lock=publish_under_lock, clock=clock, ids=ids)
-
-
-def same_place(first: str, second: str) -> bool:
-    """Whether two ``root_uri`` name one directory, also through links of this host's file system."""
-    if first == second:
-        return True
-    return "://" not in first and "://" not in second and os.path.realpath(first) == os.path.realpath(second)
+    return FsspecFileStore(text, options, clock=clock, ids=ids)
 
 
 def _local(path: str, ids: Ids | None) -> LocalFileStore:

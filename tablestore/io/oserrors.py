@@ -9,6 +9,7 @@ from tablestore.errors import (
     NotFoundError,
     StorageError,
     TablestoreError,
+    UnsupportedError,
 )
 
 # A path below a file, or a directory in place of a file, is "no file of that name", as on an object store.
@@ -64,6 +65,15 @@ def unknown_outcome(where: str, reason: str) -> StorageError:
         f"publishing {where} neither succeeded nor failed for sure: {reason}; repeat it with the same bytes, "
         "and if the name is then occupied compare the content",
         kind="unknown-outcome",
+    )
+
+
+def no_conditional_publish(where: str, reason: str) -> UnsupportedError:
+    """The error for a publish that could replace another one."""
+    return UnsupportedError(
+        f"cannot commit at {where}: {reason}, so a commit could silently replace another one. Open it with a lock that all writers "
+        "share (option catalog.lock.type = file or sql, and catalog.lock.location), read only, or move the table to another store",
+        kind="no-conditional-publish",
     )
 
 

@@ -10,7 +10,7 @@ import errno
 import os
 
 from tablestore.errors import UnsupportedError
-from tablestore.io.oserrors import translated, unknown_outcome
+from tablestore.io.oserrors import no_conditional_publish, translated, unknown_outcome
 
 _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
@@ -53,6 +53,17 @@ def link_if_absent(temporary: str, final: str) -> bool:
         raise unknown_outcome(final, error.strerror or str(error)) from error
 
 
+def rename_alone(temporary: str, final: str) -> bool:
+    """As :func:`link_if_absent`, while nobody else gives that name away: for file systems that lack both of its ways."""
+    if os.path.lexists(final):
+        return False
+    try:
+        os.rename(temporary, final)
+    except OSError as error:
+        raise unknown_outcome(final, error.strerror or str(error)) from error
+    return True
+
+
 def _is_same_file(one: str, other: str) -> bool:
     try:
         return os.path.samestat(os.lstat(one), os.lstat(other))
@@ -74,8 +85,4 @@ def rename_if_absent(source: str, target: str) -> None:
 
 
 def _unsupported(target: str) -> UnsupportedError:
-    return UnsupportedError(
-        f"the file system of {target} has neither hard links nor a rename that does not replace, so a commit "
-        "cannot be published safely there; open the catalog with a lock or move the table to another file system",
-        kind="no-conditional-publish",
-    )
+    return no_conditional_publish(target, "its file system has neither hard links nor a rename that does not replace")

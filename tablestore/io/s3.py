@@ -26,7 +26,7 @@ from tablestore.io.filestore import (
     join_directory,
     join_inside,
 )
-from tablestore.io.oserrors import occupied, too_large, unknown_outcome
+from tablestore.io.oserrors import no_conditional_publish, occupied, too_large, unknown_outcome
 from tablestore.io.ranged import RangedFile
 from tablestore.io.s3session import REMOTE_ERRORS, S3Session, is_transient, status_of, translated_remote
 from tablestore.io.s3upload import MultipartWriter
@@ -137,6 +137,17 @@ class S3FileStore:
         check_path(path)
         self._prove_conditional()
         return self._put_if_absent(path, data)
+
+    def publish_alone(self, path: str, data: bytes) -> bool:
+        if self.exists(path):
+            return False
+        try:
+            self.overwrite(path, data)
+        except StorageError as error:
+            if error.kind == "denied":
+                raise
+            raise unknown_outcome(self._where(path), error.message) from error
+        return True
 
     def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         self._call("overwrite", path, "put_object", Body=data)
@@ -260,11 +271,7 @@ class S3FileStore:
         self._session.proved_buckets.add(self._bucket)
 
     def _unconditional(self) -> UnsupportedError:
-        return UnsupportedError(
-            f"the store of {self.root_uri} does not honour conditional writes (If-None-Match), so a commit could "
-            "silently replace another one; open the catalog with a lock, or use a store that has them",
-            kind="no-conditional-publish",
-        )
+        return no_conditional_publish(self.root_uri, "its store does not honour conditional writes (If-None-Match)")
 
 
 def _millis(moment: datetime) -> int:

@@ -13,6 +13,7 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
+from tablestore.io.oserrors import no_conditional_publish
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.datapaths import DataPaths, entry_path
 from tablestore.store.deletionvectors import DeletionVectors
@@ -52,7 +53,10 @@ class TableContext:
         return found
 
     def check_writable(self, *, new_rows: bool = True) -> None:
-        """Refuse to write what others would read wrong, see :func:`~tablestore.store.settings.check_writable`."""
+        """Refuse to write what could not be committed, or what others would read wrong (see
+        :func:`~tablestore.store.settings.check_writable`)."""
+        if not self.files.can_publish:
+            raise no_conditional_publish(self.files.root_uri, "its store has no way to make a file only if it is absent")
         self.once(_check_writable if new_rows else _check_compactable)
 
     @property

@@ -25,6 +25,8 @@ from tablestore.ids import SystemIds
 from tablestore.io.filestore import FileStore
 from tablestore.io.fsspec_store import FsspecFileStore
 from tablestore.io.local import LocalFileStore
+from tablestore.io.lock.filelock import FileCatalogLock
+from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.history.storeclock import check_clock
 from tablestore.testing.deterministic import ManualClock
@@ -90,7 +92,7 @@ NAMES_THAT_ARE_FINE = [
     "a?versionId=b",
 ]
 
-PUBLISHING_STORES = ["local", "memory", "s3", "faulty-local"]
+PUBLISHING_STORES = ["local", "memory", "s3", "faulty-local", "locked-fsspec-local", "locked-fsspec-memory"]
 STORES = [*PUBLISHING_STORES, "fsspec-memory", "fsspec-local"]
 
 
@@ -122,6 +124,9 @@ def make_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Fil
             return FsspecFileStore(f"file://{tmp_path}/root")
         case "fsspec-memory":
             return FsspecFileStore(f"memory://{tmp_path.name}")
+        case "locked-fsspec-local" | "locked-fsspec-memory":
+            inner = make_store(kind.removeprefix("locked-"), request, tmp_path)
+            return LockedFileStore(inner, FileCatalogLock(directory=f"{tmp_path}/locks", longest_wait_s=0.01))
         case "s3":
             root: FileStore = request.getfixturevalue("s3_root")
             return root.at(tmp_path.name)
@@ -478,17 +483,10 @@ def test_a_reader_never_sees_a_part_of_a_published_file(publishing: FileStore) -
 def test_a_store_that_cannot_publish_safely_refuses_and_names_the_lock(tmp_path: Path, protocol: str) -> None:
     store = FsspecFileStore(f"{protocol}://{tmp_path}/root")
     assert not store.can_publish
-    with pytest.raises(UnsupportedError, match="lock") as refused:
+    with pytest.raises(UnsupportedError, match=r"catalog\.lock\.type") as refused:
         store.publish_if_absent("snapshot/snapshot-1", b"mine")
     assert refused.value.kind == "no-conditional-publish"
     assert all_files(store) == set()
-
-
-def test_publish_under_a_lock_looks_before_it_writes(tmp_path: Path) -> None:
-    store = FsspecFileStore(f"file://{tmp_path}/root", publish_under_lock=True)
-    assert store.publish_if_absent("snapshot/snapshot-1", b"mine") is True
-    assert store.publish_if_absent("snapshot/snapshot-1", b"yours") is False
-    assert store.at("snapshot").read("snapshot-1") == b"mine"
 
 
 # ---- boundaries

@@ -89,7 +89,9 @@ def test_other_protocols_go_through_fsspec_and_need_a_lock_to_publish(tmp_path: 
     assert isinstance(store, FsspecFileStore)
     with pytest.raises(UnsupportedError):
         store.publish_if_absent("snapshot/one", b"x")
-    assert open_store(uri, publish_under_lock=True).at("snapshot").publish_if_absent("one", b"x")
+    locked = open_store(uri, {"catalog.lock.type": "file", "catalog.lock.location": str(tmp_path)})
+    assert locked.at("snapshot").publish_if_absent("one", b"x")
+    assert (tmp_path / tmp_path.name / "wh" / "snapshot" / ".lock").exists()
     assert store.read("snapshot/one") == b"x"
     assert list(Elsewhere.store) == [f"/{tmp_path.name}/wh/snapshot/one"]
 
@@ -112,7 +114,7 @@ def test_credentials_in_a_url_are_not_shown() -> None:
 def test_local_stores_do_not_load_the_clients_of_remote_ones() -> None:
     code = (
         "import sys; from tablestore.io.opening import open_store; open_store('/tmp');"
-        "print({'fsspec', 's3fs', 'botocore', 'tenacity'} & set(sys.modules))"
+        "print({'fsspec', 'filelock', 'sqlalchemy', 's3fs', 'botocore', 'tenacity'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

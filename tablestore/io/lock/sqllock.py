@@ -1,0 +1,139 @@
+"""A lock that a database keeps, for writers on several machines: one row a place, locked by a transaction.
+
+    BEGIN; SELECT … FOR UPDATE NOWAIT; UPDATE … SET token = token + 1      the row is ours, others are refused
+    publish
+    COMMIT                                                                 it succeeds: the row was ours all the time
+
+The database frees the row when its holder dies. The token is written first and committed last: if the transaction was lost in
+between (the connection broke, the server restarted), the commit fails, and the publish has an unknown outcome, which the committer
+settles by looking. One danger is left: a holder that loses its connection and stands still between its last look and its write may
+replace a file that another wrote meanwhile. Only a conditional publish excludes that.
+
+SQLite (tested here) serves the processes of one machine, and locks all places together. Every database that SQLAlchemy knows and
+that has row locks serves several machines.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy import exc
+except ImportError as error:
+    from tablestore.errors import UnsupportedError
+
+    raise UnsupportedError(
+        "a lock of type sql needs the package SQLAlchemy; run: pip install 'tablestore[sql-catalog]'", kind="missing-package"
+    ) from error
+
+from tablestore.clock import Clock, SystemClock
+from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
+from tablestore.io.lock.cataloglock import LONGEST_WAIT_S, TIMEOUT_S, timed_out, wait_for
+
+T = TypeVar("T")
+
+# Databases index names of this length. Of a longer place its end counts: places with equal ends wait for each other.
+_MOST_CHARACTERS = 255
+# How long a commit in SQLite waits for those who look at the file in this moment.
+_COMMIT_WAIT_MS = 30_000
+
+LOCKS = sa.Table(
+    "tablestore_locks",
+    sa.MetaData(),
+    sa.Column("place", sa.String(_MOST_CHARACTERS), primary_key=True),
+    sa.Column("token", sa.BigInteger, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlCatalogLock:
+    """A :class:`~tablestore.io.lock.cataloglock.CatalogLock` in the database at ``url``, which may hold a password."""
+
+    url: str = field(repr=False)
+    timeout_s: float = TIMEOUT_S
+    longest_wait_s: float = LONGEST_WAIT_S
+    clock: Clock = field(default_factory=SystemClock)
+
+    def run_with_lock(self, place: str, run: Callable[[], T]) -> T:
+        name = place[-_MOST_CHARACTERS:]
+        engine = _engine(self.url)
+        where = f"{name} in {engine.url.render_as_string(hide_password=True)}"
+        connection = self._acquired(engine, name, where)
+        try:
+            with connection:
+                result = run()
+                connection.commit()
+        except exc.SQLAlchemyError as error:
+            raise StorageError(
+                f"the lock {where} was lost while it was held ({_reason(error)}), so whether the publish under it stands is not "
+                "known; repeat it with the same bytes, and if the name is then occupied compare the content",
+                kind="unknown-outcome",
+            ) from error
+        return result
+
+    def _acquired(self, engine: sa.Engine, name: str, where: str) -> sa.Connection:
+        refused = "the database was not asked"
+
+        def attempt() -> sa.Connection | None:
+            nonlocal refused
+            try:
+                return _locked(engine, name)
+            except (exc.OperationalError, exc.IntegrityError) as error:  # busy, away, or another made the table or row first
+                refused = _reason(error)
+                return None
+
+        try:
+            found = wait_for(attempt, clock=self.clock, timeout_s=self.timeout_s, longest_wait_s=self.longest_wait_s)
+        except exc.SQLAlchemyError as error:
+            raise StorageError(
+                f"cannot lock {where}: {_reason(error)}; check the rights of the user in catalog.lock.location to create and "
+                f"update the table {LOCKS.name}"
+            ) from error
+        if found is None:
+            raise timed_out(where, self.timeout_s, f"look at the database, which said: {refused}")
+        return found
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+        # SQLite is not to wait by itself: there is one loop that waits, for every database.
+        arguments = {"timeout": 0} if parsed.get_backend_name() == "sqlite" else {}
+        return sa.create_engine(parsed, poolclass=sa.NullPool, connect_args=arguments)
+    except exc.ArgumentError as error:
+        raise InvalidInputError(
+            "option catalog.lock.location: expected the URL of a database, like postgresql://user:password@host/name or "
+            f"sqlite:////shared/locks.db: {type(error).__name__}",
+            kind="invalid-option",
+        ) from None
+    except ImportError as error:
+        raise UnsupportedError(f"cannot open the database of catalog.lock.location: {error}; install that package") from error
+
+
+def _locked(engine: sa.Engine, name: str) -> sa.Connection:
+    """A connection whose transaction holds the row of ``name``."""
+    mine = LOCKS.c.place == name
+    connection = engine.connect()
+    try:
+        if not sa.inspect(connection).has_table(LOCKS.name):
+            connection.execute(sa.schema.CreateTable(LOCKS, if_not_exists=True))
+            connection.commit()
+        if connection.execute(sa.select(LOCKS.c.token).where(mine).with_for_update(nowait=True)).first() is None:
+            connection.execute(sa.insert(LOCKS).values(place=name, token=0))
+            connection.commit()
+            connection.execute(sa.select(LOCKS.c.token).where(mine).with_for_update(nowait=True))
+        connection.execute(sa.update(LOCKS).where(mine).values(token=LOCKS.c.token + 1))
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {_COMMIT_WAIT_MS}")
+    except BaseException:
+        with suppress(exc.SQLAlchemyError):
+            connection.close()
+        raise
+    return connection
+
+
+def _reason(error: exc.SQLAlchemyError) -> str:
+    """What the database said, without the statement and its parameters."""
+    return str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()

@@ -1,0 +1,222 @@
+"""Catalog locks: one at a time for each place, gone with their holder, and never a soft one."""
+
+import errno
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import filelock
+import pytest
+
+from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
+from tablestore.io.lock.cataloglock import CatalogLock
+from tablestore.io.lock.filelock import FileCatalogLock
+from tablestore.io.lock.lockoptions import parse_lock
+from tablestore.io.lock.sqllock import SqlCatalogLock
+from tablestore.testing.deterministic import ManualClock
+
+HOLDER = """
+import pickle, sys
+
+def hold():
+    print("held", flush=True)
+    sys.stdin.read()
+
+pickle.loads(bytes.fromhex(sys.argv[1])).run_with_lock("db/t", hold)
+"""
+MakeLock = Callable[..., CatalogLock]
+
+
+@pytest.fixture(params=["file", "sql"])
+def make_lock(request: pytest.FixtureRequest, tmp_path: Path) -> MakeLock:
+    if request.param == "file":
+        return lambda **given: FileCatalogLock(directory=str(tmp_path / "locks"), **given)
+    return lambda **given: SqlCatalogLock(url=f"sqlite:///{tmp_path}/locks.db", **given)
+
+
+@pytest.fixture
+def lock(make_lock: MakeLock) -> CatalogLock:
+    return make_lock(timeout_s=5, clock=ManualClock())
+
+
+def test_the_result_and_the_error_of_what_ran_come_through(lock: CatalogLock) -> None:
+    assert lock.run_with_lock("db/t", lambda: 42) == 42
+    with pytest.raises(ZeroDivisionError) as kept:  # its traceback keeps the frame, and all that is in it, alive
+        lock.run_with_lock("db/t", lambda: 1 // 0)
+    assert lock.run_with_lock("db/t", lambda: "free again") == "free again"
+    assert kept.tb is not None
+
+
+def test_one_at_a_time_among_threads(make_lock: MakeLock) -> None:
+    lock = make_lock(longest_wait_s=0.01)
+    inside = threading.Semaphore(1)
+    total = 0
+
+    def work() -> None:
+        nonlocal total
+        assert inside.acquire(blocking=False), "two were inside at once"
+        total += 1
+        inside.release()
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(lock.run_with_lock, "db/t", work) for _ in range(20)]:
+            done.result()
+    assert total == 20
+
+
+def test_places_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    lock = FileCatalogLock(directory=str(tmp_path), timeout_s=5, clock=ManualClock())
+    for other in ("db/u", "other/t", "db/t/deeper"):
+        assert lock.run_with_lock("db/t", lambda place=other: lock.run_with_lock(place, lambda: place)) == other
+
+
+def test_a_lock_that_is_not_free_ends_in_a_time_out_without_running(lock: CatalogLock) -> None:
+    ran: list[str] = []
+
+    def attempt() -> None:
+        # Another thread, as a second writer would be.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lock.run_with_lock, "db/t", lambda: ran.append("ran")).result()
+
+    with pytest.raises(StorageError, match=r"5 s.*catalog\.lock\.acquire-timeout") as failed:
+        lock.run_with_lock("db/t", attempt)
+    assert failed.value.kind == "lock-timeout"
+    assert ran == []
+
+
+def test_another_process_is_kept_out_and_its_death_frees_the_lock(make_lock: MakeLock) -> None:
+    lock = make_lock(timeout_s=5, clock=ManualClock())
+    code = pickle.dumps(make_lock()).hex()
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StorageError) as failed:
+            lock.run_with_lock("db/t", lambda: None)
+        assert failed.value.kind == "lock-timeout"
+        holder.kill()
+        holder.wait()
+        assert lock.run_with_lock("db/t", lambda: "mine") == "mine"
+
+
+# ---- files
+
+
+def test_the_lock_is_never_a_soft_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert filelock.FileLock is not filelock.SoftFileLock
+
+    def flock(*args: Any) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    with pytest.raises(UnsupportedError, match="flock") as refused:
+        FileCatalogLock(directory=str(tmp_path)).run_with_lock("db/t", lambda: pytest.fail("ran without a lock"))
+    assert refused.value.kind == "no-file-locks"
+
+
+def test_a_directory_that_cannot_be_written_is_a_typed_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StorageError, match="cannot lock"):
+        FileCatalogLock(directory=str(tmp_path / "file")).run_with_lock("db/t", lambda: None)
+
+
+@pytest.mark.parametrize("place", ["../t", "db/../../t", "/t", "db/a\0b", ""])
+def test_hostile_places_touch_nothing(tmp_path: Path, place: str) -> None:
+    with pytest.raises(InvalidInputError):
+        FileCatalogLock(directory=str(tmp_path / "locks")).run_with_lock(place, lambda: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- databases
+
+
+def test_a_lock_that_is_lost_while_it_is_held_is_an_unknown_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sqlalchemy as sa
+
+    def commit(connection: sa.Connection) -> None:
+        raise sa.exc.OperationalError("COMMIT", None, ConnectionError("server closed the connection"))
+
+    lock = SqlCatalogLock(url=f"sqlite:///{tmp_path}/locks.db")
+    ran: list[str] = []
+    with pytest.raises(StorageError, match="server closed") as failed:
+
+        def publish() -> None:
+            ran.append("published")
+            monkeypatch.setattr(sa.Connection, "commit", commit)
+
+        lock.run_with_lock("db/t", publish)
+    assert failed.value.kind == "unknown-outcome" and ran == ["published"]
+    monkeypatch.undo()
+    assert lock.run_with_lock("db/t", lambda: "free again") == "free again"
+
+
+def test_every_holder_leaves_a_higher_token_and_only_that(tmp_path: Path) -> None:
+    lock = SqlCatalogLock(url=f"sqlite:///{tmp_path}/locks.db")
+    for place in ("a", "a", "é" * 300, "a"):
+        lock.run_with_lock(place, lambda: None)
+    with pytest.raises(ZeroDivisionError):
+        lock.run_with_lock("a", lambda: 1 // 0)
+    database = sqlite3.connect(tmp_path / "locks.db")
+    try:
+        assert dict(database.execute("select place, token from tablestore_locks")) == {"a": 3, "é" * 255: 1}
+    finally:
+        database.close()
+
+
+def test_no_message_shows_the_password_of_the_database(tmp_path: Path) -> None:
+    lock = SqlCatalogLock(url=f"sqlite://user:canary@/{tmp_path}/locks.db", timeout_s=0)
+    assert "canary" not in repr(lock)
+    lock = SqlCatalogLock(url="nonsense-canary", timeout_s=0)
+    with pytest.raises(InvalidInputError, match=r"catalog\.lock\.location") as refused:
+        lock.run_with_lock("a", lambda: None)
+    assert "canary" not in str(refused.value)
+
+
+def test_a_database_that_cannot_be_reached_is_a_time_out_that_says_why(tmp_path: Path) -> None:
+    lock = SqlCatalogLock(url=f"sqlite:///{tmp_path}/no/such/directory.db", timeout_s=1, clock=ManualClock())
+    with pytest.raises(StorageError, match="unable to open database file") as failed:
+        lock.run_with_lock("a", lambda: None)
+    assert failed.value.kind == "lock-timeout"
+
+
+# ---- options
+
+
+def test_options_make_the_lock_and_leave_the_rest(tmp_path: Path) -> None:
+    given = {
+        "catalog.lock.type": "file",
+        "catalog.lock.location": str(tmp_path),
+        "catalog.lock.acquire-timeout": "2 min",
+        "catalog.lock.check-interval": "50 ms",
+        "key": "k",
+    }
+    lock, rest = parse_lock(given)
+    assert isinstance(lock, FileCatalogLock) and rest == {"key": "k"}
+    assert (lock.directory, lock.timeout_s, lock.longest_wait_s) == (str(tmp_path), 120, 0.05)
+    assert pickle.loads(pickle.dumps(lock)).run_with_lock("db/t", lambda: 1) == 1
+    sql, _ = parse_lock({"catalog.lock.type": "SQL", "catalog.lock.location": "sqlite:///x.db"})
+    assert isinstance(sql, SqlCatalogLock) and (sql.timeout_s, sql.longest_wait_s) == (60, 0.25)
+    assert parse_lock({"key": "k"}) == (None, {"key": "k"})
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"catalog.lock.type": "file"}, r"without catalog\.lock\.location"),
+        ({"catalog.lock.location": "/x"}, r"without catalog\.lock\.type"),
+        ({"catalog.lock.type": "hive", "catalog.lock.location": "x"}, "file"),
+        ({"catalog.lock.typ": "file"}, "did you mean 'catalog.lock.type'"),
+        ({"catalog.lock.type": "file", "catalog.lock.location": "x", "catalog.lock.acquire-timeout": "soon"}, "duration"),
+        ({"catalog.lock.type": "file", "catalog.lock.location": "x", "catalog.lock.check-interval": "0"}, "at least 1"),
+    ],
+)
+def test_options_that_make_no_lock_are_refused(given: dict[str, str], named: str) -> None:
+    with pytest.raises(InvalidInputError, match=named):
+        parse_lock(given)
