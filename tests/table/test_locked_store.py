@@ -15,7 +15,8 @@ from fsspec.implementations.local import LocalFileSystem
 
 import tablestore as ts
 from tablestore.cli.session import parse_storage
-from tablestore.distributed.tasks import TableSpec, pin_read
+from tablestore.distributed.read import pin_read
+from tablestore.distributed.spec import TableSpec
 from tablestore.errors import StorageError, UnsupportedError
 from tablestore.io import rename
 from tablestore.io.fsspec_store import FsspecFileStore
