@@ -1,10 +1,13 @@
 """The project as something to install, fork and run services for: files, wheel, licence, compose file."""
 
+import ast
 import hashlib
+import re
 import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,34 @@ def test_wheel_has_the_engine_and_the_connectors_at_top_level(wheel: zipfile.Zip
     assert tops == {"tablestore", "pyspark_tablestore", "tablestore_kafka", f"tablestore-{tablestore.__version__}.dist-info"}
     assert {"tablestore/__init__.py", "tablestore/py.typed", "pyspark_tablestore/__init__.py"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_wheel_has_no_code_of_our_own_tests(wheel: zipfile.ZipFile) -> None:
+    names = wheel.namelist()
+    assert [name for name in names if {"tests", "support", "benchmarks", "docs"} & set(name.split("/"))] == []
+    assert [name for name in names if name.rpartition("/")[2].startswith(("test_", "conftest"))] == []
+
+
+def test_wheel_has_what_tests_of_other_stores_need_and_its_extra_brings_all_of_it(wheel: zipfile.ZipFile, project: Path) -> None:
+    modules = [name for name in wheel.namelist() if name.startswith("tablestore/testing/") and name.endswith(".py")]
+    assert {f"tablestore/testing/{name}.py" for name in ("deterministic", "files", "kafka/broker")} <= set(modules)
+    given = pyproject(project)["project"]
+    needs = {re.split(r"[<>=;\[ ]", need)[0] for need in [*given["dependencies"], *given["optional-dependencies"]["testing"]]}
+    imported = {
+        target.partition(".")[0]
+        for name in modules
+        for node in ast.walk(ast.parse(wheel.read(name)))
+        for target in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    foreign = imported - sys.stdlib_module_names - {"tablestore"}
+    brought = packages_distributions()
+    assert {name for name in foreign if not set(brought[name]) & needs} == set()
 
 
 def test_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
