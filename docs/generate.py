@@ -39,6 +39,7 @@ from tablestore.types.typestring import parse_type, type_to_sql
 
 PROJECT = Path(__file__).resolve().parent.parent
 SOURCES = ("tablestore", "connectors")
+NOT_FOR_USERS = ("testing", "demo")
 ERRORS = {name: value for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, ts.TablestoreError)}
 
 # What the Python API page shows, in this order. Text names are public; classes are what public calls return.
@@ -280,7 +281,8 @@ def errors_page() -> str:
 def messages() -> dict[str, dict[str, set[str]]]:
     """Class -> kind -> messages, from every place in the source that makes one of our errors."""
     found: dict[str, dict[str, set[str]]] = {}
-    for file in (file for folder in SOURCES for file in sorted((PROJECT / folder).rglob("*.py"))):
+    files = [file.relative_to(PROJECT) for folder in SOURCES for file in sorted((PROJECT / folder).rglob("*.py"))]
+    for file in (PROJECT / file for file in files if file.parts[1] not in NOT_FOR_USERS):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and (name := _last_name(node.func)) in ERRORS and node.args:
                 kinds = [word.value for word in node.keywords if word.arg == "kind"]
