@@ -6,7 +6,7 @@ committed. :class:`PlainDocstrings` lets mkdocstrings show docstrings that were 
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -21,17 +21,18 @@ import tablestore as ts
 from tablestore import errors
 from tablestore.cli.main import program_app
 from tablestore.format.tagfile import Tag
+from tablestore.io.lock import lockoptions
 from tablestore.log.events import Restarted, SchemaLanded
 from tablestore.log.follow.consumption import ChangeBatch
 from tablestore.log.position import Position
-from tablestore.options import options_table_markdown
+from tablestore.options import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, TABLE_OPTIONS, Option
 from tablestore.store.history.branches import Branch
 from tablestore.store.history.consumers import Consumer
 from tablestore.store.history.expire import ExpireReport
 from tablestore.store.history.orphans import CleanReport
 from tablestore.table.history.partitionexpiry import PartitionReport
 from tablestore.table.read.changes import Changes
-from tablestore.table.system.systemtable import SYSTEM_TABLES, SystemTable
+from tablestore.table.system.systemtable import SYSTEM_TABLES
 from tablestore.table.upkeep.compaction import CompactReport
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
@@ -47,7 +48,7 @@ API: dict[str, tuple[str | type, ...]] = {
     "Opening": ("open_catalog", "open_table"),
     "Catalog": ("Catalog",),
     "Table": ("Table",),
-    "Reading": ("Scan", Changes, SystemTable),
+    "Reading": ("Scan", Changes, "SystemTable"),
     "Following": (ChangeBatch, Position, Restarted, SchemaLanded),
     "Writing": ("TableWriter",),
     "Altering": (
@@ -114,7 +115,41 @@ Sizes are written as `128 mb` (`b`, `kb`, `mb`, `gb`, `tb`, powers of 1024; a ba
 [single columns are merged](../guides/merge-engines.md); those with `log.kafka.` are settings of
 [the client of the broker](../guides/kafka.md).
 
-{options_table_markdown()}"""
+{_options_table(TABLE_OPTIONS)}
+
+## Options of a lock
+
+Given among the options of the storage, for
+[stores without conditional writes](../guides/storage.md#stores-without-conditional-writes).
+
+{_options_table(lockoptions.OPTIONS)}"""
+
+
+def _options_table(options: Mapping[str, Option]) -> str:
+    lines = ["| option | type | default | meaning |", "|---|---|---|---|"]
+    for option in options.values():
+        kind = " \\| ".join(f"`{choice}`" for choice in option.choices) or option.kind
+        default = shown_default(option)
+        lines.append(f"| `{option.key}` | {kind} | {f'`{default}`' if default else ''} | {option.sentence} |")
+    return "\n".join(lines)
+
+
+def shown_default(option: Option) -> str:
+    """The default of an option in the shortest text that parses to it."""
+    value = option.default
+    if value is None or value == ():
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if option.kind == "bytes" and isinstance(value, int):
+        return next((f"{value // size} {name}" for size, name in _SIZES if value % size == 0), f"{value} b")
+    if option.kind == "duration" and isinstance(value, int):
+        return next((f"{value // size} {name}" for size, name in _TIMES if value % size == 0), f"{value} ms")
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+_SIZES = ((GIB, "gb"), (MIB, "mb"), (KIB, "kb"))
+_TIMES = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (1_000, "s"))
 
 
 def system_tables_page() -> str:
@@ -156,7 +191,7 @@ _ABOUT = {
 }
 
 
-def _travels(table: SystemTable) -> bool:
+def _travels(table: ts.SystemTable) -> bool:
     try:
         table.scan(tag="none")
     except ts.InvalidInputError:

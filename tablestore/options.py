@@ -493,28 +493,3 @@ def _check_together(options: TableOptions) -> None:
                 kind="invalid-option",
             )
     options.stats_modes()
-
-
-def format_value(option: Option, value: Value) -> str:
-    """A value in the shortest text that parses to it."""
-    if value is None or value == ():
-        return ""
-    if option.kind == "bool":
-        return "true" if value else "false"
-    if option.kind == "bytes" and isinstance(value, int):
-        units = ((GIB, "gb"), (MIB, "mb"), (KIB, "kb"))
-        return next((f"{value // size} {name}" for size, name in units if value % size == 0), f"{value} b")
-    if option.kind == "duration" and isinstance(value, int):
-        steps = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (1_000, "s"))
-        return next((f"{value // size} {name}" for size, name in steps if value % size == 0), f"{value} ms")
-    return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def options_table_markdown() -> str:
-    """The reference table of all options, as Markdown."""
-    lines = ["| option | type | default | meaning |", "|---|---|---|---|"]
-    for option in TABLE_OPTIONS.values():
-        kind = " \\| ".join(f"`{choice}`" for choice in option.choices) if option.choices else option.kind
-        default = format_value(option, option.default)
-        lines.append(f"| `{option.key}` | {kind} | {f'`{default}`' if default else ''} | {option.sentence} |")
-    return "\n".join(lines) + "\n"

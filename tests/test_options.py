@@ -34,13 +34,6 @@ def test_no_durations_are_refused(text: str) -> None:
         o.parse_duration(text)
 
 
-def test_every_default_is_a_value_of_its_own_option() -> None:
-    for option in o.TABLE_OPTIONS.values():
-        text = o.format_value(option, option.default)
-        assert not text or option.parse(text) == option.default
-        assert option.sentence.endswith(".")
-
-
 def test_typed_access_falls_back_to_defaults() -> None:
     given = o.TableOptions.parse({"bucket": "4", "write-only": "TRUE", "bucket-key": "a, b", "foreign": "x"})
     assert given.get(o.BUCKET) == given.integer(o.BUCKET) == 4
@@ -131,10 +124,3 @@ def test_foreign_tables_keep_unknown_options() -> None:
     foreign = {"owner": "me", "file.format": "orc", "type": "table", "row-tracking.enabled": "false"}
     o.refuse_unsupported(foreign)
     assert o.TableOptions(foreign)["owner"] == "me"
-
-
-def test_the_reference_table_has_a_line_per_option() -> None:
-    lines = o.options_table_markdown().splitlines()
-    assert len(lines) == len(o.TABLE_OPTIONS) + 2
-    assert "| `write-buffer-size` | bytes | `256 mb` |" in "\n".join(lines)
-    assert all(line.replace("\\|", "").count("|") == 5 for line in lines)

@@ -12,6 +12,7 @@ import pages
 import pytest
 
 import tablestore as ts
+from tablestore.io.lock import lockoptions
 from tablestore.options import TABLE_OPTIONS
 
 
@@ -46,10 +47,17 @@ def test_every_public_name_is_on_the_page_of_the_api(generate: ModuleType) -> No
 
 
 def test_every_option_system_table_and_command_is_on_its_page(generate: ModuleType) -> None:
-    assert set(re.findall(r"^\| `([\w.-]+)` \|", generate.options_page(), re.MULTILINE)) == set(TABLE_OPTIONS)
+    assert set(re.findall(r"^\| `([\w.-]+)` \|", generate.options_page(), re.MULTILINE)) == {*TABLE_OPTIONS, *lockoptions.OPTIONS}
     assert set(re.findall(r"^## (\w+)$", generate.system_tables_page(), re.MULTILINE)) == set(generate.SYSTEM_TABLES)
     commands = {" ".join(path) for path, _ in generate.commands()}
     assert set(re.findall(r"^## (.+)$", generate.command_line_page(), re.MULTILINE)) == commands
+
+
+def test_every_default_is_shown_as_a_value_of_its_option(generate: ModuleType) -> None:
+    for option in [*TABLE_OPTIONS.values(), *lockoptions.OPTIONS.values()]:
+        text = generate.shown_default(option)
+        assert not text or option.parse(text) == option.default
+        assert option.sentence.endswith(".")
 
 
 def test_messages_are_found_with_their_kinds(generate: ModuleType) -> None:
