@@ -36,6 +36,7 @@ class WriteJob:
     table_uuid: str | None
     schema_id: int
     base_snapshot_id: int
+    base_snapshot_uuid: str | None
     first_sequence: int
     missing_columns: MissingColumns = MissingColumns.REFUSE
     overwrite: bool = False
@@ -61,6 +62,7 @@ def prepare_write(
         table_uuid=context.table_uuid,
         schema_id=context.schema.id,
         base_snapshot_id=latest.id if latest else 0,
+        base_snapshot_uuid=latest.uuid if latest else None,
         first_sequence=context.sequence.next_after(latest),
         missing_columns=choice,
         overwrite=overwrite,
@@ -78,7 +80,12 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
             stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))
             writer.write(stream, missing_columns=job.missing_columns)
         # Of the table that the job was made for, even if another one stands in its place by now: the commit will tell.
-        return replace(writer.prepare(), base_snapshot_id=job.base_snapshot_id, table_uuid=job.table_uuid).to_bytes()
+        return replace(
+            writer.prepare(),
+            base_snapshot_id=job.base_snapshot_id,
+            base_snapshot_uuid=job.base_snapshot_uuid,
+            table_uuid=job.table_uuid,
+        ).to_bytes()
 
 
 def commit_messages(

@@ -15,7 +15,7 @@ from tablestore.format.manifest.indexmanifest import IndexEntry, decode_index_ma
 from tablestore.format.manifest.manifestfile import ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.snapshot import Snapshot
 
-VERSION = 4
+VERSION = 5
 # Messages live for one commit, so their Avro container needs no unique marker, only a valid (non-zero) one.
 _MARKER = b"tablestore:msg:1"
 _FILE_LISTS = ("entries", "compact_before", "compact_after", "changelog")
@@ -23,6 +23,8 @@ _FILE_LISTS = ("entries", "compact_before", "compact_after", "changelog")
 
 # No snapshot has this id: what was looked up is to be looked up again.
 NOT_LOOKED_UP = -1
+# No snapshot has this uuid: tasks of one write have begun on several snapshots of one id.
+NO_UUID = ""
 
 Revise = Callable[[Snapshot | None, tuple[ManifestEntry, ...], int], tuple[ManifestEntry, ...]]
 """The commit's own new files as they must be on the newest snapshot, in the n-th attempt: those given, or others written in
@@ -53,13 +55,15 @@ class CommitMessage:
     index_changes     index files to add and to delete
     kept              what of the new files was looked up, and has to be what the newest snapshot holds when they land
 
-    ``base_snapshot_id`` is the snapshot (0: none) that the writer's sequence numbers were drawn from, ``schema_id`` the
-    schema its rows have, ``created_millis`` when its first file was begun.
+    ``base_snapshot_id`` is the snapshot (0: none) that the writer's sequence numbers were drawn from, ``base_snapshot_uuid`` (None:
+    it has none) tells it from another one of its id, ``schema_id`` is the schema its rows have, ``created_millis`` when its first
+    file was begun.
     """
 
     table_uuid: str | None
     schema_id: int
     base_snapshot_id: int
+    base_snapshot_uuid: str | None = None
     created_millis: int
     entries: tuple[ManifestEntry, ...] = ()
     compact_before: tuple[ManifestEntry, ...] = ()
@@ -87,6 +91,7 @@ class CommitMessage:
                 "table": self.table_uuid,
                 "schema": self.schema_id,
                 "base": self.base_snapshot_id,
+                "base_uuid": self.base_snapshot_uuid,
                 "created": self.created_millis,
                 **{name: _text(encode_manifest(getattr(self, name), _MARKER)) for name in _FILE_LISTS},
                 "index_changes": _text(encode_index_manifest(self.index_changes, _MARKER)),
@@ -111,6 +116,7 @@ class CommitMessage:
                 table_uuid=parsed["table"],
                 schema_id=int(parsed["schema"]),
                 base_snapshot_id=int(parsed["base"]),
+                base_snapshot_uuid=parsed["base_uuid"],
                 created_millis=int(parsed["created"]),
                 index_changes=decode_index_manifest(_bytes(parsed["index_changes"]), "commit message"),
                 kept=tuple(
@@ -141,10 +147,13 @@ def merge_messages(messages: Iterable[CommitMessage]) -> CommitMessage | None:
                 f"table {message.table_uuid} with schema {message.schema_id}; nothing was committed, run the write again",
                 kind="schema-changed",
             )
+    base_id = min(message.base_snapshot_id for message in messages)
+    bases = {message.base_snapshot_uuid for message in messages if message.base_snapshot_id == base_id}
     return CommitMessage(
         table_uuid=first.table_uuid,
         schema_id=first.schema_id,
-        base_snapshot_id=min(message.base_snapshot_id for message in messages),
+        base_snapshot_id=base_id,
+        base_snapshot_uuid=bases.pop() if len(bases) == 1 else NO_UUID,
         created_millis=min(message.created_millis for message in messages),
         entries=tuple(entry for message in messages for entry in message.entries),
         compact_before=tuple(entry for message in messages for entry in message.compact_before),

@@ -66,16 +66,20 @@ class SequenceNumbers:
         live = (entry.file for entry in self._manifests.live(latest))
         return max(bound, max_sequence_number(live) + 1)
 
-    def start(self) -> tuple[int, int]:
-        """Where a writer begins: the id of the newest snapshot (0: none), and the first number above it."""
-        latest, first = self._snapshots.read_newest(self.next_after)
-        return latest.id if latest else 0, first
+    def start(self) -> tuple[Snapshot | None, int]:
+        """Where a writer begins: the newest snapshot, and the first number above it."""
+        return self._snapshots.read_newest(self.next_after)
 
-    def landed_since(self, base_id: int, latest: Snapshot | None) -> list[ManifestEntry]:
-        """Live files that snapshots after ``base_id`` added; all live files if one of these snapshots has expired."""
+    def landed_since(self, base_id: int, base_uuid: str | None, latest: Snapshot) -> list[ManifestEntry]:
+        """Live files that snapshots after the base added; all live files if one of these snapshots has expired, or the base was
+        taken back: other engines may have used its id again."""
+        if base_uuid is not None:
+            base = latest if latest.id == base_id else self._snapshots.find(base_id)
+            if base is None or base.uuid != base_uuid:
+                return self._manifests.live(latest)
         added: dict[object, ManifestEntry] = {}
-        for snapshot_id in range(base_id + 1, latest.id + 1) if latest else ():
-            snapshot = latest if latest and snapshot_id == latest.id else self._snapshots.find(snapshot_id)
+        for snapshot_id in range(base_id + 1, latest.id + 1):
+            snapshot = latest if snapshot_id == latest.id else self._snapshots.find(snapshot_id)
             delta = self._delta(snapshot) if snapshot is not None else None
             if delta is None:
                 return self._manifests.live(latest)

@@ -277,11 +277,12 @@ class Committer:
     def _with_winning_numbers(
         self, request: CommitRequest, files: _OwnFiles, latest: Snapshot | None, attempt: int
     ) -> tuple[ManifestEntry, ...]:
-        own = files.message.entries
-        base_id = request.message.base_snapshot_id
-        if latest is None or latest.id == base_id or not own:
+        own, base = files.message.entries, request.message
+        if latest is None or not own:
             return own
-        landed = self.sequence.landed_since(base_id, latest)
+        landed = self.sequence.landed_since(base.base_snapshot_id, base.base_snapshot_uuid, latest)
+        if not landed:
+            return own
         check_buckets(own, landed, table=self.files.root_uri)
         if request.replaces_everything_it_meets:
             return own

@@ -21,6 +21,7 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.parquet.projection import Projection
 from tablestore.format.paths import file_format_of
+from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
@@ -42,7 +43,12 @@ def postponed_files(live: Sequence[ManifestEntry]) -> dict[bytes, list[ManifestE
 
 
 def distribute(
-    context: TableContext, live: Sequence[ManifestEntry], postponed: Sequence[ManifestEntry], *, base_id: int, first_sequence: int
+    context: TableContext,
+    live: Sequence[ManifestEntry],
+    postponed: Sequence[ManifestEntry],
+    *,
+    base: Snapshot | None,
+    first_sequence: int,
 ) -> CommitMessage:
     """Write the rows of one partition's postponed files into its buckets; returns what is to be committed.
 
@@ -74,7 +80,8 @@ def distribute(
     return CommitMessage(
         table_uuid=context.table_uuid,
         schema_id=context.schema.id,
-        base_snapshot_id=base_id,
+        base_snapshot_id=base.id if base is not None else 0,
+        base_snapshot_uuid=base.uuid if base is not None else None,
         created_millis=created,
         entries=entries,
         compact_before=tuple(replace(entry, kind=EntryKind.DELETE) for entry in postponed),

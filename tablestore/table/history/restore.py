@@ -112,6 +112,7 @@ def _restore_once(context: TableContext, target: Snapshot, properties: Mapping[s
         table_uuid=context.table_uuid,
         schema_id=context.schema.id,
         base_snapshot_id=base.id if base is not None else 0,
+        base_snapshot_uuid=base.uuid if base is not None else None,
         created_millis=created,
         entries=copies,
     )

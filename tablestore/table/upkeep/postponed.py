@@ -33,9 +33,9 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
         if latest is None or not todo:
             break
         for partition, postponed in todo.items():
-            base_id, first_sequence = context.sequence.start()
+            base, first_sequence = context.sequence.start()
             try:
-                message = distribute(context, live, postponed, base_id=base_id, first_sequence=first_sequence)
+                message = distribute(context, live, postponed, base=base, first_sequence=first_sequence)
             except NotFoundError:
                 # What it read was taken by others and expired; that takes a newer snapshot, else a file is missing.
                 if not context.snapshots.has_moved_on(latest):

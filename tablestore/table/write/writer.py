@@ -85,7 +85,7 @@ class TableWriter:
         tracking = context.settings.tracking
         self._is_told = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
         self._writer: DataWriter | None = None
-        self._base_id = 0
+        self._base: Snapshot | None = None
         self._failed = False
         self._early = early_rows(context) if early else None
 
@@ -235,14 +235,15 @@ class TableWriter:
         """The files written so far, as a value for whoever commits them. The writer starts anew."""
         self._check_usable()
         context, writer = self._context, self._writer
-        latest = context.snapshots.latest() if writer is None else None
+        base = context.snapshots.latest() if writer is None else self._base
         entries: tuple[ManifestEntry, ...] = writer.finish() if writer is not None else ()
         created = writer.created_millis if writer is not None else None
         self._writer = None
         return CommitMessage(
             table_uuid=context.table_uuid,
             schema_id=context.schema.id,
-            base_snapshot_id=self._base_id if writer is not None else (latest.id if latest else 0),
+            base_snapshot_id=base.id if base is not None else 0,
+            base_snapshot_uuid=base.uuid if base is not None else None,
             created_millis=context.clock.now_ms() if created is None else created,
             entries=entries,
             changelog=writer.take_changelog() if writer is not None else (),
@@ -279,7 +280,7 @@ class TableWriter:
     def _data_writer(self) -> DataWriter:
         self._check_usable()
         if self._writer is None:
-            self._base_id, first = self._context.sequence.start()
+            self._base, first = self._context.sequence.start()
             self._context.check_is_there()
             first = first if self._first_sequence is None else self._first_sequence
             self._writer = data_writer(self._context, first, replaces=self._replaces)

@@ -1,4 +1,4 @@
-"""A foreign writer that was open meanwhile may number its rows below ours: said, because nothing else can be done."""
+"""Foreign commits number rows in their own way: what loses to ours is said, and ours do not lose to what landed before them."""
 
 import logging
 from dataclasses import replace
@@ -42,3 +42,21 @@ def test_foreign_rows_that_lose_to_older_ones_are_said_once(
     said = [record for record in caplog.records if "the older row may win" in record.getMessage()]
     assert len(said) == (1 if warned else 0)
     assert table.scan(filter="id >= 7").count() == (3 if 100 in ids else 2)
+
+
+@pytest.mark.parametrize("taken_back", [1, 2])
+def test_a_base_that_others_took_back_and_made_anew_under_its_id_does_not_win(tmp_path: Path, taken_back: int) -> None:
+    """Other engines roll back by removing the newest snapshots, and use their ids again."""
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("shop")
+    table = catalog.create_table("shop.orders", schema=SCHEMA, primary_key=["id"], options={"write-only": "true"})
+    for x in range(3):
+        table.upsert(pa.table({"id": [1], "x": [x]}))
+    with table.new_writer() as writer:
+        writer.write(pa.table({"id": [1], "x": [7]}))
+        writer.flush()
+        for snapshot_id in range(3, 3 - taken_back, -1):
+            table.context.files.delete(snapshot_path(snapshot_id))
+        foreign_upsert(catalog.table("shop.orders"), [1], first_sequence=100)
+        writer.commit()
+    assert catalog.table("shop.orders").scan().to_arrow()["x"].to_pylist() == [7]
