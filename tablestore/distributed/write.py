@@ -101,11 +101,19 @@ def commit_messages(
 
     Committed again, the same messages change nothing: the snapshot that landed is returned, None if it has expired. Raises
     ConflictError of kind ``partly-committed`` where some were committed together with others, and ``files-gone`` where their files
-    were removed because a commit was refused.
+    were removed because a commit was refused; InvalidInputError (``no-identity``) for an overwrite without a message or a number,
+    by which it would be known again.
     """
     context = table.context
     message = merge_messages([CommitMessage.from_bytes(data) for data in messages])
     if message is None:
+        if overwrite and (commit_user is None or identifier is None):
+            raise InvalidInputError(
+                f"an overwrite of table {context.files.root_uri} without a message would, if it is committed again, remove what "
+                "others wrote meanwhile: commit the message of a task without rows, write_partition(job, [], 0), or give "
+                "commit_user and identifier",
+                kind="no-identity",
+            )
         message = TableWriter(context).prepare()
     user = commit_user or context.ids.uuid()
     if overwrite:

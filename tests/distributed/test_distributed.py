@@ -145,8 +145,21 @@ def test_nothing_to_commit_is_no_snapshot_but_overwrites(keyed: Table) -> None:
     assert commit_messages(keyed, []) is None
     keyed.upsert(rows(range(3)))
     assert commit_messages(keyed, write_tasks(keyed, rows(range(0)))) is None
-    commit_messages(keyed, [], overwrite=True)
+    commit_messages(keyed, [write_partition(prepare_write(keyed, spec_of(keyed), overwrite=True), [], 0)], overwrite=True)
     assert keyed.scan().count() == 0
+
+
+def test_an_overwrite_without_a_message_is_refused_unless_it_is_numbered(keyed: Table) -> None:
+    """Committed again, it would remove what others wrote meanwhile."""
+    keyed.upsert(rows(range(3)))
+    for unknown in ({}, {"commit_user": "job"}, {"identifier": 1}):
+        with pytest.raises(InvalidInputError, match="without a message") as refused:
+            commit_messages(keyed, [], overwrite=True, **unknown)
+        assert refused.value.kind == "no-identity"
+    landed = commit_messages(keyed, [], overwrite=True, commit_user="job", identifier=1)
+    keyed.upsert(rows(range(2)))
+    assert commit_messages(keyed, [], overwrite=True, commit_user="job", identifier=1) == landed
+    assert keyed.scan().count() == 2
 
 
 def test_overwrite_replaces_only_the_partitions_that_rows_fall_into(catalog: Catalog) -> None:

@@ -115,7 +115,7 @@ def write(
     written = rows.mapInArrow(partial(_write_rows, job), "message binary").collect()
     return commit_messages(
         job.spec.table(),
-        [bytes(row.message) for row in written],
+        [bytes(row.message) for row in written] or [write_task(job, iter(()))],
         overwrite=overwrite,
         commit_user=options.commit_user,
         identifier=options.commit_identifier,

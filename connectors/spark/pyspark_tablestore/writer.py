@@ -43,7 +43,8 @@ class TableWriter(DataSourceArrowWriter):
         with plain_errors():
             commit_messages(
                 self._job.spec.table(),
-                _data(messages),
+                # Where there was no task, the message of one without rows: an overwrite must be known again.
+                _data(messages) or [write_task(self._job, iter(()))],
                 overwrite=self._overwrite,
                 commit_user=self._options.commit_user,
                 identifier=self._options.commit_identifier,
