@@ -56,6 +56,15 @@ def test_a_table_is_not_made_with_a_mistyped_property_of_the_client(catalog: ts.
     catalog.drop_table("shop.t", ignore_if_not_exists=True)
 
 
+@pytest.mark.parametrize("name", ["ACKS", "REQUEST_REQUIRED_ACKS", "RETRIES", "MAX_IN_FLIGHT"])
+def test_a_property_is_named_as_it_was_set(table: ts.Table, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client names some of them otherwise."""
+    monkeypatch.setenv(f"TABLESTORE_KAFKA_{name}", "hunter2")
+    table.upsert(rows(1))
+    (undone,) = read_undone(table.context.files)
+    assert f"TABLESTORE_KAFKA_{name})" in undone.error and "hunter2" not in undone.error
+
+
 def test_a_table_is_not_made_whose_log_fails_with_an_unexpected_error(catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a bug of some library")

@@ -6,7 +6,7 @@ after a broker restart, a short ``retry.backoff.ms`` saves 20 ms on every second
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
@@ -78,6 +78,17 @@ ADMIN: Mapping[str, Any] = _COMMON
 CONNECTING = "making a client of Kafka"
 # `… property "a.b"`, or `Failed to create producer: a.b …`.
 _PROPERTY = re.compile(r'property:? "([\w.]+)"|: ([a-z]+(?:\.[a-z]+)+) ')
+# The names that librdkafka goes by in its messages, where it takes others as well (librdkafka, CONFIGURATION.md, "Alias for").
+_ALIASES: Mapping[str, str] = {
+    "compression.codec": "compression.type",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+    "max.in.flight.requests.per.connection": "max.in.flight",
+    "message.send.max.retries": "retries",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "metadata.broker.list": BOOTSTRAP,
+    "queue.buffering.max.ms": "linger.ms",
+    "request.required.acks": "acks",
+}
 _Client = TypeVar("_Client")
 
 
@@ -111,8 +122,9 @@ def code_of(error: Exception) -> int | None:
     return cause.code() if isinstance(cause, KafkaError) else None
 
 
-def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
-    """A client's error as one of ours: what was being done, where, what Kafka said, what to do."""
+def translated(error: Exception, doing: str, servers: str, *, given: Collection[str] = ()) -> TablestoreError:
+    """A client's error as one of ours: what was being done, where, what Kafka said, what to do. ``given``: the properties that were
+    set."""
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
     code = code_of(error)
     if code in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED):
@@ -121,7 +133,7 @@ def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
         )
     said = cause.str() if isinstance(cause, KafkaError) else str(error)
     if code == KafkaError._INVALID_ARG and doing == CONNECTING:
-        return misconfigured(said)
+        return misconfigured(said, given)
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
         return InvalidInputError(
             f"{doing}: Kafka at {servers} takes no record of that size; raise log.kafka.message.max.bytes of the table, which its "
@@ -142,18 +154,22 @@ def translated(error: Exception, doing: str, servers: str) -> TablestoreError:
     )
 
 
-def made(client: Callable[[], _Client], servers: str) -> _Client:
-    """A client of Kafka, made. Raises InvalidInputError (kind ``kafka-settings``) for settings that it does not take."""
+def made(client: Callable[[], _Client], settings: Mapping[str, Any]) -> _Client:
+    """A client of Kafka, made with ``settings``. Raises InvalidInputError (kind ``kafka-settings``) for those that it refuses."""
     try:
         return client()
     except KafkaException as error:
-        raise translated(error, CONNECTING, servers) from None if code_of(error) == KafkaError._INVALID_ARG else error
+        cause = None if code_of(error) == KafkaError._INVALID_ARG else error
+        raise translated(error, CONNECTING, str(settings[BOOTSTRAP]), given=settings) from cause
 
 
-def misconfigured(said: str) -> InvalidInputError:
-    """The client refuses a setting. Its words may hold the value, which may be a secret: they are not repeated."""
+def misconfigured(said: str, given: Collection[str]) -> InvalidInputError:
+    """The client refuses one of the settings ``given``. Its words may hold the value, which may be a secret: they are not
+    repeated."""
     named = _PROPERTY.search(said)
     name = (named[1] or named[2]) if named else None
+    if name not in given and (alias := _ALIASES.get(name or "")) in given:
+        name = alias
     which = f"the property {name!r}, or its value," if name else "its settings"
     variable = f"TABLESTORE_KAFKA_{name.upper().replace('.', '_')}" if name else "TABLESTORE_KAFKA_…"
     return InvalidInputError(

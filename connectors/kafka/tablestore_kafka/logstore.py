@@ -56,7 +56,7 @@ class KafkaLogStore:
         if given is None:
             return None
         if not str(given).isascii() or not str(given).isdigit():
-            raise misconfigured(f'property "{RECORD_LIMIT}"')
+            raise misconfigured(f'property "{RECORD_LIMIT}"', self._settings)
         return int(given)
 
     def answers(self, timeout_s: float) -> bool:
@@ -172,7 +172,7 @@ class KafkaLogStore:
     def _transaction_timeout_s(self) -> float:
         given = str(self._settings.get("transaction.timeout.ms", PRODUCER["transaction.timeout.ms"]))
         if not given.isascii() or not given.isdigit():
-            raise misconfigured('property "transaction.timeout.ms"')
+            raise misconfigured('property "transaction.timeout.ms"', self._settings)
         return int(given) / 1000
 
     @property
@@ -183,13 +183,13 @@ class KafkaLogStore:
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
             settings = {**ADMIN, **_without_transfer(self._settings)}
-            self._admin_client = made(lambda: AdminClient(settings, logger=LOG), self._servers)
+            self._admin_client = made(lambda: AdminClient(settings, logger=LOG), settings)
         return self._admin_client
 
     def _consumer(self, more: Mapping[str, Any], *, uncommitted: bool = False) -> Consumer:
         isolation = "read_uncommitted" if uncommitted else "read_committed"
         settings = {**CONSUMER, **_without_producer(self._settings), **more, "isolation.level": isolation}
-        return made(lambda: Consumer(settings, logger=LOG), self._servers)
+        return made(lambda: Consumer(settings, logger=LOG), settings)
 
     def _bounds(self, consumer: Consumer, buckets: Sequence[int]) -> dict[int, tuple[int, int]]:
         found: dict[int, tuple[int, int]] = {}

@@ -60,7 +60,7 @@ class KafkaSlot:
         self._servers = str(settings[BOOTSTRAP])
         self._record_bytes = record_bytes
         self._behind: dict[int, int] = {}
-        self._producer = made(lambda: Producer(dict(settings), logger=LOG), self._servers)
+        self._producer = made(lambda: Producer(dict(settings), logger=LOG), settings)
         try:
             self._producer.init_transactions(timeout_s)
         except KafkaException as error:
