@@ -102,6 +102,15 @@ def test_statistics_of_old_files_prune_by_what_the_values_are_now(table: ts.Tabl
     assert [row["id"] for row in read(text, filter="m < '2'")] == [5]
 
 
+def test_a_handle_from_before_a_widening_is_told_to_open_the_table_again(table: ts.Table) -> None:
+    write(table, {"id": 1, "n": 1, "s": "a"})
+    write(table.alter(ts.ChangeType("n", "BIGINT")), {"id": 2, "n": 2**40, "s": "b"})
+    with pytest.raises(ts.UnsupportedError, match=r"open it again \(table.refresh\(\)\)") as refused:
+        read(table)
+    assert refused.value.kind == "type-change"
+    assert [row["n"] for row in read(table.refresh())] == [1, 2**40]
+
+
 def test_widened_decimals_and_times_are_compared_after_the_cast(catalog: ts.Catalog) -> None:
     schema = pa.schema([("d", pa.decimal128(4, 1)), ("t", pa.timestamp("ms")), ("day", pa.date32()), ("f", pa.float32())])
     table = catalog.create_table("shop.w", schema=schema)

@@ -19,6 +19,13 @@ _UNITS = ("s", "ms", "us", "ns")
 def convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
     """Values stored as ``old`` in the Arrow type of ``new``. Raises UnsupportedError for a change that engines disagree on."""
     if not isinstance(old, AtomicType) or not isinstance(new, AtomicType) or not can_read_as(old, new):
+        if isinstance(old, AtomicType) and isinstance(new, AtomicType) and can_read_as(new, old):
+            raise UnsupportedError(
+                f"a column is {type_to_sql(new)} in the schema that is read with, and this file holds {type_to_sql(old)}: it was "
+                "widened after the table was opened; open it again (table.refresh()). If that does not help, another engine made "
+                "the column narrower: compact the table with that one",
+                kind="type-change",
+            )
         raise UnsupportedError(
             f"a column was changed from {type_to_sql(old)} to {type_to_sql(new)}, and this file holds values of the old type: "
             "engines disagree on what they become; compact the table with the engine that changed it, or change the type back",
