@@ -163,7 +163,7 @@ def fuzz(spark: "SparkSession", fuzzed: dict[str, Table], count: int, seed: int,
         assert is_native(by_spark)
         plans = {name: (by_spark, texts if name == "native" else texts[::few])}
         if name == "mixed":
-            plans["ours"] = (spark.read.format("tablestore").load(table.location), texts[:: 2 * few])
+            plans["ours"] = (spark.read.format("tablestore").load(table.location), texts[::few])
         for plan, (frame, asked) in plans.items():
             expected = {text: scanned(table, text) for text in asked}
             assert sum(map(bool, expected.values())) > len(asked) // 4
@@ -213,7 +213,7 @@ def quick(spark: "SparkSession") -> Iterator[None]:
 
 @pytest.mark.usefixtures("quick")
 def test_conditions_keep_the_rows_of_a_scan(spark: "SparkSession", fuzzed: dict[str, Table]) -> None:
-    fuzz(spark, fuzzed, 20, 1, few=4)
+    fuzz(spark, fuzzed, 20, 1, few=5)
 
 
 @pytest.mark.usefixtures("quick")
@@ -255,13 +255,14 @@ READERS: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize("what", ["conditions", "filters", "nested"])
 def test_many_conditions_keep_the_rows_of_a_scan(spark: "SparkSession", fuzzed: dict[str, Table], reader: str, what: str) -> None:
     strict = {"parquet__recordLevelFilter__enabled": "true", "parquet__aggregatePushdown": "true"}
-    count = 500 if reader == "vectors" else 100
+    # 500 of each plan: read natively, partly by us, and by us alone. The other readers of Parquet are Spark's matter.
+    count, few = (500, 1) if reader == "vectors" else (100, 5)
     with settings(spark, **READERS[reader], **strict):
         match what:
             case "conditions":
-                fuzz(spark, fuzzed, count, 11, few=5, step=50)
+                fuzz(spark, fuzzed, count, 11, few=few, step=50)
             case "filters":
-                fuzz_filters(spark, fuzzed, count, 13, few=5, step=50)
+                fuzz_filters(spark, fuzzed, count, 13, few=few, step=50)
             case _:
                 fuzz_nested(spark, {"native": fuzzed["native"]}, count, 12, step=50)
 
