@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.lazy import lazy
 from tablestore.names import did_you_mean
 from tablestore.options import BUCKET_KEY, TableOptions, validate_options
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
@@ -28,9 +29,9 @@ DYNAMIC_BUCKET = -1
 POSTPONE_BUCKET = -2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TableSchema:
-    """One version of a table's schema, as stored."""
+    """One version of a table's schema, as stored. What is worked out from it is worked out once."""
 
     version: int = SCHEMA_VERSION
     id: int
@@ -52,7 +53,7 @@ class TableSchema:
             kind="unknown-column",
         )
 
-    @property
+    @lazy
     def field_names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(field.name for field in self.fields)
@@ -62,27 +63,27 @@ class TableSchema:
         """True if the table has a primary key."""
         return bool(self.primary_keys)
 
-    @property
+    @lazy
     def trimmed_primary_keys(self) -> tuple[str, ...]:
         """The primary key without the partition columns, in its order."""
         return tuple(name for name in self.primary_keys if name not in self.partition_keys)
 
-    @property
+    @lazy
     def bucket_keys(self) -> tuple[str, ...]:
         """The columns whose hash picks the bucket, in hashing order; empty for append tables without one."""
         return TableOptions(self.options).names(BUCKET_KEY) or self.trimmed_primary_keys
 
-    @property
+    @lazy
     def partition_fields(self) -> tuple[Field, ...]:
         """The partition columns, in partitioning order."""
         return tuple(self.field(name) for name in self.partition_keys)
 
-    @property
+    @lazy
     def key_fields(self) -> tuple[Field, ...]:
         """The columns of the trimmed primary key, in key order."""
         return tuple(self.field(name) for name in self.trimmed_primary_keys)
 
-    @property
+    @lazy
     def arrow_schema(self) -> pa.Schema:
         """The canonical Arrow schema of the columns."""
         return to_arrow_schema(self.fields)
