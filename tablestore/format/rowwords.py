@@ -23,10 +23,10 @@ from tablestore.format.binaryrow import (
     is_wide_decimal,
     is_wide_timestamp,
 )
+from tablestore.types.arrays import U64
 from tablestore.types.datatypes import FLOAT_ROOTS, LENGTH_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
 
 U32 = npt.NDArray[np.uint32]
-U64 = npt.NDArray[np.uint64]
 Word = U32 | int
 _NAN_32, _NAN_64 = 0x7FC00000, 0x7FF8000000000000
 

@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tablestore.errors import FormatError, InvalidInputError
+from tablestore.format.bucket import Hashes
 from tablestore.types.sortedsets import distinct
 
-Hashes = npt.NDArray[np.int32]
 Buckets = npt.NDArray[np.int32]
 
-UNKNOWN = -1
+NO_BUCKET = -1
 # Others keep bucket numbers in 16 bits.
 MOST_BUCKETS = 1 << 15
 
@@ -64,19 +64,19 @@ class BucketMap:
         return made
 
     def find(self, hashes: Hashes) -> Buckets:
-        """The bucket of each hash, ``UNKNOWN`` (-1) for those that have none. Fastest for sorted hashes."""
+        """The bucket of each hash, ``NO_BUCKET`` (-1) for those that have none. Fastest for sorted hashes."""
         if not len(self._hashes):
-            return np.full(len(hashes), UNKNOWN, np.int32)
+            return np.full(len(hashes), NO_BUCKET, np.int32)
         places = np.searchsorted(self._hashes, hashes)
         places[places == len(self._hashes)] = 0
-        found: Buckets = np.where(self._hashes[places] == hashes, self._buckets[places], np.int32(UNKNOWN))
+        found: Buckets = np.where(self._hashes[places] == hashes, self._buckets[places], np.int32(NO_BUCKET))
         return found
 
     def assign(self, hashes: Hashes, policy: BucketPolicy) -> Buckets:
         """The bucket of each hash; those that have none get one, for good."""
         keys, inverse = np.unique(hashes, return_inverse=True)
         buckets = self.find(keys)
-        new = np.flatnonzero(buckets == UNKNOWN)
+        new = np.flatnonzero(buckets == NO_BUCKET)
         if len(new):
             buckets[new] = self._place(keys[new], policy)
             self._add(keys[new], buckets[new])

@@ -5,10 +5,9 @@ uuids, dates as text) the same bytes are a fixed-width column, which Arrow gathe
 """
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Order = npt.NDArray[np.int64]
+from tablestore.types.arrays import Places
 
 # Offsets of strings are 32 bits wide.
 _MAX_STRING_BYTES = 2**31 - 1
@@ -16,7 +15,7 @@ _MAX_STRING_BYTES = 2**31 - 1
 _FEW = 8
 
 
-def take_rows(rows: pa.Table, order: Order) -> pa.Table:
+def take_rows(rows: pa.Table, order: Places) -> pa.Table:
     """The rows at the places ``order`` of a table whose columns have one chunk each (or more, then slower)."""
     indices = pa.array(order)
     columns = [_take(column, indices) for column in rows.columns]

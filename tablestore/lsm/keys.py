@@ -32,11 +32,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import FormatError, UnsupportedError
+from tablestore.types.arrays import U64, Places
 
 Integers = npt.NDArray[np.integer]
 PlainColumn: TypeAlias = Integers | pa.Array
-U64 = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]
 
 MAX_WORDS_PER_STRING = 16
 # So many varying bits tell rows apart well enough to leave the rest of a string for later.
@@ -47,7 +46,7 @@ _UPPER_BYTES = np.array([_ALL_BITS ^ ((1 << (64 - 8 * n)) - 1) for n in range(9)
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class KeyWord:
     """One word per row, below ``2**bits``: in memory, or worked out for the rows that are asked for."""
 
     bits: int
@@ -55,7 +54,7 @@ class Word:
     strings: "_Strings | None" = None
     position: int = 0
 
-    def at(self, rows: Rows | None = None) -> U64:
+    def at(self, rows: Places | None = None) -> U64:
         """The word of all rows, or of some."""
         if self.values is not None:
             return self.values if rows is None else self.values[rows]
@@ -64,11 +63,11 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class KeyWords:
     """The words of the rows of one window, most significant first."""
 
     row_count: int
-    columns: tuple[Word, ...]
+    columns: tuple[KeyWord, ...]
 
     @property
     def total_bits(self) -> int:
@@ -116,15 +115,15 @@ def concat_plain(chunks: Sequence[Sequence[PlainColumn]]) -> list[PlainColumn]:
     return out
 
 
-def to_words(plain: Sequence[PlainColumn]) -> Words:
+def to_words(plain: Sequence[PlainColumn]) -> KeyWords:
     """Order-preserving words of a window's plain columns; words that are the same in all rows are left out."""
-    columns: list[Word] = []
+    columns: list[KeyWord] = []
     bits = 0
     for column in plain:
         found = _string_words(column, bits) if isinstance(column, pa.Array) else [_integer_word(column)]
         columns.extend(word for word in found if word.bits)
         bits = sum(word.bits for word in columns)
-    return Words(len(plain[0]), tuple(columns))
+    return KeyWords(len(plain[0]), tuple(columns))
 
 
 def slice_plain(plain: Sequence[PlainColumn], start: int, stop: int) -> list[PlainColumn]:
@@ -225,27 +224,27 @@ def _decimal_columns(array: pa.Array) -> list[PlainColumn]:
     return [np.ascontiguousarray(raw[:, 1]).view(np.int64), low]
 
 
-def _integer_word(column: Integers) -> Word:
+def _integer_word(column: Integers) -> KeyWord:
     if not len(column):
-        return Word(0, np.zeros(0, dtype=np.uint64))
+        return KeyWord(0, np.zeros(0, dtype=np.uint64))
     smallest, largest = int(column.min()), int(column.max())
     width = (largest - smallest).bit_length()
     # Wraps around on purpose: the difference is right modulo 2**64 and below 2**width.
     values = column.astype(np.uint64) if column.dtype != np.int64 else column.view(np.uint64)
-    return Word(width, values - np.uint64(smallest % 2**64) if smallest else values)
+    return KeyWord(width, values - np.uint64(smallest % 2**64) if smallest else values)
 
 
-def _string_words(array: pa.Array, bits_before: int) -> list[Word]:
+def _string_words(array: pa.Array, bits_before: int) -> list[KeyWord]:
     if not len(array):
         return []
     strings = _Strings(array)
     if strings.longest > 8 * MAX_WORDS_PER_STRING:
         return [_integer_word(pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy())]
-    words: list[Word] = []
+    words: list[KeyWord] = []
     bits = bits_before
     for position in range(0, strings.longest, 8):
         if bits >= _ENOUGH_BITS:
-            words.append(Word(64, None, strings, position))
+            words.append(KeyWord(64, None, strings, position))
         else:
             words.append(_varying_bits(strings.word(position)))
             bits += words[-1].bits
@@ -271,7 +270,7 @@ class _Strings:
         self._padded = np.concatenate([data[first:last], np.zeros(8, dtype=np.uint8)])
         self.ambiguous = not self._uniform and int(data[first:last].min()) == 0
 
-    def word(self, position: int, rows: Rows | None = None) -> U64:
+    def word(self, position: int, rows: Places | None = None) -> U64:
         """The eight bytes from ``position`` on of all strings, or of some."""
         remaining = min(8, self.longest - position)
         if self._uniform and rows is None:
@@ -305,18 +304,18 @@ def _string_buffers(array: pa.Array) -> tuple[Integers, npt.NDArray[np.uint8]]:
     return offsets, data
 
 
-def _varying_bits(word: U64) -> Word:
+def _varying_bits(word: U64) -> KeyWord:
     """The bits of the words that are not the same in all rows, moved together."""
     differing = int(np.bitwise_or.reduce(word ^ word[0]))
     if not differing:
-        return Word(0, word)
+        return KeyWord(0, word)
     low = (differing & -differing).bit_length() - 1
     high = differing.bit_length()
     count = differing.bit_count()
     if high - low <= count + 8:
         # Nearly dense: cutting off both ends is enough.
-        return Word(high - low, (word >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1))
-    return Word(count, _compress(word, differing))
+        return KeyWord(high - low, (word >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1))
+    return KeyWord(count, _compress(word, differing))
 
 
 def _compress(word: U64, mask: int) -> U64:

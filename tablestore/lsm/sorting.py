@@ -5,7 +5,7 @@ uint64, and numpy sorts these words in place: several times faster than any args
 
     | group | key bits … | row number |
 
-Rows whose words agree up to the row number are tied. If the rest of their keys is equal too, they are repeats of one
+Places whose words agree up to the row number are tied. If the rest of their keys is equal too, they are repeats of one
 key and stay in row order; only stretches that hold different keys are sorted again, by the next key bits.
 """
 
@@ -14,22 +14,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
-from tablestore.lsm.keys import U64, Rows, Word, Words
-
-Mask = npt.NDArray[np.bool_]
+from tablestore.lsm.keys import KeyWord, KeyWords
+from tablestore.types.arrays import U64, Mask, Places
 
 
 @dataclass(frozen=True, slots=True)
 class SortedOrder:
     """``order[i]`` is the row at place i; ``repeats[i]`` is True if the row at place i + 1 has its group and key."""
 
-    order: Rows
+    order: Places
     repeats: Mask
 
 
-def sort_by_group_and_key(groups: U64 | None, group_count: int, words: Words) -> SortedOrder:
+def sort_by_group_and_key(groups: U64 | None, group_count: int, words: KeyWords) -> SortedOrder:
     """Order rows by (group, key, row number). ``groups`` holds numbers below ``group_count``; None is one group."""
     rows = words.row_count
     row_bits = max(rows - 1, 1).bit_length()
@@ -55,10 +53,10 @@ def sort_by_group_and_key(groups: U64 | None, group_count: int, words: Words) ->
     return SortedOrder(order, repeats)
 
 
-def ascending(words: Words, bounds: list[int]) -> bool:
+def ascending(words: KeyWords, bounds: list[int]) -> bool:
     """True if the rows between any two neighbours of ``bounds`` are in strictly ascending key order."""
     # Pairs (row, row + 1) that are not yet known to ascend; pairs across a bound do not count.
-    pairs: Rows | None = None
+    pairs: Places | None = None
     for column in words.columns:
         if pairs is None:
             values = column.at()
@@ -77,7 +75,7 @@ def ascending(words: Words, bounds: list[int]) -> bool:
     return not len(pairs)
 
 
-def _different_keys(order: Rows, tied: Mask, bits: "_BitStream") -> tuple[Rows, U64]:
+def _different_keys(order: Places, tied: Mask, bits: "_BitStream") -> tuple[Places, U64]:
     """The places in stretches of tied rows whose keys are not all equal, and the number of each place's stretch."""
     pairs = np.flatnonzero(tied)
     different = np.zeros(len(pairs), dtype=np.bool_)
@@ -101,7 +99,7 @@ def _different_keys(order: Rows, tied: Mask, bits: "_BitStream") -> tuple[Rows, 
     return places, numbers
 
 
-def _sort_stretches(order: Rows, places: Rows, group: U64, bits: "_BitStream") -> Mask:
+def _sort_stretches(order: Places, places: Places, group: U64, bits: "_BitStream") -> Mask:
     """Sort the rows at ``places`` within their stretches by the next key bits, in place. Returns which neighbours in
     ``places`` are still tied."""
     group_bits = int(group[-1]).bit_length()
@@ -122,7 +120,7 @@ def _sort_stretches(order: Rows, places: Rows, group: U64, bits: "_BitStream") -
 class _BitStream:
     """The key bits of all rows, handed out from the most significant down."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: KeyWords) -> None:
         self._words = words
         self._unread = [column.bits for column in words.columns]
         self.last_width = 0
@@ -131,11 +129,11 @@ class _BitStream:
     def left(self) -> bool:
         return any(self._unread)
 
-    def unread_columns(self) -> Iterator[Word]:
+    def unread_columns(self) -> Iterator[KeyWord]:
         """The words that still hold bits not handed out."""
         return (column for column, unread in zip(self._words.columns, self._unread, strict=True) if unread)
 
-    def take(self, width: int, rows: Rows | None = None) -> U64:
+    def take(self, width: int, rows: Places | None = None) -> U64:
         """Up to ``width`` next bits of all rows, or of some; ``last_width`` tells how many they were."""
         out: U64 | None = None
         self.last_width = 0

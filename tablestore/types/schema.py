@@ -181,7 +181,7 @@ def _check_nested_names(fields: Iterable[Field]) -> None:
 def _check_keys(schema: TableSchema) -> None:
     keys, partitions = schema.primary_keys, schema.partition_keys
     for names, what in ((keys, "primary key"), (partitions, "partitioning")):
-        _check_known(schema, names, what)
+        check_known(schema, names, what)
         _check_atomic(schema, names, what)
     if len(partitions) == len(schema.fields):
         raise InvalidInputError(f"partitioning by all columns ({', '.join(partitions)}) leaves no data; drop one")
@@ -213,7 +213,7 @@ def _check_buckets(schema: TableSchema) -> None:
         )
     if twice := _duplicates(named):
         raise InvalidInputError(f"the option bucket-key names {', '.join(twice)} more than once")
-    _check_known(schema, named, "option bucket-key")
+    check_known(schema, named, "option bucket-key")
     _check_atomic(schema, named, "option bucket-key")
     if inside := sorted(set(named) & set(schema.partition_keys)):
         raise InvalidInputError(f"bucket-key must not contain partition columns, found {', '.join(inside)}")
@@ -240,7 +240,8 @@ def _check_bucket_function(schema: TableSchema) -> None:
         )
 
 
-def _check_known(schema: TableSchema, names: Sequence[str], what: str) -> None:
+def check_known(schema: TableSchema, names: Sequence[str], what: str) -> None:
+    """Refuse names that are no columns; ``what`` names them. Raises InvalidInputError."""
     for name in names:
         if name not in schema.field_names:
             raise InvalidInputError(

@@ -8,6 +8,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tablestore.types.arrays import Mask, begins
+
 N = TypeVar("N", bound=np.integer)
 
 
@@ -16,9 +18,7 @@ def distinct(values: npt.NDArray[N]) -> npt.NDArray[N]:
     ordered = np.sort(values)
     if len(ordered) < 2:
         return ordered
-    kept = np.empty(len(ordered), dtype=np.bool_)
-    kept[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=kept[1:])
+    kept = begins(ordered)
     return ordered if kept.all() else ordered[kept]
 
 
@@ -28,11 +28,11 @@ def union(*sets: npt.NDArray[N]) -> npt.NDArray[N]:
     return distinct(np.concatenate(sets))
 
 
-def contained(values: npt.NDArray[np.integer], among: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+def contained(values: npt.NDArray[np.integer], among: npt.NDArray[np.integer]) -> Mask:
     """Which of the values are in the set ``among``."""
     if not len(among):
         return np.zeros(len(values), dtype=np.bool_)
     places = np.searchsorted(among, values)
     places[places == len(among)] = 0
-    found: npt.NDArray[np.bool_] = among[places] == values
+    found: Mask = among[places] == values
     return found

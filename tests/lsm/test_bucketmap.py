@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.lsm import bucketmap
-from tablestore.lsm.bucketmap import UNKNOWN, BucketMap, BucketPolicy
+from tablestore.lsm.bucketmap import NO_BUCKET, BucketMap, BucketPolicy
 
 HASHES = st.lists(st.integers(-(2**31), 2**31 - 1) | st.integers(-5, 5), max_size=40)
 
@@ -48,8 +48,8 @@ def test_a_hash_keeps_its_bucket_and_buckets_fill_up_one_after_the_other(
 
 def test_unknown_hashes_are_told() -> None:
     made = BucketMap.of({4: array(-7, 3), 0: array(5)}, "t")
-    assert made.find(array(3, 4, 5, -7, 2**31 - 1)).tolist() == [4, UNKNOWN, 0, 4, UNKNOWN]
-    assert BucketMap().find(array(1)).tolist() == [UNKNOWN]
+    assert made.find(array(3, 4, 5, -7, 2**31 - 1)).tolist() == [4, NO_BUCKET, 0, 4, NO_BUCKET]
+    assert BucketMap().find(array(1)).tolist() == [NO_BUCKET]
     assert len(made) == 3
 
 

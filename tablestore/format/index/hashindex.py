@@ -6,12 +6,10 @@ One file of type HASH per bucket. It holds the hash of every key that the bucket
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from tablestore.errors import FormatError
+from tablestore.format.bucket import Hashes
 from tablestore.types.sortedsets import distinct
-
-Hashes = npt.NDArray[np.int32]
 
 
 def encode_hash_index(hashes: Hashes) -> bytes:

@@ -12,33 +12,33 @@ from tablestore.lsm.compaction.compactiontask import CompactionTask
 from tablestore.lsm.run import Section
 
 
-def pick_worn(
+def pick_by_delete_ratio(
     files: Sequence[DataFileMeta], deleted: Mapping[str, int], *, share: float, budget_bytes: int | None = None
 ) -> tuple[DataFileMeta, ...]:
-    """The files of which more than ``share`` of the rows are deleted, as far as ``budget_bytes`` go; the most worn first.
+    """The files of which more than ``share`` of the rows are deleted, as far as ``budget_bytes`` go; the highest ratio first.
 
     ``deleted``: how many rows of a file are deleted, by file name.
     """
-    worn = [file for file in files if deleted.get(file.file_name, 0) > share * file.row_count]
-    worn.sort(key=lambda file: (-deleted[file.file_name] / file.row_count, file.file_name))
+    found = [file for file in files if deleted.get(file.file_name, 0) > share * file.row_count]
+    found.sort(key=lambda file: (-deleted[file.file_name] / file.row_count, file.file_name))
     chosen: list[DataFileMeta] = []
     spent = 0
-    for file in worn:
+    for file in found:
         if budget_bytes is None or spent + file.file_size <= budget_bytes:
             chosen.append(file)
             spent += file.file_size
     return tuple(chosen)
 
 
-def rewriting(
-    task: CompactionTask | None, worn: Sequence[DataFileMeta], *, output_level: int, target_bytes: int
+def with_rewrites(
+    task: CompactionTask | None, files: Sequence[DataFileMeta], *, output_level: int, target_bytes: int
 ) -> CompactionTask | None:
     """``task`` with these files rewritten too, each for itself; None if there is nothing to do.
 
     Files that the task only moves are rewritten instead. The others stay at their level, which is ``output_level``.
     """
     merged = {file.file_name for file in task.rewritten} if task is not None else set()
-    added = tuple((Section(((file,),)),) for file in worn if file.file_name not in merged)
+    added = tuple((Section(((file,),)),) for file in files if file.file_name not in merged)
     if not added:
         return task
     if task is None:
@@ -50,7 +50,7 @@ def rewriting(
             target_bytes=target_bytes,
             reason="deleted-rows",
         )
-    names = {file.file_name for file in worn}
+    names = {file.file_name for file in files}
     return replace(
         task,
         upgrades=tuple(file for file in task.upgrades if file.file_name not in names),

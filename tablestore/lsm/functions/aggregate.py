@@ -19,7 +19,8 @@ from tablestore.lsm.functions.aggregatenumbers import multiply, sum_up, truth
 from tablestore.lsm.functions.aggregatesketches import unite
 from tablestore.lsm.functions.mergefunction import ColumnFunction
 from tablestore.lsm.functions.survivors import dense_ranks
-from tablestore.lsm.functions.versions import Events, Places, take_or_null
+from tablestore.lsm.functions.versions import Events, spread, take_or_null
+from tablestore.types.arrays import Places
 
 Pick = Callable[[pa.Array, Events], Places]
 Compute = Callable[[ColumnFunction, pa.Array, Events, str], pa.Array]
@@ -29,7 +30,16 @@ def aggregate_column(function: ColumnFunction, column: pa.Array, events: Events,
     """The combined value per key, null for keys without events. ``name`` is the column's, for messages."""
     if function.name in _PICKS:
         return take_or_null(column, events.row_of(_PICKS[function.name](column, events)))
-    return _COMPUTED[function.name](function, column, events, name)
+    if function.name in _LISTS:
+        return _LISTS[function.name](function, column, events, name)
+    events = events.where(events.valid(column))
+    if function.name == "product":
+        # A retraction before any value has nothing to divide.
+        first = events.first(events.adds)
+        events = events.where((first[events.key] >= 0) & (np.arange(len(events.rows)) >= first[events.key]))
+    if not len(events.rows):
+        return pa.nulls(events.keys, column.type)
+    return spread(_COMBINED[function.name](function, column.take(pa.array(events.rows)), events, name), events)
 
 
 def _last_value(column: pa.Array, events: Events) -> Places:
@@ -96,18 +106,22 @@ _PICKS: Mapping[str, Pick] = {
     "max": _greatest,
     "min": _smallest,
 }
-_COMPUTED: Mapping[str, Compute] = {
-    "sum": sum_up,
-    "product": multiply,
-    "bool_and": truth,
-    "bool_or": truth,
+# From a column and the events in it, a value per key.
+_LISTS: Mapping[str, Compute] = {
     "listagg": join_texts,
     "collect": collect,
     "merge_map": merge_map,
     "nested_update": nested_update,
+}
+# From the values of some events, none of them null, a value per key that has such events.
+_COMBINED: Mapping[str, Compute] = {
+    "sum": sum_up,
+    "product": multiply,
+    "bool_and": truth,
+    "bool_or": truth,
     "rbm32": unite,
     "rbm64": unite,
     "theta_sketch": unite,
     "hll_sketch": unite,
 }
-FUNCTIONS = (*_PICKS, *_COMPUTED)
+FUNCTIONS = (*_PICKS, *_COMBINED, *_LISTS)

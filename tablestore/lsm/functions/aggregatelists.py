@@ -9,13 +9,13 @@ same key: a number, see valuecodes), and what is left is put together again.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.lsm.functions.mergefunction import ColumnFunction
 from tablestore.lsm.functions.valuecodes import Codes, combined_codes, value_codes
-from tablestore.lsm.functions.versions import Events, Mask, Places
+from tablestore.lsm.functions.versions import Events
+from tablestore.types.arrays import Mask, Places, begins, first_of_group, last_of_group
 
 
 def join_texts(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
@@ -39,7 +39,7 @@ def collect(function: ColumnFunction, column: pa.Array, events: Events, name: st
     items = _items(column, events)
     same = _same_value(items, value_codes(column.values)[items.place])
     if function.distinct:
-        kept = _last_is_add(items, same)
+        kept = _first_alive(items, same)
     elif items.adds.all():
         kept = np.ones(len(items.place), dtype=np.bool_)
     else:
@@ -69,10 +69,7 @@ def nested_update(function: ColumnFunction, column: pa.Array, events: Events, na
         kept = _last_entries(items, same)
     else:
         same = _same_value(items, value_codes(values)[items.place])
-        taken = np.full(int(same.max(initial=-1)) + 1, -1, dtype=np.int64)
-        back = np.flatnonzero(~items.adds)
-        taken[same[back]] = back
-        kept = np.flatnonzero(items.adds & (np.arange(len(same)) > taken[same]))
+        kept = np.flatnonzero(_alive(items, same))
     if function.count_limit is not None:
         key = items.key[kept]
         first = np.searchsorted(key, key)
@@ -107,17 +104,17 @@ def _same_value(items: _Items, codes: Codes) -> Codes:
     return combined_codes([items.key, codes], len(codes))
 
 
-def _last_is_add(items: _Items, same: Codes) -> Mask:
+def _alive(items: _Items, same: Codes) -> Mask:
+    """Which items were added since their value was last taken back."""
+    taken = last_of_group(same, _count(same), ~items.adds)
+    alive: Mask = items.adds & (np.arange(len(same)) > taken[same])
+    return alive
+
+
+def _first_alive(items: _Items, same: Codes) -> Mask:
     """The first item of each value since it was last taken back; none if nothing was added since."""
-    count = int(same.max(initial=-1)) + 1
-    place = np.arange(len(same))
-    taken = np.full(count, -1, dtype=np.int64)
-    back = np.flatnonzero(~items.adds)
-    taken[same[back]] = back
-    alive = np.flatnonzero(items.adds & (place > taken[same]))[::-1]
-    first = np.full(count, -1, dtype=np.int64)
-    first[same[alive]] = alive
-    kept: Mask = items.adds & (first[same] == place)
+    first = first_of_group(same, _count(same), _alive(items, same))
+    kept: Mask = items.adds & (first[same] == np.arange(len(same)))
     return kept
 
 
@@ -128,7 +125,7 @@ def _not_taken_back(items: _Items, same: Codes) -> Mask:
     order = np.argsort(same, kind="stable")
     sorted_same = same[order]
     step = np.where(items.adds[order], 1, -1)
-    starts = np.concatenate([[0], np.flatnonzero(sorted_same[1:] != sorted_same[:-1]) + 1])
+    starts = np.flatnonzero(begins(sorted_same))
     counts = np.diff(np.append(starts, len(order)))
     total = np.cumsum(step)
     level = total - np.repeat(total[starts] - step[starts], counts)
@@ -147,24 +144,17 @@ def _not_taken_back(items: _Items, same: Codes) -> Mask:
 def _last_entries(items: _Items, same: Codes) -> Places:
     """Per value the entry that counts: the last, or where all are older than others the first; none if it was taken back.
     In the order in which the values first came."""
-    count = int(same.max(initial=-1)) + 1
-    place = np.arange(len(same))
-    taken = np.full(count, -1, dtype=np.int64)
-    back = np.flatnonzero(~items.adds)
-    taken[same[back]] = back
-    alive = items.adds & (place > taken[same])
-    newest = np.full(count, -1, dtype=np.int64)
-    newer = np.flatnonzero(alive & items.newer)
-    newest[same[newer]] = newer
-    oldest = np.full(count, -1, dtype=np.int64)
-    older = np.flatnonzero(alive & ~items.newer)[::-1]
-    oldest[same[older]] = older
+    alive, count = _alive(items, same), _count(same)
+    newest = last_of_group(same, count, alive & items.newer)
+    oldest = first_of_group(same, count, alive & ~items.newer)
     chosen = np.where(newest >= 0, newest, oldest)
-    first = np.full(count, -1, dtype=np.int64)
-    all_alive = np.flatnonzero(alive)[::-1]
-    first[same[all_alive]] = all_alive
+    first = first_of_group(same, count, alive)
     found = first >= 0
     return chosen[found][np.argsort(first[found], kind="stable")]
+
+
+def _count(codes: Codes) -> int:
+    return int(codes.max(initial=-1)) + 1
 
 
 def _has_list(column: pa.Array, events: Events) -> Mask:
@@ -182,15 +172,8 @@ def _lists(column: pa.Array, items: _Items, kept: Places, valid: Mask, keys: int
     mask = None if valid.all() else pa.array(~valid)
     if pa.types.is_map(column.type):
         keys_array, values = column.keys.take(places), column.items.take(places)
-        return _masked(pa.MapArray.from_arrays(pa.array(offsets), keys_array, values, type=column.type), mask)
-    return _masked(pa.ListArray.from_arrays(pa.array(offsets), column.values.take(places), type=column.type), mask)
-
-
-def _masked(array: pa.Array, mask: pa.Array | None) -> pa.Array:
-    if mask is None:
-        return array
-    places: npt.NDArray[np.int64] = np.arange(len(array))
-    return array.take(pa.array(places, mask=mask.to_numpy(zero_copy_only=False)))
+        return pa.MapArray.from_arrays(pa.array(offsets), keys_array, values, type=column.type, mask=mask)
+    return pa.ListArray.from_arrays(pa.array(offsets), column.values.take(places), type=column.type, mask=mask)
 
 
 def _in_order(events: Events) -> Events:
@@ -211,9 +194,7 @@ def _distinct_parts(texts: pa.Array, events: Events, delimiter: str) -> tuple[pa
     opening = np.zeros(len(texts), dtype=np.bool_)
     opening[events.starts()] = True
     same = combined_codes([key, value_codes(parts)], len(parts))
-    first = np.full(int(same.max(initial=-1)) + 1, -1, dtype=np.int64)
-    backwards = np.arange(len(same))[::-1]
-    first[same[backwards]] = backwards
+    first = first_of_group(same, _count(same), np.ones(len(same), dtype=np.bool_))
     filled = pc.not_equal(parts, "").to_numpy(zero_copy_only=False)
     kept = opening[event] | (filled & (first[same] == np.arange(len(same))))
     return parts.filter(pa.array(kept)), key[kept]

@@ -14,57 +14,37 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergefunction import ColumnFunction
-from tablestore.lsm.functions.versions import Events, Mask, Places, spread
+from tablestore.lsm.functions.versions import Events
+from tablestore.types.arrays import Mask, Places
 
 _LOW = np.int64(0xFFFFFFFF)
 _LEAST = np.iinfo(np.int64).min
 _EXACT = Context(prec=76)
 
 
-def sum_up(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
-    """The sum; retractions count negative; null if there is no value."""
-    kind = column.type
-    events = events.where(events.valid(column))
+def sum_up(function: ColumnFunction, values: pa.Array, events: Events, name: str) -> pa.Array:
+    """The sum; retractions count negative."""
     starts = events.starts()
-    if not len(starts):
-        return pa.nulls(events.keys, kind)
-    values = column.take(pa.array(events.rows))
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(values.type):
         numbers = values.to_numpy(zero_copy_only=False)
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.add.reduceat(np.where(events.adds, numbers, -numbers), starts)
-        return spread(pa.array(sums, kind), events)
-    if pa.types.is_decimal(kind):
-        return spread(_decimal_sums(values, events.adds, starts, name), events)
-    return spread(_integer_sums(values, events.adds, starts, name), events)
+            return pa.array(np.add.reduceat(np.where(events.adds, numbers, -numbers), starts), values.type)
+    sums = _decimal_sums if pa.types.is_decimal(values.type) else _integer_sums
+    return sums(values, events.adds, starts, name)
 
 
-def multiply(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
-    """The product; retractions divide, integers towards zero, decimals rounded; one that comes before any value is left out."""
-    kind = column.type
-    events = events.where(events.valid(column))
-    first = events.first(events.adds)
-    events = events.where((first[events.key] >= 0) & (np.arange(len(events.rows)) >= first[events.key]))
-    starts = events.starts()
-    if not len(starts):
-        return pa.nulls(events.keys, kind)
-    values = column.take(pa.array(events.rows))
-    if pa.types.is_decimal(kind):
-        return spread(_decimal_products(values, events, name), events)
-    if pa.types.is_floating(kind):
-        return spread(_float_products(values, events), events)
-    return spread(_integer_products(values, events, name), events)
+def multiply(function: ColumnFunction, values: pa.Array, events: Events, name: str) -> pa.Array:
+    """The product; retractions divide, integers towards zero, decimals rounded. The first event of each key adds."""
+    if pa.types.is_floating(values.type):
+        return _float_products(values, events)
+    products = _decimal_products if pa.types.is_decimal(values.type) else _integer_products
+    return products(values, events, name)
 
 
-def truth(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
+def truth(function: ColumnFunction, values: pa.Array, events: Events, name: str) -> pa.Array:
     """bool_and and bool_or."""
-    events = events.where(events.valid(column))
-    starts = events.starts()
-    if not len(starts):
-        return pa.nulls(events.keys, column.type)
-    values = column.take(pa.array(events.rows)).to_numpy(zero_copy_only=False).astype(np.bool_)
     combine = np.logical_and if function.name == "bool_and" else np.logical_or
-    return spread(pa.array(combine.reduceat(values, starts)), events)
+    return pa.array(combine.reduceat(values.to_numpy(zero_copy_only=False).astype(np.bool_), events.starts()))
 
 
 def _integer_sums(values: pa.Array, adds: Mask, starts: Places, name: str) -> pa.Array:

@@ -9,39 +9,34 @@ A set is an object of its library, so these functions go value by value; values 
 
 from collections.abc import Callable
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.index.roaring64 import union_bitmap64
 from tablestore.lsm.functions.mergefunction import ColumnFunction
-from tablestore.lsm.functions.versions import Events, spread
+from tablestore.lsm.functions.versions import Events
 
 Union = Callable[[list[bytes]], bytes]
 
 
-def unite(function: ColumnFunction, column: pa.Array, events: Events, name: str) -> pa.Array:
-    """The union of each key's sets; null without one."""
+def unite(function: ColumnFunction, values: pa.Array, events: Events, name: str) -> pa.Array:
+    """The union of each key's sets."""
     union = union_of(function.name)
-    events = events.where(events.valid(column))
-    if not len(events.rows):
-        return pa.nulls(events.keys, column.type)
-    starts = events.starts()
-    stops = np.append(starts[1:], len(events.rows)).tolist()
-    values = column.take(pa.array(events.rows)).to_pylist()
+    sets = values.to_pylist()
     out = []
     # The library's objects have no form that spans rows.
-    for start, stop in zip(starts.tolist(), stops, strict=True):
+    for start, stop in pairwise([*events.starts().tolist(), len(sets)]):
         try:
-            out.append(values[start] if stop - start == 1 else union(values[start:stop]))
+            out.append(sets[start] if stop - start == 1 else union(sets[start:stop]))
         except (FormatError, ValueError, IndexError, RuntimeError, MemoryError) as error:
             raise FormatError(
                 f"column {name!r} holds bytes that are no {function.name}: {error}; its writer has to store serialised ones"
             ) from error
-    return spread(pa.array(out, column.type), events)
+    return pa.array(out, values.type)
 
 
 def union_of(function: str) -> Union:

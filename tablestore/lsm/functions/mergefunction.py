@@ -156,13 +156,13 @@ class MergeFunction:
         return (RowKind.UPDATE_BEFORE,) if self.engine == "partial-update" and self.remove_on_delete else ()
 
     @property
-    def told_by_deletes(self) -> frozenset[str]:
+    def columns_of_deletes(self) -> frozenset[str]:
         """Columns whose value in a ``-D`` that may remove its row counts."""
-        told = self.key_columns | {field.name for field in self.sequence_fields}
+        columns = self.key_columns | {field.name for field in self.sequence_fields}
         if not self.remove_on_delete:
             # Within groups a -D that is too old to remove the row still takes back what functions have combined.
-            told |= {name for name, _ in self.functions} | {name for group in self.groups for name in group.fields}
-        return told
+            columns |= {name for name, _ in self.functions} | {name for group in self.groups for name in group.fields}
+        return columns
 
     def function_of(self, column: str) -> ColumnFunction | None:
         """The function of a column, None if it has none."""

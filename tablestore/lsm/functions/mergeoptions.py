@@ -20,8 +20,8 @@ from tablestore.lsm.functions.columnfunctions import MISSING_SETTINGS, PREFIX, c
 from tablestore.lsm.functions.mergefunction import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
 from tablestore.names import did_you_mean, split_names
 from tablestore.options import COLUMN_STATS_MODE, TableOptions
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.schema import TableSchema
+from tablestore.types.datatypes import TEXT_ROOTS, AtomicType, Field
+from tablestore.types.schema import TableSchema, check_known
 from tablestore.types.typestring import type_to_sql
 
 _KEEP: Mapping[str, Keep] = {"deduplicate": "last", "first-row": "first"}
@@ -87,9 +87,9 @@ def check_column_options(schema: TableSchema) -> None:
     """Refuse ``fields.…`` options that name unknown columns or settings, or give a key column a function; and a
     ``rowkind.field`` that is no text column. Of tables without a key, whose rows never merge, only what means something."""
     if schema.is_keyed and (name := schema.options.get(opt.ROWKIND_FIELD.key)) is not None:
-        _check_column(schema, name, opt.ROWKIND_FIELD.key)
+        check_known(schema, [name], f"option {opt.ROWKIND_FIELD.key}")
         kind = schema.field(name).type
-        if not isinstance(kind, AtomicType) or kind.root not in (TypeRoot.VARCHAR, TypeRoot.CHAR):
+        if not isinstance(kind, AtomicType) or kind.root not in TEXT_ROOTS:
             raise InvalidInputError(
                 f"option {opt.ROWKIND_FIELD.key}: the column {name!r} has to hold text (+I, -U, +U or -D), found "
                 f"{type_to_sql(kind)}",
@@ -107,7 +107,7 @@ def check_column_options(schema: TableSchema) -> None:
                 f"sequence-group{did_you_mean(setting, _SETTINGS)}",
                 kind="unknown-option",
             )
-        _check_column(schema, column, key)
+        check_known(schema, [column], f"option {key}")
         if setting == "aggregate-function" and column in schema.primary_keys:
             raise InvalidInputError(
                 f"option {key}: {column!r} is a key column, whose value is the same in all rows of a key; remove the option",
@@ -129,7 +129,7 @@ def _sequence_fields(schema: TableSchema, options: TableOptions, engine: str) ->
     if len(set(names)) < len(names):
         raise InvalidInputError(f"option sequence.field names a column more than once: {', '.join(names)}", kind="invalid-option")
     for name in names:
-        _check_column(schema, name, "sequence.field")
+        check_known(schema, [name], "option sequence.field")
         if options.get(f"{PREFIX}{name}.aggregate-function"):
             raise InvalidInputError(
                 f"column {name!r} orders rows (sequence.field) and cannot have an aggregate function: it follows the last row; "
@@ -184,7 +184,7 @@ def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGrou
                 kind="invalid-option",
             )
         for name in (*fields, *columns):
-            _check_column(schema, name, key)
+            check_known(schema, [name], f"option {key}")
             if name in schema.primary_keys:
                 raise InvalidInputError(
                     f"option {key}: {name!r} is a key column, which no sequence group takes", kind="invalid-option"
@@ -224,15 +224,6 @@ def _check_sequence_types(schema: TableSchema, names: tuple[str, ...] | list[str
                 f"option {key}: {name!r} of type {type_to_sql(kind)} cannot order rows; use a column without parts",
                 kind="invalid-option",
             )
-
-
-def _check_column(schema: TableSchema, name: str, key: str) -> None:
-    if name not in schema.field_names:
-        raise InvalidInputError(
-            f"option {key} names the column {name!r}, which does not exist{did_you_mean(name, schema.field_names)} "
-            f"(columns: {', '.join(schema.field_names)})",
-            kind="unknown-column",
-        )
 
 
 def _contradiction(one: str, other: str) -> InvalidInputError:

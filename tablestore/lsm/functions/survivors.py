@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from tablestore.lazy import lazy
 from tablestore.lsm.functions.mergefunction import Keep
-from tablestore.lsm.keys import PlainColumn, Rows, Words, concat_plain, plain_columns, to_words
+from tablestore.lsm.keys import KeyWords, PlainColumn, concat_plain, plain_columns, to_words
 from tablestore.lsm.sorting import SortedOrder, ascending, sort_by_group_and_key
+from tablestore.types.arrays import Mask, Places
 
 _T = TypeVar("_T", bound=np.generic)
-Mask = npt.NDArray[np.bool_]
 Keys = npt.NDArray[np.integer]
 
 # A table is worth it while it stays within so many bytes per row.
@@ -46,7 +46,7 @@ class WindowKeys:
         return self.bounds[-1]
 
     @lazy
-    def words(self) -> Words:
+    def words(self) -> KeyWords:
         """The words of all rows."""
         return to_words(concat_plain(self._chunks))
 
@@ -126,7 +126,7 @@ def winners_by_sequence(
     return mask
 
 
-def versions_of_repeated_keys(done: SortedOrder) -> tuple[Mask, Rows]:
+def versions_of_repeated_keys(done: SortedOrder) -> tuple[Mask, Places]:
     """The places in ``done.order`` whose key occurs several times, and a number per key for each of them."""
     several = np.zeros(len(done.order), dtype=np.bool_)
     several[1:] = done.repeats
@@ -137,12 +137,12 @@ def versions_of_repeated_keys(done: SortedOrder) -> tuple[Mask, Rows]:
 
 
 def rank_versions(
-    group: Rows,
+    group: Places,
     fields: Sequence[pa.Array],
     *,
     descending: Sequence[bool],
     tie_breakers: Sequence[npt.NDArray[np.int64]],
-) -> Rows:
+) -> Places:
     """The order of rows by ``group``, then ``fields`` (nulls smallest either way), then ``tie_breakers``.
 
     ``group`` ascends, so the groups stay where they are and only rows within a group change places.
@@ -172,7 +172,7 @@ def _by_table(arrays: Sequence[Keys], smallest: int, size: int) -> list[Mask | N
     return [*(last_chunk[slot] == position for position, slot in enumerate(slots[:-1])), None]
 
 
-def _distance(array: Keys, smallest: int) -> Rows:
+def _distance(array: Keys, smallest: int) -> Places:
     if array.dtype == np.uint64:
         return (array - np.uint64(smallest)).view(np.int64)
     # Never overflows: the distance was found to be small.

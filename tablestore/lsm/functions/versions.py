@@ -9,11 +9,9 @@ Everything is whole arrays: a question about all keys is a few passes over all e
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Mask = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
+from tablestore.types.arrays import Mask, Places, begins, first_of_group, last_of_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +33,15 @@ class Events:
 
     def last(self, mask: Mask) -> Places:
         """Per key the last event for which ``mask`` holds, -1 without one."""
-        found = np.flatnonzero(mask)
-        out = np.full(self.keys, -1, dtype=np.int64)
-        # Of repeated places the last assignment stays.
-        out[self.key[found]] = found
-        return out
+        return last_of_group(self.key, self.keys, mask)
 
     def first(self, mask: Mask) -> Places:
         """Per key the first event for which ``mask`` holds, -1 without one."""
-        found = np.flatnonzero(mask)[::-1]
-        out = np.full(self.keys, -1, dtype=np.int64)
-        out[self.key[found]] = found
-        return out
+        return first_of_group(self.key, self.keys, mask)
 
     def starts(self) -> Places:
         """The first event of each key that has events."""
-        if not len(self.key):
-            return np.zeros(0, dtype=np.int64)
-        return np.concatenate([[0], np.flatnonzero(self.key[1:] != self.key[:-1]) + 1])
+        return np.flatnonzero(begins(self.key))
 
     def valid(self, column: pa.Array) -> Mask:
         """Which events have a value in the column."""

@@ -14,16 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.lsm.functions.aggregate import aggregate_column
 from tablestore.lsm.functions.mergefunction import MergeFunction, SequenceGroup
 from tablestore.lsm.functions.survivors import dense_ranks
-from tablestore.lsm.functions.versions import Events, Mask, Places, take_or_null
+from tablestore.lsm.functions.versions import Events, take_or_null
+from tablestore.types.arrays import Kinds, Mask, Places, begins, retracts
 from tablestore.types.rowkind import RowKind
-
-Kinds = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def fold_versions(
     retractions that the function does not take, and for sums that leave their type.
     """
     keys = int(key[-1]) + 1 if len(key) else 0
-    adds = (kinds & 1) == 0
+    adds = ~retracts(kinds)
     if not adds.all():
         function.check_retractions(kinds, output)
     events = Events(rows, key, keys, adds, np.ones(len(rows), dtype=np.bool_))
@@ -149,7 +147,7 @@ def _resets(
     groups = [group for group in function.groups if all(field in columns for field in group.fields)]
     ranks = {group: _group_ranks(columns, group, events) for group in groups}
     while True:
-        epoch: Places = np.cumsum(_first_of_key(events.key) | starts_anew, dtype=np.int64)
+        epoch: Places = np.cumsum(begins(events.key) | starts_anew, dtype=np.int64)
         turns = {group: _turns(ranks[group], epoch) for group in groups}
         removing = np.zeros(len(kinds), dtype=np.bool_)
         for group in groups:
@@ -180,12 +178,6 @@ def _turns(ranks: Places, epoch: Places) -> _Turns:
     # Epochs ascend, so the running maximum over all events is one within each epoch.
     height = epoch * (int(ranks.max(initial=0)) + 1) + ranks
     return _Turns(ranks > 0, height >= np.maximum.accumulate(height))
-
-
-def _first_of_key(key: Places) -> Mask:
-    first = np.ones(len(key), dtype=np.bool_)
-    first[1:] = key[1:] != key[:-1]
-    return first
 
 
 def _fill(column: pa.Array, other: pa.Array) -> pa.Array:

@@ -11,11 +11,9 @@ from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.keys import PlainColumn
+from tablestore.types.arrays import Kinds, Mask, retracts
 from tablestore.types.datatypes import Field
 from tablestore.types.rowkind import RowKind
-
-Mask = npt.NDArray[np.bool_]
-Kinds = npt.NDArray[np.int8]
 
 SYSTEM_FIELDS = (pa.field(SEQUENCE_COLUMN, pa.int64(), nullable=False), pa.field(KIND_COLUMN, pa.int8(), nullable=False))
 
@@ -78,7 +76,7 @@ class Chunk:
         """Which rows retract; None if none does."""
         if KIND_COLUMN not in self.batch.schema.names:
             return None
-        retract: Mask = (self.kinds() & 1).astype(np.bool_)
+        retract = retracts(self.kinds())
         return retract if retract.any() else None
 
     def prepared(self, function: MergeFunction, *, ours: bool) -> "Chunk":

@@ -17,16 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.lsm.gather import take_rows
+from tablestore.types.arrays import Mask, Places, one_chunk
 from tablestore.types.rowkind import RowKind
-
-Numbers = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +32,8 @@ class RowState:
     ascending. No row retracts. ``places``: where in ``rows`` the row of each key lies, None for one after the other."""
 
     rows: pa.Table
-    keys: Numbers
-    places: Numbers | None = None
+    keys: Places
+    places: Places | None = None
 
 
 def diff_rows(
@@ -80,14 +77,14 @@ def equal_values(left: pa.Array, right: pa.Array) -> Mask:
     return same
 
 
-def _places(state: RowState, key_count: int) -> Numbers:
+def _places(state: RowState, key_count: int) -> Places:
     """Per key the place of its row, -1 for none."""
     places = np.full(key_count, -1, dtype=np.int64)
     places[state.keys] = np.arange(len(state.keys)) if state.places is None else state.places
     return places
 
 
-def _unchanged(before: pa.Table, old: Numbers, after: pa.Table, new: Numbers, *, deduplicate: bool, ignored: Sequence[str]) -> Mask:
+def _unchanged(before: pa.Table, old: Places, after: pa.Table, new: Places, *, deduplicate: bool, ignored: Sequence[str]) -> Mask:
     same = np.ones(len(old), dtype=np.bool_)
     if not deduplicate:
         same = _numbers(before)[old] == _numbers(after)[new]
@@ -150,11 +147,9 @@ def _elements(array: pa.Array) -> pa.Array:
     return array.values.slice(start, stop - start)
 
 
-def _at(table: pa.Table, name: str, places: Numbers) -> pa.Array:
-    column = table.column(name)
-    whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return whole.take(pa.array(places))
+def _at(table: pa.Table, name: str, places: Places) -> pa.Array:
+    return one_chunk(table.column(name)).take(pa.array(places))
 
 
-def _numbers(table: pa.Table) -> Numbers:
+def _numbers(table: pa.Table) -> Places:
     return np.asarray(table.column(SEQUENCE_COLUMN).to_numpy(), dtype=np.int64)

@@ -28,10 +28,11 @@ from tablestore.lsm.functions.survivors import (
     winners_by_sequence,
 )
 from tablestore.lsm.gather import take_rows
-from tablestore.lsm.keys import Rows, plain_columns, to_words
+from tablestore.lsm.keys import plain_columns, to_words
 from tablestore.lsm.merge.fold import fold_versions
-from tablestore.lsm.merge.mergespec import SYSTEM_FIELDS, Chunk, Mask, MergeSpec
+from tablestore.lsm.merge.mergespec import SYSTEM_FIELDS, Chunk, MergeSpec
 from tablestore.lsm.sorting import sort_by_group_and_key
+from tablestore.types.arrays import Mask, Places, begins, retracts
 
 
 def fold_window(chunks: list[Chunk], spec: MergeSpec) -> Iterator[pa.RecordBatch]:
@@ -90,13 +91,13 @@ def _fold_computing(chunks: Sequence[Chunk], keys: WindowKeys, spec: MergeSpec, 
 
 
 def _folded_rows(
-    chunks: Sequence[Chunk], places: Rows, key: Rows, sequences: npt.NDArray[np.int64], spec: MergeSpec
+    chunks: Sequence[Chunk], places: Places, key: Places, sequences: npt.NDArray[np.int64], spec: MergeSpec
 ) -> pa.RecordBatch:
     """One row per key of several versions, in key order, retractions left out if the spec says so."""
     names = spec.function.required_columns(spec.output_columns)
     schema = chunks[0].batch.schema
     columns = {name: _column(chunks, name) for name in schema.names if name in names}
-    number = np.cumsum(np.concatenate([[False], key[1:] != key[:-1]]))
+    number = np.cumsum(begins(key)) - 1
     folded = fold_versions(
         spec.function,
         columns,
@@ -109,11 +110,11 @@ def _folded_rows(
     arrays = [folded.columns[name] for name in spec.output_columns]
     fields = [schema.field(name) for name in spec.output_columns]
     if spec.emit_system_columns:
-        starts = np.concatenate([[0], np.flatnonzero(number[1:] != number[:-1]) + 1])
+        starts = np.flatnonzero(begins(number))
         arrays = [pa.array(np.maximum.reduceat(sequences[places], starts)), pa.array(folded.kinds), *arrays]
         fields = [*SYSTEM_FIELDS, *fields]
     out = batch_of(arrays, pa.schema(fields), len(folded.kinds))
-    retract = (folded.kinds & 1).astype(np.bool_)
+    retract = retracts(folded.kinds)
     return out.filter(pa.array(~retract)) if spec.drop_retractions and retract.any() else out
 
 
@@ -203,14 +204,14 @@ def _emit_ordered(
         yield from _in_pieces(pa.Table.from_batches(parts).combine_chunks(), order, spec)
 
 
-def _in_pieces(window: pa.Table, order: Rows, spec: MergeSpec) -> Iterator[pa.RecordBatch]:
+def _in_pieces(window: pa.Table, order: Places, spec: MergeSpec) -> Iterator[pa.RecordBatch]:
     """The rows of a window in another order, so many at a time that what is on its way out is bounded."""
     count = -(-window.nbytes // spec.batch_bytes)
     for part in np.array_split(order, min(max(count, 1), max(len(order), 1))):
         yield from take_rows(window, part).to_batches()
 
 
-def _row_by_row(parts: Sequence[pa.RecordBatch], bounds: Sequence[int], order: Rows) -> Iterator[pa.RecordBatch]:
+def _row_by_row(parts: Sequence[pa.RecordBatch], bounds: Sequence[int], order: Places) -> Iterator[pa.RecordBatch]:
     """The same where one row of each run is so large that Arrow cannot hold the rows as one: few rows, so a loop costs nothing."""
     of_part = np.searchsorted(bounds, order, side="right") - 1
     for row, part in zip(order.tolist(), of_part.tolist(), strict=True):

@@ -12,16 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergefunction import MergeFunction
-from tablestore.lsm.merge.fold import Kinds, fold_versions
+from tablestore.lsm.merge.fold import fold_versions
 from tablestore.lsm.sorting import SortedOrder
+from tablestore.types.arrays import Kinds, Mask, Places, begins, retracts
 from tablestore.types.rowkind import RowKind
-
-Places = npt.NDArray[np.int64]
 
 # A layer is a run of level 0 in each bucket that has such keys: many would be as many small files.
 MAX_LAYERS = 64
@@ -49,10 +47,10 @@ def fold_layers(
     group = np.repeat(np.arange(len(counts)), counts)
     layer = np.zeros(len(order), dtype=np.int64)
     if kinds is not None and function.keeps_retractions_apart:
-        layer = _layers((kinds[order] & 1).astype(np.bool_), first)
+        layer = _layers(retracts(kinds[order]), first)
     for number in range(int(layer.max(initial=0)) + 1):
         chosen = layer == number
-        places, key_starts = order[chosen], _starts_of(np.cumsum(first)[chosen])
+        places, key_starts = order[chosen], begins(np.cumsum(first)[chosen])
         layer_counts = np.bincount(group[chosen][key_starts], minlength=len(counts)).tolist()
         yield _folded(function, rows, kinds, places, key_starts, layer_counts)
 
@@ -62,7 +60,7 @@ def _folded(
     rows: pa.Table,
     kinds: Kinds | None,
     places: Places,
-    key_starts: npt.NDArray[np.bool_],
+    key_starts: Mask,
     counts: list[int],
 ) -> Layer:
     starts = np.flatnonzero(key_starts)
@@ -103,7 +101,7 @@ def _taken(rows: pa.Table, folded: dict[str, pa.Array] | None, places: Places) -
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
-def _layers(retract: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_]) -> Places:
+def _layers(retract: Mask, first: Mask) -> Places:
     """The layer of each version: a retraction begins one, and what follows it another."""
     begins = first | retract
     begins[1:] |= retract[:-1]
@@ -119,12 +117,6 @@ def _layers(retract: npt.NDArray[np.bool_], first: npt.NDArray[np.bool_]) -> Pla
     return layer
 
 
-def _starts_of(key: Places) -> npt.NDArray[np.bool_]:
-    starts = np.ones(len(key), dtype=np.bool_)
-    starts[1:] = key[1:] != key[:-1]
-    return starts
-
-
 def prepared(function: MergeFunction, rows: pa.Table, kinds: Kinds) -> tuple[pa.Table, Kinds]:
     """Rows as they go into our files: kinds that say nothing left out, ``+U`` as ``+I`` where it has a meaning of its own, and
     nothing but what counts in a ``-D`` that removes its row (other engines begin a later row with its values)."""
@@ -138,8 +130,8 @@ def prepared(function: MergeFunction, rows: pa.Table, kinds: Kinds) -> tuple[pa.
     kinds = np.where(kinds == RowKind.UPDATE_AFTER, np.int8(RowKind.INSERT), kinds)
     deletes = kinds == RowKind.DELETE
     if deletes.any():
-        told = pa.array(np.where(deletes, -1, np.arange(len(kinds))), mask=deletes)
+        places = pa.array(np.where(deletes, -1, np.arange(len(kinds))), mask=deletes)
         for place, field in enumerate(rows.schema):
-            if field.nullable and field.name not in function.told_by_deletes:
-                rows = rows.set_column(place, field, rows.column(field.name).take(told))
+            if field.nullable and field.name not in function.columns_of_deletes:
+                rows = rows.set_column(place, field, rows.column(field.name).take(places))
     return rows, kinds

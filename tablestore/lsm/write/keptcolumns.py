@@ -14,12 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.functions.versions import Places, take_or_null
-from tablestore.lsm.write.missingcolumns import Path
+from tablestore.lsm.functions.versions import take_or_null
+from tablestore.types.arrays import Kinds, Places, one_chunk, retracts
 from tablestore.types.datatypes import Field
 from tablestore.types.defaults import default_scalar
-
-Kinds = npt.NDArray[np.int8]
+from tablestore.types.evolution.fieldpaths import Path
 
 
 def with_stored(
@@ -35,8 +34,8 @@ def with_stored(
     for position, field in enumerate(fields):
         if field.name not in parts:
             continue
-        given = _single(rows.column(field.name))
-        found = take_or_null(_single(stored.column(field.name)), places)
+        given = one_chunk(rows.column(field.name))
+        found = take_or_null(one_chunk(stored.column(field.name)), places)
         if parts[field.name] == [()]:
             found = _of_new_rows(found, given, field, places < 0, kinds, where)
         else:
@@ -48,7 +47,7 @@ def with_stored(
 def _of_new_rows(found: pa.Array, given: pa.Array, field: Field, new: npt.NDArray[np.bool_], kinds: Kinds, where: str) -> pa.Array:
     if not new.any():
         return found
-    adds = (kinds & 1) == 0
+    adds = ~retracts(kinds)
     default = default_scalar(field)
     if default is not None:
         return pc.if_else(pa.array(new & (adds | (not field.type.nullable))), default, found)
@@ -73,7 +72,3 @@ def _joined(given: pa.Array, stored: pa.Array, paths: Sequence[Path]) -> pa.Arra
         mine, other = (pc.struct_field(side, [position]) for side in (given, stored))
         children.append(mine if not inner else other if () in inner else _joined(mine, other, inner))
     return pa.StructArray.from_arrays(children, fields=list(given.type), mask=given.is_null())
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

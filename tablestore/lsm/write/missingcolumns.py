@@ -21,9 +21,7 @@ from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import is_list_like
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
-
-Path = tuple[str, ...]
-"""A column and the fields inside it, from the outside; ``[]``, ``[key]`` and ``[value]`` stand for what a list or map holds."""
+from tablestore.types.evolution.fieldpaths import Path
 
 
 class MissingColumns(StrEnum):

@@ -24,12 +24,11 @@ from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.lsm.functions.survivors import rank_versions, versions_of_repeated_keys
 from tablestore.lsm.gather import take_rows
-from tablestore.lsm.keys import U64, Rows, plain_columns, to_words
+from tablestore.lsm.keys import plain_columns, to_words
 from tablestore.lsm.sorting import SortedOrder, sort_by_group_and_key
 from tablestore.lsm.write.flushfold import fold_layers, prepared
+from tablestore.types.arrays import U64, Kinds, Places, one_chunk, retracts
 from tablestore.types.schema import TableSchema
-
-Kinds = npt.NDArray[np.int8]
 
 Pending = list[tuple[pa.Table, pa.ChunkedArray | None]]
 AssignBuckets = Callable[[pa.Table, Sequence[tuple[object, ...]], U64 | None], npt.NDArray[np.integer]]
@@ -41,7 +40,7 @@ _MAX_PASS_ROWS = 1 << 27
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """What one flush has for one bucket: the value columns, and each row's kind. Rows of a keyed table are sorted
+    """What one flush has for one bucket: the value columns, and each row's kind. Places of a keyed table are sorted
     by the trimmed primary key and hold each key once; rows of an append table come as they arrived."""
 
     partition: tuple[object, ...]
@@ -146,7 +145,7 @@ class WriteBuffer:
         partitions, partition_of = self._partitions(rows)
         groups, buckets = self._groups(rows, partition_of, partitions)
         counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
-        order: Rows | None
+        order: Places | None
         if self._merge is not None and self._merge.computes:
             done = self._by_version(rows, groups, len(partitions) * buckets)
             for layer in fold_layers(self._merge, rows, kinds, done, counts):
@@ -164,7 +163,7 @@ class WriteBuffer:
     def _unfolded(self, rows: pa.Table, kinds: Kinds | None) -> Iterator[SortedRows]:
         assert self._merge is not None
         rows = rows.combine_chunks()
-        if kinds is not None and self._merge.ignore_delete and (retract := (kinds & 1).astype(np.bool_)).any():
+        if kinds is not None and self._merge.ignore_delete and (retract := retracts(kinds)).any():
             rows, kinds = rows.filter(pa.array(~retract)).combine_chunks(), kinds[~retract]
         if not rows.num_rows:
             return
@@ -180,7 +179,7 @@ class WriteBuffer:
         if not names:
             return [()], None
         codes: npt.NDArray[np.int64] | None = None
-        columns = [_with_one_nan(_single(rows.column(name))) for name in names]
+        columns = [_with_one_nan(one_chunk(rows.column(name))) for name in names]
         for column in columns:
             encoded = pc.dictionary_encode(column, null_encoding="encode").indices.to_numpy().astype(np.int64)
             # Renumbered after each column: the product of the distinct counts cannot overflow.
@@ -204,7 +203,7 @@ class WriteBuffer:
         elif self._hashed and count > 1:
             names = self._schema.bucket_keys
             found = bucket_of(
-                [_single(rows.column(name)) for name in names],
+                [one_chunk(rows.column(name)) for name in names],
                 [self._schema.field(name).type for name in names],
                 count,
                 function=self._schema.options.get("bucket-function.type", "default"),
@@ -217,7 +216,7 @@ class WriteBuffer:
 
     def _keyed_order(
         self, rows: pa.Table, groups: U64 | None, group_count: int, counts: list[int]
-    ) -> tuple[Rows | None, list[int]]:
+    ) -> tuple[Places | None, list[int]]:
         """The places of the rows that a fold keeps, by group and key (None: all, as they are), and the rows per group."""
         assert self._merge is not None
         done = self._by_version(rows, groups, group_count)
@@ -238,13 +237,13 @@ class WriteBuffer:
         """The rows by group and key, the rows of one key by the sequence fields and arrival."""
         assert self._merge is not None
         fields = self._schema.key_fields
-        plain = plain_columns([_single(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
+        plain = plain_columns([one_chunk(rows.column(field.name)) for field in fields], [f.type.nullable for f in fields])
         done = sort_by_group_and_key(groups, group_count, to_words(plain))
         if not self._merge.sequence_fields or not done.repeats.any():
             return done
         return SortedOrder(self._by_sequence_fields(rows, done), done.repeats)
 
-    def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Rows:
+    def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Places:
         """The order with the rows of one key arranged by the sequence fields, arrival last."""
         assert self._merge is not None
         several, group = versions_of_repeated_keys(done)
@@ -252,7 +251,7 @@ class WriteBuffer:
         fields = self._merge.sequence_fields
         ranked = rank_versions(
             group,
-            [_single(rows.column(field.name)).take(pa.array(versions)) for field in fields],
+            [one_chunk(rows.column(field.name)).take(pa.array(versions)) for field in fields],
             descending=[field.descending for field in fields],
             tie_breakers=[versions],
         )
@@ -313,7 +312,7 @@ def _concat_kinds(pending: Pending) -> Kinds | None:
     )
 
 
-def _by_group(groups: U64 | None, rows: int) -> Rows | None:
+def _by_group(groups: U64 | None, rows: int) -> Places | None:
     """Rows gathered by group, in order of arrival within each; None if they are so already."""
     if groups is None or bool((groups[1:] >= groups[:-1]).all()):
         return None
@@ -321,10 +320,6 @@ def _by_group(groups: U64 | None, rows: int) -> Rows | None:
     packed = (groups << row_bits) | np.arange(rows, dtype=np.uint64)
     packed.sort()
     return (packed & ((np.uint64(1) << row_bits) - np.uint64(1))).view(np.int64)
-
-
-def _single(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _with_one_nan(column: pa.Array) -> pa.Array:

@@ -25,8 +25,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy
-from tablestore.lsm.write.missingcolumns import Path
-from tablestore.lsm.write.writebuffer import AssignBuckets, Kinds, SortedRows, WriteBuffer
+from tablestore.lsm.write.writebuffer import AssignBuckets, SortedRows, WriteBuffer
 from tablestore.store.datapaths import DataPaths, entry_directory, entry_path
 from tablestore.store.message import KeptColumns
 from tablestore.store.producer import changelog_settings
@@ -34,6 +33,8 @@ from tablestore.store.settings import TableSettings
 from tablestore.store.tracking import Tracking
 from tablestore.store.write.keepcolumns import Keeper
 from tablestore.store.write.runwriter import RunTarget, RunWriter
+from tablestore.types.arrays import Kinds
+from tablestore.types.evolution.fieldpaths import Path
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 

@@ -23,16 +23,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.format.binaryrow import encode_row
-from tablestore.format.bucket import hash_columns
-from tablestore.format.index.hashindex import Hashes, decode_hash_index, encode_hash_index
+from tablestore.format.bucket import Hashes, hash_columns
+from tablestore.format.index.hashindex import decode_hash_index, encode_hash_index
 from tablestore.format.manifest.indexmanifest import HASH, IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.bucketmap import UNKNOWN, BucketMap, BucketPolicy
-from tablestore.lsm.keys import U64
+from tablestore.lsm.bucketmap import NO_BUCKET, BucketMap, BucketPolicy
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.scan.splitreader import SplitReader
+from tablestore.types.arrays import U64
 from tablestore.types.schema import TableSchema
 from tablestore.types.sortedsets import distinct, union
 
@@ -180,9 +180,9 @@ class DynamicCommit:
         added: dict[int, Hashes] = {}
         for bucket, hashes in by_bucket.items():
             found = known.find(hashes)
-            if not ((found == bucket) | (found == UNKNOWN)).all():
+            if not ((found == bucket) | (found == NO_BUCKET)).all():
                 return False
-            if (new := hashes[found == UNKNOWN]).size:
+            if (new := hashes[found == NO_BUCKET]).size:
                 added[bucket] = new
         if added:
             self._added[partition] = added

@@ -23,9 +23,7 @@ from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.lsm.functions.versions import Places
 from tablestore.lsm.write.keptcolumns import with_stored
-from tablestore.lsm.write.missingcolumns import Path
 from tablestore.lsm.write.writebuffer import SortedRows
 from tablestore.store.changes.statediff import BucketState, StateDiff
 from tablestore.store.deletionvectors import DeletionVectors
@@ -35,6 +33,8 @@ from tablestore.store.scan.keywindows import WINDOW_KEYS, key_windows
 from tablestore.store.scan.lookup import find_rows, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.snapshots import Snapshots
+from tablestore.types.arrays import Places
+from tablestore.types.evolution.fieldpaths import Path
 
 Kinds = npt.NDArray[np.int8]
 Bucket = tuple[bytes, int]

@@ -16,7 +16,6 @@ from tablestore.errors import StorageError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.bucketmap import BucketMap
-from tablestore.lsm.write.missingcolumns import Path
 from tablestore.lsm.write.writebuffer import AssignBuckets
 from tablestore.store.context import TableContext
 from tablestore.store.message import KeptColumns, Revise
@@ -26,6 +25,7 @@ from tablestore.store.sequence import HEADROOM
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.dynamicbuckets import Assigner, DynamicCommit, HashIndex
 from tablestore.store.write.keepcolumns import KeepCommit, Keeper
+from tablestore.types.evolution.fieldpaths import Path
 
 
 def data_writer(

@@ -17,7 +17,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy
 from tablestore.lsm.compaction.appendcompaction import pick_append
 from tablestore.lsm.compaction.compactiontask import CompactionPolicy, CompactionTask
-from tablestore.lsm.compaction.deleteratio import pick_worn, rewriting
+from tablestore.lsm.compaction.deleteratio import pick_by_delete_ratio, with_rewrites
 from tablestore.lsm.compaction.picking import pick_compaction, pick_full, sorted_runs
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.lsm.run import levels
@@ -83,11 +83,12 @@ class TaskPicker:
         task = self._pick(bucket, full=full, budget_bytes=budget_bytes, whole=whole)
         if not bucket.deleted or (self._context.schema.is_keyed and not full):
             return task
-        worn = pick_worn(bucket.files, bucket.deleted, share=0 if full else self.settings.deleted_share, budget_bytes=budget_bytes)
+        share = 0 if full else self.settings.deleted_share
+        deleted = pick_by_delete_ratio(bucket.files, bucket.deleted, share=share, budget_bytes=budget_bytes)
         top = max((file.level for file in bucket.files), default=0)
-        return rewriting(
+        return with_rewrites(
             task,
-            worn,
+            deleted,
             output_level=top if task is None else task.output_level,
             target_bytes=self.settings.policy.target_file_bytes,
         )

@@ -1,0 +1,45 @@
+"""Arrays about rows: one entry per row, or the places of rows; and what is asked of rows that carry the number of a group."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Mask = npt.NDArray[np.bool_]
+Kinds = npt.NDArray[np.int8]
+"""A row kind code per row."""
+Places = npt.NDArray[np.int64]
+U64 = npt.NDArray[np.uint64]
+
+
+def retracts(kinds: Kinds) -> Mask:
+    """Which rows take a row back: ``-U`` and ``-D``."""
+    return (kinds & 1).astype(np.bool_)
+
+
+def begins(group: npt.NDArray[np.integer]) -> Mask:
+    """Which rows begin a group, where the rows of a group follow one another."""
+    first = np.ones(len(group), dtype=np.bool_)
+    np.not_equal(group[1:], group[:-1], out=first[1:])
+    return first
+
+
+def last_of_group(group: npt.NDArray[np.integer], groups: int, chosen: Mask) -> Places:
+    """Per group the last of its rows that is chosen, -1 without one."""
+    places = np.flatnonzero(chosen)
+    last = np.full(groups, -1, dtype=np.int64)
+    # Of repeated places the last assignment stays.
+    last[group[places]] = places
+    return last
+
+
+def first_of_group(group: npt.NDArray[np.integer], groups: int, chosen: Mask) -> Places:
+    """Per group the first of its rows that is chosen, -1 without one."""
+    places = np.flatnonzero(chosen)[::-1]
+    first = np.full(groups, -1, dtype=np.int64)
+    first[group[places]] = places
+    return first
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """The column as one array, copied only if it has several chunks."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
