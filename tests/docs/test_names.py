@@ -1,4 +1,4 @@
-"""A command that a message or a document names is there, with the options that it is named with."""
+"""What messages and documents name is there: commands with their options, targets of make, options of a table."""
 
 import ast
 import re
@@ -12,6 +12,8 @@ import pytest
 import typer.main
 
 from tablestore.cli.main import program_app
+from tablestore.io.lock import lockoptions
+from tablestore.options import TABLE_OPTIONS
 
 # Named in messages before they are there. Delete a name with the commit that brings its command.
 COMING = {"verify", "repair"}
@@ -82,6 +84,28 @@ def test_documents_name_commands_that_exist(page: Path) -> None:
     lines = [line.removeprefix("$ ") for code in shell for line in code.splitlines()]
     found = [why for text in (*spans, *lines) for words in mentions(text) if (why := wrong(words))]
     assert not found, "\n".join(found)
+
+
+def test_documents_name_targets_of_make_that_exist(project: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (project / "Makefile").read_text(), re.MULTILINE))
+    named = {name for page in (*pages.documents(), *OTHERS) for name in re.findall(r"`make ([a-z-]+)", page.read_text())}
+    assert {"demo", "docs"} <= named <= targets
+
+
+@pytest.mark.parametrize("page", pages.documents(), ids=pages.name_of)
+def test_documents_name_options_that_exist(page: Path) -> None:
+    known = {*TABLE_OPTIONS, *lockoptions.OPTIONS}
+    families = {key.partition(".")[0] for key in known if "." in key}
+    named = {span.partition(" = ")[0] for span in re.findall(r"`([a-z][a-z-]*(?:\.[a-z-]+)+\*?(?: = [^`]+)?)`", page.read_text())}
+    unknown = [
+        name
+        for name in sorted(named)
+        if name.partition(".")[0] in families
+        and name not in known
+        and not any(key.startswith(name.removesuffix("*")) for key in known)
+        and not name.startswith("log.kafka.")
+    ]
+    assert not unknown
 
 
 @pytest.mark.parametrize(
