@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext
@@ -46,7 +45,7 @@ def set_plain_aside(
         directory = context.paths.bucket(decode_row(split.partition, types), split.bucket)
         deleted_from = {name for name, _ in split.deletions}
         for file in (file for section in split.sections if not section.needs_merge for file in section.files):
-            if _is_plain(file) and file.schema_id in schemas and file.file_name not in deleted_from:
+            if not file.may_retract and file.schema_id in schemas and file.file_name not in deleted_from:
                 path = f"{directory}/{file.file_name}"
                 plain[file.file_name] = PlainFile(path=path, size_bytes=file.file_size, columns=schemas[file.schema_id])
     chosen = {file.path for file in choose(tuple(plain.values()))}
@@ -63,11 +62,6 @@ def _without(split: Split, aside: Collection[str]) -> Split | None:
         else:
             left += [Section(((file,),)) for file in section.files if file.file_name not in aside]
     return replace(split, sections=tuple(left)) if left else None
-
-
-def _is_plain(file: DataFileMeta) -> bool:
-    # The digest says that we wrote the file: its types are spelled as we spell them, and its count of retractions is right.
-    return file.footer_digest is not None and file.delete_row_count == 0
 
 
 def _schemas_alike(context: TableContext, names: Sequence[str], schema_ids: Collection[int]) -> dict[int, pa.Schema]:

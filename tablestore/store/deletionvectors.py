@@ -13,11 +13,12 @@ meanwhile, so two deletes in one bucket never lose one another. Memory: the vect
 per row where many rows are deleted and two bytes a deleted row where few are, and the positions of one file as numpy.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from tablestore.format.index.deletionvector import (
     byte_range,
@@ -26,15 +27,26 @@ from tablestore.format.index.deletionvector import (
     encode_deletion_vector,
     encode_vector_file,
 )
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionVectorRange, IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.lazy import lazy
 from tablestore.store.indexfiles import IndexFiles
-from tablestore.types.sortedsets import union
+from tablestore.types.sortedsets import contained, union
 
 Positions = npt.NDArray[np.uint32]
 Marks = Mapping[str, npt.NDArray[np.integer]]
 """Positions to mark, by data file name."""
+
+
+def live_rows(rows: Iterator[pa.RecordBatch], file: DataFileMeta, deleted: npt.NDArray[np.integer]) -> Iterator[pa.RecordBatch]:
+    """The rows of a data file, given from its beginning, without those at the positions ``deleted``."""
+    alive = np.ones(file.row_count, dtype=np.bool_)
+    alive[deleted] = False
+    start = 0
+    for batch in rows:
+        yield batch.filter(pa.array(alive[start : start + batch.num_rows]))
+        start += batch.num_rows
 
 
 class DeletionVectors:
@@ -55,6 +67,10 @@ class DeletionVectors:
             return np.empty(0, np.uint32)
         index_file, where = place
         return decode_deletion_vector(self._bytes(index_file, where), self._files.describe(index_file), row_count=row_count)
+
+    def alive(self, file: DataFileMeta, places: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of these positions of a data file, ascending, are not deleted."""
+        return ~contained(places, self.positions(file.file_name, file.row_count).astype(np.int64))
 
     def deleted_count(self, data_file: str) -> int:
         """How many rows of a data file are deleted."""

@@ -60,6 +60,11 @@ class DataFileMeta:
     write_cols_sequences: tuple[int, ...] | None = None
     footer_digest: bytes | None = None
 
+    @property
+    def may_retract(self) -> bool:
+        """Whether rows of the file may be ``-U`` or ``-D``. Only our own count is believed: a file of ours has a digest."""
+        return self.delete_row_count != 0 or self.footer_digest is None
+
 
 FILE_RECORD = RecordFormat(
     FILE_RECORD_NAME,

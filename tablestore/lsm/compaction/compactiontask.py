@@ -137,7 +137,7 @@ def plan_task(
     walls = sorted(key_of(file.min_key) for file in staying)
 
     def drops(file: DataFileMeta) -> bool:
-        return drop_retractions and has_retractions(file) and (kept is None or kept.may_drop(file))
+        return drop_retractions and file.may_retract and (kept is None or kept.may_drop(file))
 
     upgrades: list[DataFileMeta] = []
     groups: list[tuple[Section, ...]] = []
@@ -175,11 +175,6 @@ def plan_task(
         reason=reason,
         kept=kept if drop_retractions else None,
     )
-
-
-def has_retractions(file: DataFileMeta) -> bool:
-    """Whether rows of the file may retract. The count is believed only for our own files, whose entry carries a digest."""
-    return file.delete_row_count != 0 or file.footer_digest is None
 
 
 def size_of(files: Iterable[DataFileMeta], file_cost_bytes: int) -> int:

@@ -22,7 +22,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.lsm.compaction.compactiontask import CompactionPolicy, CompactionTask, Run, has_retractions, plan_task, size_of
+from tablestore.lsm.compaction.compactiontask import CompactionPolicy, CompactionTask, Run, plan_task, size_of
 from tablestore.lsm.run import KeyOf, Levels, partition_intervals
 
 # Level-0 files that follow one another in key order count as one run from this size on: large flushes are written in pieces.
@@ -165,7 +165,7 @@ class _Picker:
         if place is None:
             return None
         level, shifts = place
-        if position == len(runs) - 1 and any(has_retractions(file) for file in runs[position].files):
+        if position == len(runs) - 1 and any(file.may_retract for file in runs[position].files):
             level -= 1
         if level < 1:
             return None
@@ -213,7 +213,7 @@ class _Picker:
             return None
         for newer, older in sorted(pairwise(uppers), key=lambda pair: pair[0].size_bytes + pair[1].size_bytes):
             files = (*newer.files, *older.files)
-            if self._policy.retractions_apart and any(has_retractions(file) for file in files):
+            if self._policy.retractions_apart and any(file.may_retract for file in files):
                 continue
             chosen = self._affordable_ranges(newer.files, older.files)
             task = self._plan(chosen, older.level, "join", oldest=False, staying=_without(older.files, chosen)) if chosen else None
@@ -226,7 +226,7 @@ class _Picker:
         ranked: list[tuple[float, int, tuple[DataFileMeta, ...]]] = []
         for section in partition_intervals((*uppers, *oldest), self._key_of):
             gain = sum(file.file_size for file in section.files if file.file_name in names)
-            apart = self._policy.retractions_apart and any(has_retractions(file) for file in section.files)
+            apart = self._policy.retractions_apart and any(file.may_retract for file in section.files)
             if gain and not (apart and section.needs_merge):
                 cost = self._cost(section.files) if section.needs_merge else self._policy.file_cost_bytes
                 ranked.append((gain / cost, cost, section.files))
@@ -304,7 +304,7 @@ class _Picker:
         place = self._place(stop) if level is None else (level, ())
         if place is None:
             return None
-        if self._policy.retractions_apart and not reaches_oldest and any(has_retractions(file) for file in files):
+        if self._policy.retractions_apart and not reaches_oldest and any(file.may_retract for file in files):
             # Such a retraction takes back part of what older runs hold: it is folded with all of them or not at all.
             return self.everything(reason) if start == 0 else None
         if not self._may_fold(files):

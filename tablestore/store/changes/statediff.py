@@ -33,7 +33,6 @@ from tablestore.store.scan.lookup import Found, Positions, SortedKeys, find_rows
 from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.types.schema import KEY_PREFIX
-from tablestore.types.sortedsets import contained
 
 # The number of a row among all that were found. Names with this prefix are reserved.
 _PLACE = f"{KEY_PREFIX}PLACE"
@@ -215,8 +214,7 @@ def _alive(hit: Found, vectors: DeletionVectors | None) -> pa.RecordBatch | None
     """The rows that are not deleted; None for none."""
     if vectors is None or hit.file.file_name not in vectors:
         return hit.rows
-    deleted = np.asarray(vectors.positions(hit.file.file_name, hit.file.row_count), dtype=np.int64)
-    kept = ~contained(hit.positions, deleted)
+    kept = vectors.alive(hit.file, hit.positions)
     return hit.rows.filter(pa.array(kept)) if hit.rows is not None and kept.any() else None
 
 

@@ -24,7 +24,7 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import Snapshot
-from tablestore.lsm.compaction.compactiontask import CompactionTask, KeptRetractions, has_retractions, pieces_of
+from tablestore.lsm.compaction.compactiontask import CompactionTask, KeptRetractions, pieces_of
 from tablestore.lsm.keyorder import row_bound
 from tablestore.lsm.keys import key_at, plain_columns, rows_up_to
 from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
@@ -34,6 +34,7 @@ from tablestore.store.commit.committerfactory import committer
 from tablestore.store.compact.changelogfiles import compaction_changelog
 from tablestore.store.compact.mergeonwrite import Upper, UpperFiles, upper_rule
 from tablestore.store.context import TableContext
+from tablestore.store.deletionvectors import live_rows
 from tablestore.store.message import CommitMessage
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.write.runwriter import RunTarget, RunWriter
@@ -238,14 +239,8 @@ class _Rewriter:
         directory = reader.directory(self._bucket.partition, self._bucket.bucket)
         rows = reader.file_rows(directory, file, self._stored, system)
         if file.file_name not in self.vectors:
-            yield from rows
-            return
-        alive = np.ones(file.row_count, dtype=np.bool_)
-        alive[self.vectors.positions(file.file_name, file.row_count)] = False
-        start = 0
-        for batch in rows:
-            yield batch.filter(pa.array(alive[start : start + batch.num_rows]))
-            start += batch.num_rows
+            return rows
+        return live_rows(rows, file, self.vectors.positions(file.file_name, file.row_count))
 
     # -- writing
 
@@ -297,7 +292,7 @@ def _with_rewrites(task: CompactionTask, rule: Upper) -> CompactionTask:
     """The task with those files of level 0 rewritten that must not be read as they are above it."""
 
     def stays(file: DataFileMeta) -> bool:
-        return file.level > 0 or rule is Upper.NOTHING or (rule is Upper.MARK and not has_retractions(file))
+        return file.level > 0 or rule is Upper.NOTHING or (rule is Upper.MARK and not file.may_retract)
 
     changed = tuple((Section(((file,),)),) for file in task.upgrades if not stays(file))
     return replace(task, upgrades=tuple(file for file in task.upgrades if stays(file)), groups=(*task.groups, *changed))

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.format.manifest.datafile import DataFileMeta
@@ -33,7 +32,6 @@ from tablestore.store.scan.keywindows import key_windows
 from tablestore.store.scan.lookup import Found, SortedKeys, find_rows, in_portions, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.settings import TableSettings
-from tablestore.types.sortedsets import contained
 
 # The rows that are found, once more in key order; and those of level 0, which are merged with them.
 _SHARE = 4
@@ -129,19 +127,12 @@ class UpperFiles:
     def _alive(self, keys: SortedKeys, columns: Sequence[str] | None) -> Iterator[Found]:
         """What is found and not deleted."""
         for found in find_rows(self.reader, self.partition, self.bucket, self.files, keys, columns):
-            alive = self._not_deleted(found)
+            alive = self.vectors.alive(found.file, found.positions)
             if alive.all():
                 yield found
             elif alive.any():
                 rows = None if found.rows is None else found.rows.filter(pa.array(alive))
                 yield Found(file=found.file, positions=found.positions[alive], keys=found.keys[alive], rows=rows)
-
-    def _not_deleted(self, found: Found) -> npt.NDArray[np.bool_]:
-        name = found.file.file_name
-        if name not in self.vectors:
-            return np.ones(len(found.positions), dtype=np.bool_)
-        deleted = self.vectors.positions(name, found.file.row_count)
-        return ~contained(found.positions, deleted.astype(np.int64))
 
     def _note(self, found: Found) -> None:
         self._marks[found.file.file_name].append(found.positions.astype(np.uint32))

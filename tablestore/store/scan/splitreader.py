@@ -34,6 +34,7 @@ from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import DataPaths
+from tablestore.store.deletionvectors import live_rows
 from tablestore.store.scan.splits import DeletionFile, Split
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrowtypes import to_arrow_schema
@@ -129,7 +130,7 @@ class SplitReader:
                 yield from self._merged(directory, section, needed)
             else:
                 for file in section.files:
-                    if _surely_adds(file):
+                    if not file.may_retract:
                         yield from self._live_rows(directory, file, needed, (), deletions)
                         continue
                     for batch in self._live_rows(directory, file, needed, (KIND_COLUMN,), deletions):
@@ -156,7 +157,7 @@ class SplitReader:
         """``numbered``: rows are compared by their sequence numbers; else it is enough to know those of the files."""
         numbers = (SEQUENCE_COLUMN,) if numbered and file.min_sequence_number != file.max_sequence_number else ()
         merge = self.settings.merge
-        kinds = () if _surely_adds(file) and not (merge is not None and merge.computes) else (KIND_COLUMN,)
+        kinds = (KIND_COLUMN,) if file.may_retract or (merge is not None and merge.computes) else ()
         system = (*numbers, *kinds)
         return SortedSource(
             min_sequence=file.min_sequence_number,
@@ -175,15 +176,8 @@ class SplitReader:
     ) -> Iterator[pa.RecordBatch]:
         """The file's rows without the positions that its deletion vector names."""
         vector = deletions.get(file.file_name)
-        if vector is None:
-            yield from self.file_rows(directory, file, names, system)
-            return
-        alive = np.ones(file.row_count, dtype=np.bool_)
-        alive[self._deleted_positions(vector, file)] = False
-        start = 0
-        for batch in self.file_rows(directory, file, names, system):
-            yield batch.filter(pa.array(alive[start : start + batch.num_rows]))
-            start += batch.num_rows
+        rows = self.file_rows(directory, file, names, system)
+        return rows if vector is None else live_rows(rows, file, self._deleted_positions(vector, file))
 
     def _deleted_positions(self, vector: DeletionFile, file: DataFileMeta) -> "np.ndarray":
         path = index_path(vector.index_file)
@@ -277,11 +271,6 @@ def _runs_follow_one_another(section: Section) -> bool:
         (min(file.min_sequence_number for file in run), max(file.max_sequence_number for file in run)) for run in section.runs
     )
     return all(newer[0] > older[1] for older, newer in pairwise(ranges))
-
-
-def _surely_adds(file: DataFileMeta) -> bool:
-    """Whether no row retracts. The count in the manifest is believed only for our own files, whose entry carries a digest."""
-    return file.footer_digest is not None and file.delete_row_count == 0
 
 
 def _without_retractions(batch: pa.RecordBatch) -> pa.RecordBatch:
