@@ -103,6 +103,16 @@ def spark_page() -> str:
     return "\n".join(lines)
 
 
+def testing_page() -> str:
+    """What ``tablestore.testing`` holds, module by module."""
+    lines = ["# Testing", "", "For tests of your own stores, logs and locks: `pip install 'tablestore[testing]'`.", ""]
+    for file in sorted((PROJECT / "tablestore" / "testing").rglob("*.py")):
+        if not file.stem.startswith("_"):
+            name = ".".join(file.relative_to(PROJECT).with_suffix("").parts)
+            lines += [f"## {name}", "", f"::: {name}", "    options: {show_root_heading: false}", ""]
+    return "\n".join(lines)
+
+
 def options_page() -> str:
     """The registry of table options as a table."""
     return f"""# Options of a table
@@ -369,6 +379,7 @@ class PlainDocstrings(griffe.Extension):
 PAGES: dict[str, Callable[[], str]] = {
     "api": api_page,
     "spark": spark_page,
+    "testing": testing_page,
     "options": options_page,
     "types": types_page,
     "system-tables": system_tables_page,

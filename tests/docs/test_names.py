@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -90,6 +91,14 @@ def test_documents_name_targets_of_make_that_exist(project: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (project / "Makefile").read_text(), re.MULTILINE))
     named = {name for page in (*pages.documents(), *OTHERS) for name in re.findall(r"`make ([a-z-]+)", page.read_text())}
     assert {"demo", "docs"} <= named <= targets
+
+
+def test_documents_name_every_extra(project: Path) -> None:
+    extras = set(tomllib.loads((project / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    (sentence,) = re.findall(r"The extras are ([^.]*)\.", (project / "README.md").read_text())
+    assert set(re.findall(r"`([a-z0-9-]+)`", sentence)) == extras
+    (table,) = re.findall(r"\| extra \| brings \|\n((?:\|.*\n)+)", (project / "docs" / "index.md").read_text())
+    assert set(re.findall(r"`([a-z0-9-]+)`", table)) == extras
 
 
 @pytest.mark.parametrize("page", pages.documents(), ids=pages.name_of)
