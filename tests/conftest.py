@@ -12,9 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A suite that lies in the package, so that the connectors' tests have it too.
-pytest.register_assert_rewrite("tablestore.testing.following")
-
 IN_CI = bool(os.environ.get("CI"))
 
 # No deadline: how long an example takes is the machine's business. A failing seed is printed as a

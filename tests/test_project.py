@@ -84,7 +84,8 @@ def test_wheel_has_no_code_of_our_own_tests(wheel: zipfile.ZipFile) -> None:
 
 def test_wheel_has_what_tests_of_other_stores_need_and_its_extra_brings_all_of_it(wheel: zipfile.ZipFile, project: Path) -> None:
     modules = [name for name in wheel.namelist() if name.startswith("tablestore/testing/") and name.endswith(".py")]
-    assert {f"tablestore/testing/{name}.py" for name in ("deterministic", "files", "kafka/broker")} <= set(modules)
+    shipped = ("contracts/filestore", "deterministic", "files", "kafka/broker")
+    assert {f"tablestore/testing/{name}.py" for name in shipped} <= set(modules)
     given = pyproject(project)["project"]
     needs = {re.split(r"[<>=;\[ ]", need)[0] for need in [*given["dependencies"], *given["optional-dependencies"]["testing"]]}
     imported = {

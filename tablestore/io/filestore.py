@@ -3,7 +3,7 @@
     store = LocalFileStore("/data/wh").at("shop.db/orders")
     store.publish_if_absent("snapshot/snapshot-3", data)      # the one atomic step of a commit
 
-Invariants that every implementation keeps (``tests/conformance/test_filestore.py`` runs on each of them):
+Invariants that every implementation keeps (``tablestore.testing.contracts.filestore`` tests them):
 
 * paths are relative to the store's root, "/"-separated, and joined by :func:`join_inside` alone, so nothing
   outside of the root can be named;

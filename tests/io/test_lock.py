@@ -4,11 +4,6 @@ import errno
 import os
 import pickle
 import sqlite3
-import subprocess
-import sys
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,90 +15,40 @@ from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.lock.filelock import FileCatalogLock
 from tablestore.io.lock.lockoptions import parse_lock
 from tablestore.io.lock.sqllock import SqlCatalogLock
+from tablestore.testing.contracts.cataloglock import CatalogLockContract
 from tablestore.testing.deterministic import ManualClock
 
-HOLDER = """
-import pickle, sys
 
-def hold():
-    print("held", flush=True)
-    sys.stdin.read()
+class TestFileLock(CatalogLockContract):
+    @pytest.fixture
+    def lock(self, tmp_path: Path) -> CatalogLock:
+        return FileCatalogLock(directory=str(tmp_path / "locks"), longest_wait_s=0.01)
 
-pickle.loads(bytes.fromhex(sys.argv[1])).run_with_lock("db/t", hold)
-"""
-MakeLock = Callable[..., CatalogLock]
-
-
-@pytest.fixture(params=["file", "sql"])
-def make_lock(request: pytest.FixtureRequest, tmp_path: Path) -> MakeLock:
-    if request.param == "file":
-        return lambda **given: FileCatalogLock(directory=str(tmp_path / "locks"), **given)
-    return lambda **given: SqlCatalogLock(url=f"sqlite:///{tmp_path}/locks.db", **given)
+    @pytest.fixture
+    def impatient(self, tmp_path: Path) -> CatalogLock:
+        return FileCatalogLock(directory=str(tmp_path / "locks"), timeout_s=5, clock=ManualClock())
 
 
-@pytest.fixture
-def lock(make_lock: MakeLock) -> CatalogLock:
-    return make_lock(timeout_s=5, clock=ManualClock())
+class TestSqlLock(CatalogLockContract):
+    test_places_do_not_wait_for_each_other = None  # SQLite has one lock for all of a database
+
+    @pytest.fixture
+    def lock(self, tmp_path: Path) -> CatalogLock:
+        return SqlCatalogLock(url=f"sqlite:///{tmp_path}/locks.db", longest_wait_s=0.01)
+
+    @pytest.fixture
+    def impatient(self, tmp_path: Path) -> CatalogLock:
+        return SqlCatalogLock(url=f"sqlite:///{tmp_path}/locks.db", timeout_s=5, clock=ManualClock())
 
 
-def test_the_result_and_the_error_of_what_ran_come_through(lock: CatalogLock) -> None:
-    assert lock.run_with_lock("db/t", lambda: 42) == 42
-    with pytest.raises(ZeroDivisionError) as kept:  # its traceback keeps the frame, and all that is in it, alive
-        lock.run_with_lock("db/t", lambda: 1 // 0)
-    assert lock.run_with_lock("db/t", lambda: "free again") == "free again"
-    assert kept.tb is not None
-
-
-def test_one_at_a_time_among_threads(make_lock: MakeLock) -> None:
-    lock = make_lock(longest_wait_s=0.01)
-    inside = threading.Semaphore(1)
-    total = 0
-
-    def work() -> None:
-        nonlocal total
-        assert inside.acquire(blocking=False), "two were inside at once"
-        total += 1
-        inside.release()
-
-    with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(lock.run_with_lock, "db/t", work) for _ in range(20)]:
-            done.result()
-    assert total == 20
-
-
-def test_places_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    lock = FileCatalogLock(directory=str(tmp_path), timeout_s=5, clock=ManualClock())
-    for other in ("db/u", "other/t", "db/t/deeper"):
-        assert lock.run_with_lock("db/t", lambda place=other: lock.run_with_lock(place, lambda: place)) == other
-
-
-def test_a_lock_that_is_not_free_ends_in_a_time_out_without_running(lock: CatalogLock) -> None:
-    ran: list[str] = []
-
-    def attempt() -> None:
-        # Another thread, as a second writer would be.
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(lock.run_with_lock, "db/t", lambda: ran.append("ran")).result()
-
-    with pytest.raises(StorageError, match=r"5 s.*catalog\.lock\.acquire-timeout") as failed:
-        lock.run_with_lock("db/t", attempt)
-    assert failed.value.kind == "lock-timeout"
-    assert ran == []
-
-
-def test_another_process_is_kept_out_and_its_death_frees_the_lock(make_lock: MakeLock) -> None:
-    lock = make_lock(timeout_s=5, clock=ManualClock())
-    code = pickle.dumps(make_lock()).hex()
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    with holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(StorageError) as failed:
-            lock.run_with_lock("db/t", lambda: None)
-        assert failed.value.kind == "lock-timeout"
-        holder.kill()
-        holder.wait()
-        assert lock.run_with_lock("db/t", lambda: "mine") == "mine"
+@pytest.mark.parametrize("kind", ["file", "sql"])
+def test_a_time_out_names_the_option_that_raises_it(tmp_path: Path, kind: str) -> None:
+    clock = ManualClock()
+    lock: CatalogLock = FileCatalogLock(directory=str(tmp_path), timeout_s=5, clock=clock)
+    if kind == "sql":
+        lock = SqlCatalogLock(url=f"sqlite:///{tmp_path}/locks.db", timeout_s=5, clock=clock)
+    with pytest.raises(StorageError, match=r"5 s.*catalog\.lock\.acquire-timeout"):
+        lock.run_with_lock("db/t", lambda: lock.run_with_lock("db/t", lambda: None))
 
 
 # ---- files

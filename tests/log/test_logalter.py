@@ -5,7 +5,7 @@ import pytest
 from tablestore.errors import UnsupportedError
 from tablestore.log.alterlog import LogChoice, LogStep, pick_step
 from tablestore.log.settings import log_settings
-from tablestore.testing.following import SCHEMA
+from tablestore.testing.contracts.following import SCHEMA
 from tablestore.types.schema import TableSchema, new_schema
 
 KAFKA = {"bucket": "2", "log.kafka.bootstrap.servers": "a:1", "log.kafka.topic": "t"}

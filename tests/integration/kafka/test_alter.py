@@ -14,7 +14,7 @@ from tablestore.log import alterlog as logalter
 from tablestore.log.changelog import PUBLISHERS, open_log, settings_of
 from tablestore.log.logcheck import verify_log
 from tablestore.store.history.consumers import Consumers
-from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, once, rows, told
+from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.types.evolution.schemachanges import RemoveOption, SetOption
 

@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.log.changelog import PUBLISHERS
-from tablestore.testing.following import SCHEMA, Following
+from tablestore.testing.contracts.following import SCHEMA, Following
 from tablestore.testing.kafka import KafkaBroker
 
 TOPICS = count()

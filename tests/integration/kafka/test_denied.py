@@ -19,7 +19,7 @@ from confluent_kafka.admin import (
 import tablestore as ts
 from tablestore.errors import InvalidInputError
 from tablestore.log.changelog import PUBLISHERS, publish_log
-from tablestore.testing.following import SCHEMA, all_of, content, folded, rows, told
+from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, rows, told
 from tablestore.testing.kafka import KafkaBroker
 
 sys.path.insert(0, str(Path(__file__).parent))

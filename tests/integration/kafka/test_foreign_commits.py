@@ -10,7 +10,7 @@ import pytest
 import tablestore as ts
 from tablestore.log.changelog import PUBLISHERS, publish_log
 from tablestore.log.logcheck import verify_log
-from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
+from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tests.support.services import require_service
 

@@ -18,7 +18,7 @@ from tablestore.log.logcheck import verify_log
 from tablestore.log.logstore import SlotFenced
 from tablestore.log.publish.changerecords import snapshot_records
 from tablestore.log.publish.publisher import LogPublisher
-from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
+from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.types.evolution.schemachanges import RenameColumn, SetOption
 

@@ -14,7 +14,7 @@ from tablestore.errors import ConflictError
 from tablestore.log.changelog import PUBLISHERS, adopt, publish_log, rebuild_log
 from tablestore.log.logcheck import log_status, verify_log
 from tablestore.log.ownerfile import read_log_owner
-from tablestore.testing.following import SCHEMA, all_of, content, folded, from_the_start, rows, told
+from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.types.evolution.schemachanges import SetOption
 from tests.support.commandline import run_command

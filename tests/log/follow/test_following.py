@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.testing.following import SCHEMA, Following
+from tablestore.testing.contracts.following import SCHEMA, Following
 
 
 class TestFileStore(Following):

@@ -9,7 +9,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import NotFoundError
-from tablestore.testing.following import SCHEMA, all_of, folded, from_the_start, keys, once, rows, told
+from tablestore.testing.contracts.following import SCHEMA, all_of, folded, from_the_start, keys, once, rows, told
 
 KEEPING = {"changelog.num-retained.min": "50", "changelog.num-retained.max": "100", "changelog.time-retained": "10 d"}
 # What a table is, and whether its stored changes tell all of themselves (else only without -U, or not at all).
