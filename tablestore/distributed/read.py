@@ -18,8 +18,8 @@ from tablestore.distributed.plainfiles import PlainChoice, set_plain_aside
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.taskjson import decode_task, encode_task
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.paths import MAIN_BRANCH
 from tablestore.lsm.run import Section
-from tablestore.store.history.branchfiles import MAIN_BRANCH
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
 from tablestore.table.read.scan import check_columns, compacted_files

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tablestore.format.paths import MAIN_BRANCH
 from tablestore.io.opening import open_store
-from tablestore.store.context import TableContext, open_context
-from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
+from tablestore.store.context import TableContext
+from tablestore.store.history.branchfiles import open_branch
 from tablestore.table.table import Table
 
 
@@ -20,7 +21,7 @@ class TableSpec:
 
     def open(self, schema_id: int | None = None) -> TableContext:
         """The table at its newest schema, or at the one that a plan was made with."""
-        context = open_context(branch_files(open_store(self.location, self.storage_options), self.branch))
+        context = open_branch(open_store(self.location, self.storage_options), self.branch)
         return context if schema_id is None else context.at_schema(context.schemas.read(schema_id))
 
     def table(self) -> Table:

@@ -35,6 +35,8 @@ SNAPSHOT_PREFIX = "snapshot-"
 TAG_PREFIX = "tag-"
 CONSUMER_PREFIX = "consumer-"
 BRANCH_PREFIX = "branch-"
+# The branch whose own files lie in the table itself.
+MAIN_BRANCH = "main"
 CHANGELOG_PREFIX = "changelog-"
 BUCKET_PREFIX = "bucket-"
 

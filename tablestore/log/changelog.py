@@ -18,6 +18,7 @@ from threading import Lock
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
+from tablestore.format.paths import MAIN_BRANCH
 from tablestore.log.circuitbreaker import LOOK_S, RestingLogs
 from tablestore.log.early.earlypublisher import EarlyPublisher
 from tablestore.log.follow.consumption import Consumption, FileStoreConsumption
@@ -31,7 +32,6 @@ from tablestore.log.settings import LogSettings, log_settings
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.followup import LeftAlone
-from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_of
 from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.store.settings import table_settings
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
@@ -96,7 +96,7 @@ def settings_of(context: TableContext) -> LogSettings:
 
 def _settings_of(context: TableContext) -> LogSettings:
     settings = log_settings(context.schema, name=context.files.root_uri.rstrip("/").rpartition("/")[2])
-    return settings if branch_of(context.files) == MAIN_BRANCH else replace(settings, system="filestore")
+    return settings if context.branch == MAIN_BRANCH else replace(settings, system="filestore")
 
 
 def open_log(settings: LogSettings) -> LogStore:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from tablestore.clock import Clock, SystemClock
 from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.paths import MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
@@ -32,9 +33,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableContext:
-    """One table, at one schema."""
+    """One branch of a table, at one schema. ``files``: the table's as this branch sees them; ``main_files``: as ``main`` does."""
 
     files: FileStore
+    main_files: FileStore
+    branch: str
     schema: TableSchema
     settings: TableSettings
     schemas: Schemas
@@ -84,6 +87,12 @@ class TableContext:
         """Where its data files lie."""
         return DataPaths(self.schema, self.settings)
 
+    def reopened(self, schema: TableSchema | None = None) -> "TableContext":
+        """The same branch of the table, opened anew: at its newest schema, or at one that is known to be."""
+        return open_context(
+            self.files, main_files=self.main_files, branch=self.branch, clock=self.clock, ids=self.ids, schema=schema
+        )
+
     def at_schema(self, schema: TableSchema) -> "TableContext":
         """The same table seen through another of its schemas."""
         if schema == self.schema:
@@ -109,9 +118,16 @@ class TableContext:
 
 
 def open_context(
-    files: FileStore, *, clock: Clock | None = None, ids: Ids | None = None, schema: TableSchema | None = None
+    files: FileStore,
+    *,
+    main_files: FileStore | None = None,
+    branch: str = MAIN_BRANCH,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    schema: TableSchema | None = None,
 ) -> TableContext:
-    """Open the table in ``files`` (rooted at its directory) at its newest schema.
+    """Open the table in ``files`` (rooted at its directory) at its newest schema; a branch through
+    :func:`tablestore.store.history.branchfiles.open_branch`.
 
     Raises NotFoundError if there is no table, FormatError or UnsupportedError if it cannot be understood.
     """
@@ -123,6 +139,8 @@ def open_context(
     manifests = Manifests(files, ids, [f.type for f in schema.partition_fields], codec=settings.manifest_codec)
     return TableContext(
         files=files,
+        main_files=main_files or files,
+        branch=branch,
         schema=schema,
         settings=settings,
         schemas=schemas,

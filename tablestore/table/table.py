@@ -21,7 +21,7 @@ from tablestore.log.identity import Identity
 from tablestore.log.position import Position
 from tablestore.names import check_reference
 from tablestore.progress import Progress
-from tablestore.store.context import TableContext, open_context
+from tablestore.store.context import TableContext
 from tablestore.table.history.maintenance import Keeping
 from tablestore.table.history.rescale import rescale
 from tablestore.table.inspect.listing import files_table, partitions_table, schema_history_table
@@ -94,8 +94,7 @@ class Table(Keeping):
 
     def refresh(self) -> "Table":
         """The same table at its newest schema."""
-        old = self._context
-        return Table(open_context(old.files, clock=old.clock, ids=old.ids), self._name)
+        return Table(self._context.reopened(), self._name)
 
     # -- altering
 
@@ -109,7 +108,7 @@ class Table(Keeping):
         """
         old = self._context
         schema = alter_table(old, changes)
-        return Table(open_context(old.files, clock=old.clock, ids=old.ids, schema=schema), self._name)
+        return Table(old.reopened(schema), self._name)
 
     def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.
@@ -118,7 +117,7 @@ class Table(Keeping):
         with what is done, how many bytes of how many. Returns the altered table.
         """
         context = rescale(self._context, buckets, progress=progress)
-        return Table(open_context(context.files, clock=context.clock, ids=context.ids, schema=context.schema), self._name)
+        return Table(context.reopened(context.schema), self._name)
 
     # -- reading
 

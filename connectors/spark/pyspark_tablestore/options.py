@@ -29,7 +29,6 @@ from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedErr
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bytes
-from tablestore.store.history.branchfiles import branch_of
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 
@@ -84,8 +83,7 @@ class SourceOptions:
             assert self.warehouse is not None and self.name is not None, "the parser saw to it"
             table = open_catalog(self.warehouse, **self.storage).table(self.name)
         base = table.base if isinstance(table, SystemTable) else table
-        branch = branch_of(base.context.files)
-        return table, TableSpec(location=base.location, storage_options=self.storage, branch=branch)
+        return table, TableSpec(location=base.location, storage_options=self.storage, branch=base.context.branch)
 
     @property
     def travels(self) -> bool:

@@ -69,7 +69,7 @@ def was_written(context: TableContext) -> bool:
     """Whether any snapshot or tag may have data files, also one that has expired."""
     snapshots = context.snapshots.retained()
     expired = bool(snapshots) and snapshots[0].id > 1
-    referenced = bool(Tags(context.files).names() or branch_directories(context.files))
+    referenced = bool(Tags(context.files).names() or branch_directories(context.main_files))
     return expired or referenced or any(s.total_record_count > 0 or s.delta_record_count != 0 for s in snapshots)
 
 

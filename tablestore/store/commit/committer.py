@@ -45,6 +45,7 @@ from tablestore.store.commit.landings import LANDINGS_PROPERTY, Landings, digest
 from tablestore.store.commit.metadata import merged_base, row_delta
 from tablestore.store.commit.outcome import Outcome, Publisher
 from tablestore.store.followup import Chore, attempt
+from tablestore.store.history.references import Line
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage, Revise
 from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks
@@ -173,7 +174,7 @@ class Committer:
     """Commits to one table. ``rewrite`` and ``remove_file`` touch the data files of the commit's own writer; ``in_frame`` says
     which levels hold what readers of changes know."""
 
-    files: FileStore
+    line: Line
     schemas: Schemas
     snapshots: Snapshots
     manifests: Manifests
@@ -189,9 +190,14 @@ class Committer:
     has_file: Callable[[ManifestEntry], bool]
 
     @property
+    def files(self) -> FileStore:
+        """The table's files as its branch sees them."""
+        return self.line.files
+
+    @property
     def landings(self) -> Landings:
         """Which messages have landed."""
-        return Landings(files=self.files, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
+        return Landings(line=self.line, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """As :meth:`commit_once`; returns the snapshot alone."""

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from tablestore.errors import ConflictError, FormatError, NotFoundError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.io.filestore import FileStore
-from tablestore.store.history.references import Needs, other_lines, own_line
+from tablestore.store.history.references import Line, Needs, other_lines
 from tablestore.store.manifests import Manifests
 from tablestore.store.message import CommitMessage
 from tablestore.store.replay import MARKS_PROPERTY
@@ -70,7 +69,7 @@ def encode_landings(landings: Mapping[str, int]) -> str:
 class Landings:
     """What has landed in one table. ``has_file``: whether a data file is there."""
 
-    files: FileStore
+    line: Line
     snapshots: Snapshots
     manifests: Manifests
     has_file: Callable[[ManifestEntry], bool]
@@ -114,8 +113,8 @@ class Landings:
         if met:
             assert found is not None
             raise ConflictError(
-                f"{len(met)} of the {len(names)} files of this commit to {self.files.root_uri} have landed before, with snapshot "
-                f"{found.id}: these messages were committed together with others; commit those that were not, as they are",
+                f"{len(met)} of the {len(names)} files of this commit to {self.line.main.root_uri} have landed before, with "
+                f"snapshot {found.id}: these messages were committed together with others; commit those that were not, as they are",
                 kind="partly-committed",
             )
         return None
@@ -132,7 +131,7 @@ class Landings:
     def named(self, names: Collection[str]) -> Collection[str]:
         """Those of these data files that something retained leads to, on any branch. Reads all of its metadata."""
         needs = Needs(self.manifests, wanted=names)
-        for line in (own_line(self.files), *other_lines(self.files)):
+        for line in (self.line, *other_lines(self.line)):
             needs.add_line(line, _always(True), changelogs=False)
             for produced in (True, False):
                 with suppress(NotFoundError):
@@ -162,7 +161,7 @@ class Landings:
 
     def _gone(self, message: CommitMessage) -> ConflictError:
         return ConflictError(
-            f"files of this commit to {self.files.root_uri}, written after snapshot {message.base_snapshot_id}, are no longer "
+            f"files of this commit to {self.line.main.root_uri}, written after snapshot {message.base_snapshot_id}, are no longer "
             "there: it was refused before, or it has landed, and was compacted and expired since; if its rows are not in the "
             "table, write them again",
             kind="files-gone",

@@ -124,7 +124,7 @@ def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
 def expire_tags(context: TableContext, *, dry_run: bool = False) -> tuple[str, ...]:
     """Delete the tags whose time is over; returns their names. One that a branch began at stays."""
     tags, now = Tags(context.files), context.clock.now_ms()
-    over = [tag for tag in tags.all() if tag.is_expired(now) and branch_that_needs(context.files, tag) is None]
+    over = [tag for tag in tags.all() if tag.is_expired(now) and branch_that_needs(context, tag) is None]
     if over and not dry_run:
         check_clock(context.files, context.clock, context.ids)
         for tag in over:

@@ -16,6 +16,7 @@ from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputErr
 from tablestore.format.paths import (
     EARLIEST_HINT,
     LATEST_HINT,
+    MAIN_BRANCH,
     SNAPSHOT_DIR,
     branch_directory,
     encode_hint,
@@ -27,7 +28,7 @@ from tablestore.format.snapshot import Snapshot, encode_snapshot
 from tablestore.format.tagfile import Tag, encode_tag
 from tablestore.io.filestore import FileStore
 from tablestore.store.context import TableContext
-from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files, branch_of
+from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.references import Line, branch_directories, has_changelog, other_lines, own_line
 from tablestore.store.history.tags import Tags, create_tag
 from tablestore.store.history.unreferenced import release
@@ -50,21 +51,21 @@ class Branch:
     latest_snapshot: int | None = None
 
 
-def branch_exists(files: FileStore, name: str) -> bool:
+def branch_exists(main: FileStore, name: str) -> bool:
     """Whether there is a whole branch of that name."""
-    return name == MAIN_BRANCH or branch_files(files, name).exists(schema_path(0))
+    return name == MAIN_BRANCH or branch_files(main, name).exists(schema_path(0))
 
 
-def list_branches(files: FileStore) -> tuple[Branch, ...]:
+def list_branches(main: FileStore) -> tuple[Branch, ...]:
     """All branches but main, by name."""
-    return tuple(_describe(files, name) for name in sorted(branch_directories(files)) if branch_exists(files, name))
+    return tuple(_describe(main, name) for name in sorted(branch_directories(main)) if branch_exists(main, name))
 
 
-def check_branch(files: FileStore, name: str) -> None:
+def check_branch(main: FileStore, name: str) -> None:
     """Raise NotFoundError unless there is a branch of that name."""
-    if not branch_exists(files, name):
-        there = ", ".join(name for name in branch_directories(files) if branch_exists(files, name)) or "none"
-        raise NotFoundError(f"table {files.root_uri} has no branch {name!r}; there are: {there}", kind="no-such-branch")
+    if not branch_exists(main, name):
+        there = ", ".join(name for name in branch_directories(main) if branch_exists(main, name)) or "none"
+        raise NotFoundError(f"table {main.root_uri} has no branch {name!r}; there are: {there}", kind="no-such-branch")
 
 
 def create_branch(context: TableContext, name: str, *, tag: str | None = None, snapshot: Snapshot | None = None) -> Branch:
@@ -73,7 +74,7 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
     Raises AlreadyExistsError, NotFoundError if tag or snapshot go meanwhile (nothing is left then).
     """
     files = context.files
-    _check_on_main(files, "create a branch")
+    _check_on_main(context, "create a branch")
     if name == MAIN_BRANCH or len(name) > LONGEST_NAME:
         raise InvalidInputError(
             f"expected a branch name of at most {LONGEST_NAME} characters other than {MAIN_BRANCH!r}, found {name!r}",
@@ -121,14 +122,14 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
 def delete_branch(context: TableContext, name: str) -> None:
     """Delete a branch and what only it needed. Raises NotFoundError."""
     files = context.files
-    _check_on_main(files, "delete a branch")
+    _check_on_main(context, "delete a branch")
     if name == MAIN_BRANCH:
         raise InvalidInputError(
             f"{MAIN_BRANCH!r} is table {files.root_uri} itself: drop the table, or delete another branch", kind="invalid-name"
         )
     if name not in branch_directories(files):
         check_branch(files, name)
-    line = Line(name, branch_files(files, name))
+    line = Line(files, name)
     held, fork = _held(line), fork_of(line)
     _remove(files, name)
     release(context, held)
@@ -139,23 +140,23 @@ def delete_branch(context: TableContext, name: str) -> None:
 
 def delete_tag(context: TableContext, name: str) -> Tag:
     """Delete a tag and what only it kept. Raises NotFoundError, InvalidInputError if a branch began there."""
-    line = own_line(context.files)
+    line = own_line(context)
     tag = line.tags.get(name)
-    _check_unneeded(context.files, tag)
+    _check_unneeded(context, tag)
     line.tags.remove(name)
     if not _is_still_there(context, tag.snapshot):
         release(context, (tag.snapshot,))
     return tag
 
 
-def rename_tag(files: FileStore, name: str, new_name: str) -> None:
+def rename_tag(context: TableContext, name: str, new_name: str) -> None:
     """Give a tag another name: first the new one, then the old one away, so that its files are kept all the time.
 
     Raises NotFoundError, AlreadyExistsError, InvalidInputError if a branch began there.
     """
-    tags = Tags(files)
+    files, tags = context.files, Tags(context.files)
     tag = tags.get(name)
-    _check_unneeded(files, tag)
+    _check_unneeded(context, tag)
     try:
         data = files.read(tag_path(name))
     except NotFoundError:
@@ -169,21 +170,21 @@ def rename_tag(files: FileStore, name: str, new_name: str) -> None:
     tags.remove(name)
 
 
-def branch_that_needs(files: FileStore, tag: Tag) -> str | None:
+def branch_that_needs(context: TableContext, tag: Tag) -> str | None:
     """The branch that began at a tag, on either side of it."""
-    for line in other_lines(files):
-        if branch_of(files) != MAIN_BRANCH and line.branch != MAIN_BRANCH:
+    for line in other_lines(own_line(context)):
+        if MAIN_BRANCH not in (context.branch, line.branch):
             continue
         other = line.tags.find(tag.name)
-        if other is not None and same_snapshot(other.snapshot, tag.snapshot) and branch_exists(files, line.branch):
-            return line.branch if line.branch != MAIN_BRANCH else branch_of(files)
+        if other is not None and same_snapshot(other.snapshot, tag.snapshot) and branch_exists(line.main, line.branch):
+            return line.branch if line.branch != MAIN_BRANCH else context.branch
     return None
 
 
-def _check_unneeded(files: FileStore, tag: Tag) -> None:
-    if (branch := branch_that_needs(files, tag)) is not None:
+def _check_unneeded(context: TableContext, tag: Tag) -> None:
+    if (branch := branch_that_needs(context, tag)) is not None:
         raise InvalidInputError(
-            f"tag {tag.name!r} of table {files.root_uri} is where branch {branch!r} began, and keeps its files from other "
+            f"tag {tag.name!r} of table {context.files.root_uri} is where branch {branch!r} began, and keeps its files from other "
             f"engines: delete_branch({branch!r}) first",
             kind="tag-in-use",
         )
@@ -191,7 +192,7 @@ def _check_unneeded(files: FileStore, tag: Tag) -> None:
 
 def fork_of(line: Line) -> Tag | None:
     """The tag at which a branch began: the oldest that main has too."""
-    main = Tags(branch_files(line.files, MAIN_BRANCH))
+    main = Tags(line.main)
     for tag in line.tags.all():
         other = main.find(tag.name)
         if other is not None and same_snapshot(other.snapshot, tag.snapshot):
@@ -199,16 +200,16 @@ def fork_of(line: Line) -> Tag | None:
     return None
 
 
-def _check_on_main(files: FileStore, what: str) -> None:
-    if branch_of(files) != MAIN_BRANCH:
+def _check_on_main(context: TableContext, what: str) -> None:
+    if context.branch != MAIN_BRANCH:
         raise UnsupportedError(
-            f"cannot {what} on branch {branch_of(files)!r} of table {files.root_uri}: do so on the table itself",
+            f"cannot {what} on branch {context.branch!r} of table {context.files.root_uri}: do so on the table itself",
             kind="not-on-main",
         )
 
 
 def _write(context: TableContext, name: str, fork: Tag) -> None:
-    main, branch = context.files, branch_files(context.files, name)
+    main, branch = context.files, branch_files(context.main_files, name)
     started_millis = context.clock.now_ms()
     try:
         source = main.read(tag_path(fork.name))
@@ -260,7 +261,7 @@ def _held(line: Line) -> tuple[Snapshot, ...]:
 
 
 def _describe(files: FileStore, name: str) -> Branch:
-    line = Line(name, branch_files(files, name))
+    line = Line(files, name)
     fork, ids = fork_of(line), line.snapshots.live_ids()
     return Branch(
         name=name,

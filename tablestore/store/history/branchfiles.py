@@ -4,7 +4,7 @@
     manifest/ index/ statistics/ and all data files                 ->  where those of the main branch lie
 
 So a branch is a table like any other to everything that is built on a :class:`FileStore`: it is read, written, expired and
-tagged by the same code. Only what looks at *all* branches (which files are in use?) starts from :func:`main_files`.
+tagged by the same code. Only what looks at *all* branches (which files are in use?) starts from ``TableContext.main_files``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from tablestore.format.paths import CHANGELOG_DIR, CONSUMER_DIR, SCHEMA_DIR, SNAPSHOT_DIR, TAG_DIR, branch_directory
+from tablestore.clock import Clock
+from tablestore.format.paths import (
+    CHANGELOG_DIR,
+    CONSUMER_DIR,
+    MAIN_BRANCH,
+    SCHEMA_DIR,
+    SNAPSHOT_DIR,
+    TAG_DIR,
+    branch_directory,
+)
+from tablestore.ids import Ids
 from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, FileStore
+from tablestore.store.context import TableContext, open_context
 from tablestore.store.followup import UNDONE_DIR
 from tablestore.store.history.expiryintents import EXPIRY_DIR
 from tablestore.store.history.holds import HOLDS_DIR
@@ -22,7 +33,6 @@ from tablestore.store.replay import MARKS_DIR
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAIN_BRANCH = "main"
 # What belongs to one history and not to the table.
 OWN_DIRECTORIES = frozenset(
     {SCHEMA_DIR, SNAPSHOT_DIR, TAG_DIR, CHANGELOG_DIR, CONSUMER_DIR, MARKS_DIR, EXPIRY_DIR, UNDONE_DIR, HOLDS_DIR}
@@ -110,17 +120,11 @@ class BranchFiles:
         return f"{branch_directory(self.branch)}/{path}" if path.partition("/")[0] in OWN_DIRECTORIES else path
 
 
-def branch_of(files: FileStore) -> str:
-    """The branch that a store shows."""
-    return files.branch if isinstance(files, BranchFiles) else MAIN_BRANCH
-
-
-def main_files(files: FileStore) -> FileStore:
-    """The same table's files as its main branch sees them."""
-    return files.main if isinstance(files, BranchFiles) else files
-
-
-def branch_files(files: FileStore, branch: str) -> FileStore:
-    """The same table's files as ``branch`` sees them."""
-    main = main_files(files)
+def branch_files(main: FileStore, branch: str) -> FileStore:
+    """The files of the table in ``main`` as ``branch`` sees them."""
     return main if branch == MAIN_BRANCH else BranchFiles(main, branch)
+
+
+def open_branch(main: FileStore, branch: str, *, clock: Clock | None = None, ids: Ids | None = None) -> TableContext:
+    """Open a branch of the table in ``main``. Raises what :func:`~tablestore.store.context.open_context` raises."""
+    return open_context(branch_files(main, branch), main_files=main, branch=branch, clock=clock, ids=ids)

@@ -142,7 +142,7 @@ class _Expiry:
     def __init__(self, context: TableContext, *, decoupled: bool) -> None:
         self._context, self._decoupled = context, decoupled
         self._files, self._snapshots, self._manifests = context.files, context.snapshots, context.manifests
-        self._line = own_line(context.files)
+        self._line = own_line(context)
         self._known: dict[int, Snapshot] = {}
         self.nothing_due = NothingDue()
 
@@ -330,7 +330,7 @@ class _Expiry:
         needs.add_changelogs(self._line.changelogs.all(), self.produces)
         if self._decoupled:
             needs.add_changelogs(going, self.produces)
-        for line in other_lines(self._files):
+        for line in other_lines(self._line):
             needs.add_line(line, self.produces)
         removal = Removal()
         for name, entry in data.items():

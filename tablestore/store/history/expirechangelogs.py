@@ -23,7 +23,7 @@ from tablestore.store.history.storeclock import check_clock
 
 def expire_changelogs(context: TableContext, retention: Retention | None, *, dry_run: bool = False) -> ExpireReport:
     """Drop the kept changes that ``retention`` lets go; None: all that are there, because nothing is to be kept any more."""
-    line = own_line(context.files)
+    line = own_line(context)
     kept = line.changelogs.all()
     latest = context.snapshots.latest()
     if not kept or latest is None:
@@ -82,8 +82,9 @@ def _removable(context: TableContext, going: list[Snapshot], staying: list[Snaps
             files.update((e.file.file_name, e) for e in change_files(snapshot, manifests, produced=produces(snapshot)))
     needs = Needs(manifests, wanted=files.keys())
     needs.add_changelogs(staying, produces)
-    needs.add_line(own_line(context.files), produces, changelogs=False)
-    for other in other_lines(context.files):
+    line = own_line(context)
+    needs.add_line(line, produces, changelogs=False)
+    for other in other_lines(line):
         needs.add_line(other, produces)
     data: dict[str, int] = {}
     for name, entry in files.items():

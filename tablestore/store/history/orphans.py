@@ -23,6 +23,7 @@ from tablestore.format.paths import (
     BRANCH_DIR,
     BRANCH_PREFIX,
     INDEX_DIR,
+    MAIN_BRANCH,
     MANIFEST_DIR,
     STATISTICS_DIR,
     branch_directory,
@@ -32,7 +33,7 @@ from tablestore.format.paths import (
 )
 from tablestore.io.filestore import TEMPORARY_PREFIX, FileInfo, FileStore
 from tablestore.store.context import TableContext
-from tablestore.store.history.branchfiles import MAIN_BRANCH, OWN_DIRECTORIES, branch_files, main_files
+from tablestore.store.history.branchfiles import OWN_DIRECTORIES
 from tablestore.store.history.expire import LOOKS, produces_changelog
 from tablestore.store.history.expiryintents import EXPIRY_DIR
 from tablestore.store.history.references import Line, Needs, branch_directories, held_snapshots
@@ -79,7 +80,7 @@ def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_ru
 
     Raises NotFoundError (kind ``metadata-gone``) if something that must be there is missing; nothing is removed then.
     """
-    main = main_files(context.files)
+    main = context.main_files
     found = list(_candidates(context, main, older_than_millis))
     wanted = {name_of(orphan.path) for orphan in found if orphan.kind == "data"}
     given_up = {orphan.path for orphan in found if orphan.kind in ("branch", "temporary")}
@@ -134,7 +135,7 @@ def _lines(main: FileStore, given_up: set[str]) -> tuple[Line, ...]:
     # Half made branches too, unless they are given up: they may become whole.
     gone = {path.split("/")[1] for path in given_up if path.startswith(f"{BRANCH_DIR}/") and not is_passing(path)}
     names = [name for name in branch_directories(main) if f"{BRANCH_PREFIX}{name}" not in gone]
-    return (Line(MAIN_BRANCH, main), *(Line(name, branch_files(main, name)) for name in names))
+    return tuple(Line(main, name) for name in (MAIN_BRANCH, *names))
 
 
 def _candidates(context: TableContext, main: FileStore, older_than: int) -> Iterator[Orphan]:

@@ -17,12 +17,13 @@ from dataclasses import dataclass, field
 from tablestore.errors import NotFoundError
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.paths import BRANCH_DIR, BRANCH_PREFIX
+from tablestore.format.paths import BRANCH_DIR, BRANCH_PREFIX, MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag
 from tablestore.io.filestore import FileStore
 from tablestore.store.changes.expiredchanges import Changelogs, change_files, changelog_lists
-from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files, branch_of, main_files
+from tablestore.store.context import TableContext
+from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.history.expiryintents import Condemned, digest_of, read_notes
 from tablestore.store.history.holds import Holds
@@ -34,10 +35,15 @@ from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots, follows
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One branch of a table, by what it holds on to."""
+    """One branch of the table in ``main``, by what it holds on to."""
 
+    main: FileStore
     branch: str
-    files: FileStore
+
+    @property
+    def files(self) -> FileStore:
+        """The table's files as the branch sees them."""
+        return branch_files(self.main, self.branch)
 
     @property
     def snapshots(self) -> Snapshots:
@@ -72,21 +78,21 @@ class Line:
         return min(needs, default=None)
 
 
-def branch_directories(files: FileStore) -> tuple[str, ...]:
+def branch_directories(main: FileStore) -> tuple[str, ...]:
     """The names of all branch directories, those of branches that are half made or half deleted too."""
-    found = main_files(files).list(BRANCH_DIR, prefix=BRANCH_PREFIX)
+    found = main.list(BRANCH_DIR, prefix=BRANCH_PREFIX)
     return tuple(info.name[len(BRANCH_PREFIX) :] for info in found if info.is_dir)
 
 
-def own_line(files: FileStore) -> Line:
-    """The line that a store shows."""
-    return Line(branch_of(files), files)
+def own_line(context: TableContext) -> Line:
+    """The line of an open table."""
+    return Line(context.main_files, context.branch)
 
 
-def other_lines(files: FileStore) -> tuple[Line, ...]:
-    """All lines of the table but the one that a store shows."""
-    names = (MAIN_BRANCH, *branch_directories(files))
-    return tuple(Line(name, branch_files(files, name)) for name in names if name != branch_of(files))
+def other_lines(own: Line) -> tuple[Line, ...]:
+    """All lines of the same table but this one."""
+    names = (MAIN_BRANCH, *branch_directories(own.main))
+    return tuple(Line(own.main, name) for name in names if name != own.branch)
 
 
 @dataclass(slots=True)

@@ -50,7 +50,7 @@ def _needs(context: TableContext, files: dict[str, ManifestEntry], produces: Cal
     for look in range(LOOKS):
         needs = Needs(context.manifests, wanted=files.keys())
         try:
-            for line in (own_line(context.files), *other_lines(context.files)):
+            for line in (own := own_line(context), *other_lines(own)):
                 needs.add_line(line, produces)
             return needs
         except NotFoundError:

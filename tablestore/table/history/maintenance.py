@@ -8,11 +8,12 @@ from datetime import timedelta
 from typing import Any, Self
 
 from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.format.paths import MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag
 from tablestore.names import check_reference
 from tablestore.options import TableOptions
-from tablestore.store.context import TableContext, open_context
+from tablestore.store.context import TableContext
 from tablestore.store.history.autotags import default_retention
 from tablestore.store.history.branches import (
     Branch,
@@ -23,7 +24,7 @@ from tablestore.store.history.branches import (
     list_branches,
     rename_tag,
 )
-from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files, branch_of
+from tablestore.store.history.branchfiles import open_branch
 from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
 from tablestore.store.history.expire import ExpireReport
 from tablestore.store.history.orphans import CleanReport
@@ -110,7 +111,7 @@ class Keeping:
 
     def rename_tag(self, name: str, new_name: str) -> None:
         """Give a tag another name. Raises NotFoundError, AlreadyExistsError, InvalidInputError if a branch needs it."""
-        rename_tag(self._context.files, check_reference(name, "tag"), check_reference(new_name, "tag"))
+        rename_tag(self._context, check_reference(name, "tag"), check_reference(new_name, "tag"))
 
     def delete_tag(self, name: str, *, ignore_if_not_exists: bool = False) -> None:
         """Delete a tag and the files that only it kept. Raises NotFoundError, InvalidInputError if a branch began there."""
@@ -124,7 +125,7 @@ class Keeping:
 
     def branches(self) -> tuple[Branch, ...]:
         """All branches, by name, without the table itself (its main branch)."""
-        return list_branches(self._context.files)
+        return list_branches(self._context.main_files)
 
     def create_branch(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> Branch:
         """Begin a branch at a tag or a snapshot (default: the newest). Read and write it with ``table.branch(name)``."""
@@ -146,23 +147,22 @@ class Keeping:
         """A handle of a branch: a table of its own, over the same data files. ``"main"`` is the table itself."""
         context = self._context
         if name != MAIN_BRANCH:
-            check_branch(context.files, check_reference(name, "branch"))
-        files = branch_files(context.files, name)
+            check_branch(context.main_files, check_reference(name, "branch"))
         table = self._name.partition("$branch_")[0]
-        opened = open_context(files, clock=context.clock, ids=context.ids)
+        opened = open_branch(context.main_files, name, clock=context.clock, ids=context.ids)
         return type(self)(opened, table if name == MAIN_BRANCH else f"{table}$branch_{name}")
 
     @property
     def branch_name(self) -> str:
         """The branch that this handle reads and writes."""
-        return branch_of(self._context.files)
+        return self._context.branch
 
     def fast_forward(self, branch: str, *, discard_newer: bool = False) -> Snapshot | None:
         """Make the table what a branch of it is, by a commit forward; returns its snapshot, None if nothing differs.
 
         Refused with ConflictError if the table went on since the branch began, unless ``discard_newer``.
         """
-        if branch_of(self._context.files) != MAIN_BRANCH:
+        if self.branch_name != MAIN_BRANCH:
             raise InvalidInputError(f"fast_forward is a matter of the table itself, this is its branch {self.branch_name!r}")
         return restore.fast_forward(self._context, check_reference(branch, "branch"), discard_newer=discard_newer)
 

@@ -14,14 +14,13 @@ from contextlib import suppress
 from tablestore.errors import ConflictError, FormatError, NotFoundError, StorageError, TablestoreError
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.paths import schema_path
+from tablestore.format.paths import MAIN_BRANCH, schema_path
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.commit.rollback import check_bucket_count, plan_removal, plan_restore, restored_index
-from tablestore.store.context import TableContext, open_context
+from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
 from tablestore.store.history.branches import check_branch, fork_of
-from tablestore.store.history.branchfiles import MAIN_BRANCH, branch_files
 from tablestore.store.history.copyfiles import copy_data_file
 from tablestore.store.history.references import Line
 from tablestore.store.indexfiles import IndexFiles
@@ -48,8 +47,8 @@ def fast_forward(context: TableContext, branch: str, *, discard_newer: bool = Fa
 
     Raises NotFoundError, ConflictError (kind ``not-a-fast-forward`` or ``schema-changed``).
     """
-    check_branch(context.files, branch)
-    line = Line(branch, branch_files(context.files, branch))
+    check_branch(context.main_files, branch)
+    line = Line(context.main_files, branch)
     target = line.snapshots.latest()
     if target is None:
         return None
@@ -63,7 +62,7 @@ def fast_forward(context: TableContext, branch: str, *, discard_newer: bool = Fa
         return None
     check(latest)
     _bring_schemas(context, line, target)
-    context = open_context(context.files, clock=context.clock, ids=context.ids)
+    context = context.reopened()
     return restore(context, target, properties={FAST_FORWARD_PROPERTY: _pointer(branch, target)}, check=check)
 
 

@@ -27,8 +27,9 @@ from tablestore.format.paths import INDEX_DIR, LATEST_HINT, SNAPSHOT_DIR, file_f
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.progress import Progress, unseen
-from tablestore.store.context import TableContext, open_context
+from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
+from tablestore.store.history.branchfiles import open_branch
 from tablestore.store.history.references import Line, metadata_lists, other_lines, own_line
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.scan.splitreader import SplitReader
@@ -56,7 +57,7 @@ def check_table(context: TableContext, *, deep: bool = False, progress: Progress
     show = progress or unseen
     found: list[Finding] = []
     with _noting(found, "branches", "the list of branches", "look at the branch directory"):
-        for line in (own_line(context.files), *other_lines(context.files)):
+        for line in (own := own_line(context), *other_lines(own)):
             found.extend(_Check(line, context, deep, show).run())
     return tuple(found)
 
@@ -88,7 +89,7 @@ class _Check:
     def run(self) -> list[Finding]:
         schema_ids = self._schemas()
         with self._noting("schema", "the newest schema", "restore the schema file from a copy"):
-            self._context = open_context(self._files, clock=self._clock, ids=self._ids)
+            self._context = open_branch(self._line.main, self._line.branch, clock=self._clock, ids=self._ids)
             snapshots = self._snapshots(schema_ids)
             named = [*((f"snapshot {one.id}", one) for one in snapshots), *self._tags()]
             for number, (user, snapshot) in enumerate(named):

@@ -171,9 +171,9 @@ def tags(context: TableContext, at: Snapshot | None) -> Rows:
 
 def branches(context: TableContext, at: Snapshot | None) -> Rows:
     """One row per branch besides main; created when its first schema was."""
-    for name in sorted(branch_directories(context.files)):
+    for name in sorted(branch_directories(context.main_files)):
         # A branch is there once its first schema is.
-        for info in branch_files(context.files, name).list(SCHEMA_DIR, prefix="schema-0"):
+        for info in branch_files(context.main_files, name).list(SCHEMA_DIR, prefix="schema-0"):
             if info.name == "schema-0":
                 yield {"branch_name": name, "create_time": local_time(info.modified_ms)}
 

@@ -288,7 +288,7 @@ def test_changes_of_expired_snapshots_stay_as_long_as_they_are_asked_for(numbere
     kept = made.open().context.files.list("changelog")
     assert [info.name for info in kept] == ["EARLIEST", "LATEST", "changelog-1", "changelog-2", "changelog-3"]
     table = made.open()
-    line = own_line(table.context.files)
+    line = own_line(table.context)
     for snapshot in line.changelogs.all():
         for entry in table.context.manifests.delta(snapshot):
             assert made.files.exists(made.auditor.path_of(entry.file.file_name)), "the files of the changes are there"
