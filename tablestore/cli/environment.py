@@ -128,7 +128,7 @@ def _publishing(files: FileStore) -> Look:
     """A commit is one file that is created if nobody else has: the store has to keep that promise."""
     name = "conditional publish"
     if not files.can_publish:
-        fix = "use a store that can (local files, S3), or a lock: catalog.lock.type and catalog.lock.location"
+        fix = "use a store that can (local files, S3, Google Cloud, Azure), or a lock: catalog.lock.type and catalog.lock.location"
         return Look(name=name, status="problem", detail="the store cannot create a file only if it is absent", fix=fix)
     path = f"{TEMPORARY_PREFIX}doctor-{SystemIds().uuid()}"
     try:

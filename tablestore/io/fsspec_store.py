@@ -1,10 +1,11 @@
-"""Files behind any fsspec protocol (SFTP, HDFS, Google Cloud Storage, …).
+"""Files behind any fsspec protocol (Google Cloud Storage, Azure, SFTP, HDFS, …).
 
-fsspec has no verb that makes a file only if it is absent: most ``mode="create"`` implementations look first and
-write then, which loses a race. So nothing is published here but under a lock (:mod:`tablestore.io.lock`).
-:mod:`tablestore.io.local` and :mod:`tablestore.io.s3` have the real thing.
+The file systems of Google Cloud Storage and Azure make a file only if it is absent, in one request, when asked for
+``mode="create"``. Others look first and write then, which loses a race, or have no such mode: there nothing is published
+but under a lock (:mod:`tablestore.io.lock`).
 
-Whether a half-written file can be seen depends on the protocol; names that nobody knows yet make up for it.
+``open_output`` looks first everywhere, and whether a half-written file can be seen depends on the protocol: names that nobody
+knows yet make up for both.
 """
 
 import os
@@ -19,6 +20,7 @@ from fsspec.spec import AbstractFileSystem
 
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import (
+    AlreadyExistsError,
     InvalidInputError,
     NotFoundError,
     StorageError,
@@ -33,6 +35,7 @@ from tablestore.io.retry import retried
 
 T = TypeVar("T")
 
+_CONDITIONAL = frozenset({"gs", "gcs", "abfs", "abfss", "az"})
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
 
@@ -62,7 +65,9 @@ class FsspecFileStore:
         self._forget()
         self._connected()
 
-    can_publish = False
+    @property
+    def can_publish(self) -> bool:
+        return self._url.partition("://")[0] in _CONDITIONAL
 
     @property
     def root_uri(self) -> str:
@@ -138,8 +143,9 @@ class FsspecFileStore:
     # ---- writing
 
     def write(self, path: str, data: bytes) -> None:
-        self._refuse_existing(path)
-        self._create(path, lambda fs, full: fs.pipe_file(full, data))
+        # Equal bytes may be our own: a client that repeats a request whose answer was lost meets what it made.
+        if not self._made(path, data) and not (self.can_publish and self.read(path) == data):
+            raise occupied(self._where(path))
 
     def write_all(self, files: Mapping[str, bytes]) -> None:
         for path, data in files.items():
@@ -147,7 +153,13 @@ class FsspecFileStore:
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         check_path(path)
-        raise no_conditional_publish(self.root_uri, "its store has no way to make a file only if it is absent")
+        if not self.can_publish:
+            raise no_conditional_publish(self.root_uri, "its store has no way to make a file only if it is absent")
+        try:
+            return self._made(path, data)
+        except StorageError as error:
+            # Clients repeat requests by themselves: the last answer does not say what became of the first request.
+            raise unknown_outcome(self._where(path), error.message) from error
 
     def publish_alone(self, path: str, data: bytes) -> bool:
         if self.exists(path):
@@ -173,7 +185,8 @@ class FsspecFileStore:
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
-        self._refuse_existing(path)
+        if self.exists(path):
+            raise occupied(self._where(path))
         file = self._create(path, lambda fs, full: fs.open(full, "wb"))
         try:
             yield cast(BinaryIO, file)
@@ -259,6 +272,10 @@ class FsspecFileStore:
             return run(self._filesystem, full)
         except OSError as error:
             raise translated(error, verb=verb, where=self._where(path)) from error
+        except Exception as error:  # every client has errors of its own
+            raise StorageError(
+                f"cannot {verb} {self._where(path)}: {error}; check the credentials and options, and whether the store is well"
+            ) from error
 
     def _repeat(self, verb: str, path: str, run: Callable[[Any, str], T]) -> T:
         """Like ``_once``, for verbs that change nothing: repeated while the error is transient."""
@@ -277,6 +294,8 @@ class FsspecFileStore:
                 return run(fs, full)
             except FileNotFoundError:
                 # Only where directories are things; an object store might make a bucket of it.
+                if self.can_publish:
+                    raise
                 fs.makedirs(full.rpartition("/")[0], exist_ok=True)
                 return run(fs, full)
 
@@ -294,9 +313,16 @@ class FsspecFileStore:
             raise NotFoundError(f"expected a file at {self._where(path)}, found a directory; check the path")
         return found
 
-    def _refuse_existing(self, path: str) -> None:
-        if self.exists(path):
-            raise occupied(self._where(path))
+    def _made(self, path: str, data: bytes) -> bool:
+        """Make a file; False if there is one. In one step only where that is possible."""
+        if not self.can_publish and self.exists(path):
+            return False
+        mode = {"mode": "create"} if self.can_publish else {}
+        try:
+            self._create(path, lambda fs, full: fs.pipe_file(full, data, **mode))
+        except AlreadyExistsError:
+            return False
+        return True
 
 
 def _file_info(name: str, info: Mapping[str, Any]) -> FileInfo:

@@ -3,7 +3,7 @@
 /data/wh, ~/wh, file:///data/wh    LocalFileStore
 memory://name                      MemoryFileStore
 s3://bucket/path (s3a too)         S3FileStore
-<protocol>://…                     FsspecFileStore, for whatever fsspec knows
+<protocol>://…                     FsspecFileStore, for whatever fsspec knows (gs and abfs publish without a lock)
 """
 
 import os

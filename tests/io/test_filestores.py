@@ -1,5 +1,6 @@
 """Every file store keeps the contract of file stores: local, memory, S3 (over HTTP), fsspec protocols, and what wraps others."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from tablestore.errors import NotFoundError, UnsupportedError
+from tablestore.ids import SystemIds
 from tablestore.io.filestore import FileStore
 from tablestore.io.fsspec_store import FsspecFileStore
 from tablestore.io.local import LocalFileStore
 from tablestore.io.lock.filelock import FileCatalogLock
 from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.io.memory import MemoryFileStore
+from tablestore.io.opening import open_store
 from tablestore.testing.contracts.filestore import FileStoreContract, PublishContract
 from tablestore.testing.files import FaultyFileStore
 from tests.support.services import require_service
@@ -70,6 +73,17 @@ class TestFsspecMemoryUnderALock(FileStoreContract, PublishContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> FileStore:
         return locked(FsspecFileStore(f"memory://{tmp_path.name}"), tmp_path)
+
+
+if GIVEN := os.environ.get("TABLESTORE_TEST_STORE"):  # one of your own, as CONTRIBUTING.md says
+
+    class TestGiven(FileStoreContract, PublishContract):
+        races = 10
+
+        @pytest.fixture
+        def store(self) -> FileStore:
+            options = json.loads(os.environ.get("TABLESTORE_TEST_STORE_OPTIONS", "{}"))
+            return open_store(f"{GIVEN}/{SystemIds().uuid()}", options)
 
 
 @pytest.fixture(scope="module")
