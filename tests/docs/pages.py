@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
+OTHERS = [PROJECT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
 RUN = ("python", "bash", "sql", "json")
 SHOWN = ("console", "text", "mermaid")
 PACKAGES = ("deltalake", "pyiceberg")

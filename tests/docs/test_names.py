@@ -19,8 +19,6 @@ from tablestore.options import TABLE_OPTIONS
 # Named in messages before they are there. Delete a name with the commit that brings its command.
 COMING = {"verify", "repair"}
 
-OTHERS = [pages.PROJECT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
-
 # Sentences about the program, at a place where a command could stand; the demo gives Spark its name.
 PROSE = {"demo", "does", "has", "is", "reads", "writes"}
 
@@ -78,7 +76,7 @@ def test_messages_and_docstrings_name_commands_that_exist(project: Path) -> None
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("page", [*pages.documents(), *OTHERS], ids=pages.name_of)
+@pytest.mark.parametrize("page", [*pages.documents(), *pages.OTHERS], ids=pages.name_of)
 def test_documents_name_commands_that_exist(page: Path) -> None:
     spans = re.findall(r"`tablestore [^`]+`", page.read_text())
     shell = [block.code.replace("\\\n", " ") for block in pages.blocks(page) if block.language in ("bash", "console")]
@@ -89,7 +87,7 @@ def test_documents_name_commands_that_exist(page: Path) -> None:
 
 def test_documents_name_targets_of_make_that_exist(project: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (project / "Makefile").read_text(), re.MULTILINE))
-    named = {name for page in (*pages.documents(), *OTHERS) for name in re.findall(r"`make ([a-z-]+)", page.read_text())}
+    named = {name for page in (*pages.documents(), *pages.OTHERS) for name in re.findall(r"`make ([a-z-]+)", page.read_text())}
     assert {"demo", "docs"} <= named <= targets
 
 

@@ -66,14 +66,17 @@ def test_messages_are_found_with_their_kinds(generate: ModuleType) -> None:
     assert any("unknown table option" in message for message in found["InvalidInputError"]["unknown-option"])
 
 
-def test_readme_is_short_and_names_only_files_that_exist(project: Path) -> None:
+def test_readme_is_short(project: Path) -> None:
     assert len((project / "README.md").read_text().splitlines()) <= 200
-    for document in ("README.md", "CONTRIBUTING.md", "SECURITY.md"):
-        text = (project / document).read_text()
-        links = re.findall(r"\]\((?!https?://|#)([^)#]+)", text)
-        paths = re.findall(r"`((?:tablestore|tests|connectors|benchmarks|docs|\.ci)/[\w./-]*)`", text)
-        missing = [name for name in links + paths if not (project / name).exists()]
-        assert not missing, f"{document} names what is not there: {missing}"
+
+
+@pytest.mark.parametrize("page", [*pages.documents(), *pages.OTHERS], ids=pages.name_of)
+def test_documents_name_only_files_that_exist(project: Path, page: Path) -> None:
+    text = page.read_text()
+    links = [page.parent / name for name in re.findall(r"\]\((?!https?://|#)([^)#]+)", text) if "reference/" not in name]
+    named = re.findall(r"`((?:tablestore|tests|connectors|benchmarks|docs|\.ci)/[\w./-]*)`", text)
+    missing = [str(path) for path in (*links, *map(project.joinpath, named)) if not path.exists()]
+    assert not missing
 
 
 def test_every_document_is_in_the_navigation(project: Path) -> None:
