@@ -15,7 +15,7 @@ examples in the help, and the one place where errors become an exit code:
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import wraps
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ from rich.text import Text
 import tablestore as ts
 from tablestore.cli.text.render import Output, json_text, silence_stdout
 from tablestore.cli.text.safetext import safe, safe_lines
-from tablestore.clock import SystemClock
+from tablestore.clock import Clock, SystemClock
 from tablestore.io.lock.lockoptions import PREFIX as LOCK_PREFIX
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.partitionspec import parse_partition_value
@@ -135,6 +135,38 @@ class Session:
             self.out.say(sentence)
         raise Refused("nothing was changed; pass --yes to do it")
 
+    def watch(
+        self,
+        tables: Sequence[ts.Table],
+        look: Callable[[ts.Table], None],
+        clock: Clock,
+        wait_s: float,
+        *,
+        looks: int | None = None,
+    ) -> None:
+        """Look at each table, wait, look again; without end, or ``looks`` times.
+
+        An error (a store that does not answer, a table that is being dropped) is noted, and the next look tries again.
+        """
+        done = 0
+        while looks is None or done < looks:
+            for table in tables:
+                try:
+                    look(table)
+                except ts.TablestoreError as error:
+                    self.out.note(f"{table.name}: {error}")
+            done += 1
+            if looks is None or done < looks:
+                clock.sleep(wait_s)
+
+    def say_found(self, table: ts.Table, report: Any) -> None:
+        """One line, or one JSON document on a line, about what one look has done."""
+        if self.out.as_json:
+            self.out.line({"table": table.name, **asdict(report)})
+        else:
+            self.out.say(f"{table.name}, {report}")
+        self.out.flush()
+
 
 def is_path(name: str) -> bool:
     """Whether a table is named by where it lies. ``db.table`` is never a path: write ``./db.table`` for a folder of that name."""
@@ -199,11 +231,6 @@ def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
                 raise typer.BadParameter(f"{safe(part)!r} is given as a value and as a group", param_hint="'--storage'")
         inside[last] = {"true": True, "false": False}.get(value.lower(), value)
     return found
-
-
-def names(text: str | None) -> list[str]:
-    """``a, b`` as a list of names."""
-    return [name for part in (text or "").split(",") if (name := part.strip())]
 
 
 def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:

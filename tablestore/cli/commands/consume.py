@@ -10,12 +10,13 @@ import pyarrow as pa
 import typer
 
 from tablestore.cli.apps import root as app
-from tablestore.cli.commands.tableread import Columns, Filter, Format, Limit, OutputFile
+from tablestore.cli.commands.tableread import Columns, Filter, Format, Limit, OutputFile, say_written
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
-from tablestore.cli.session import Session, TableName, command, names
+from tablestore.cli.session import Session, TableName, command
 from tablestore.cli.text.units import parse_time
 from tablestore.log.events import Event
 from tablestore.log.follow.consumption import ChangeBatch, ScanMode
+from tablestore.names import split_names
 from tablestore.table.read.changes import earliest_start
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
@@ -79,7 +80,7 @@ def consume(
     if restart_at_gaps and (skip_gaps or not onward):
         raise typer.BadParameter("goes with --scan, --consumer or --follow, not with --skip-gaps", param_hint="'--restart-at-gaps'")
     table = session.table(name)
-    wanted = names(columns) if columns is not None else None
+    wanted = split_names(columns) if columns is not None else None
     kept = table.schema.names if wanted is None else wanted
     gaps: Literal["raise", "skip"] = "skip" if skip_gaps else "raise"
     if onward:
@@ -123,8 +124,7 @@ def consume(
         rows = write_rows(session.out, changes.schema, changes.to_batches(), row_format=format, output=output, limit=limit)
         for gap in changes.discontinuities() if skip_gaps else ():
             session.out.note(f"some changes are not told: {gap.reason}")
-    if output is not None and str(output) != "-":
-        session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} changes to {output}.")
+    say_written(session, rows, "changes", output)
 
 
 def _refuse_mixed(*, between: bool, onward: bool, snapshot_ids: bool, follow: bool, at_end: bool) -> None:

@@ -11,9 +11,10 @@ import tablestore as ts
 from tablestore.cli.apps import root as app
 from tablestore.cli.commands.table import Options, PartitionBy, PrimaryKey
 from tablestore.cli.rows.rowsource import FileFormat, ReadSettings, RowSource, open_rows, schema_of_file
-from tablestore.cli.session import Refused, Session, TableName, Yes, command, names, parse_pairs
+from tablestore.cli.session import Refused, Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.text.render import Bar
 from tablestore.lsm.write.missingcolumns import MissingColumns
+from tablestore.names import split_names
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files or URLs; - is standard input.")]
 
@@ -83,7 +84,7 @@ def import_files(
         delimiter=delimiter,
         null=null,
         header=not no_header,
-        columns=names(columns) if columns is not None else None,
+        columns=split_names(columns) if columns is not None else None,
     )
     table = _created(session, name, files[0], settings, primary_key, partition_by, option) if create else session.table(name)
     _check_mode(table, upsert=upsert, append=append)
@@ -123,8 +124,8 @@ def _created(
     return session.catalog().create_table(
         name,
         schema=schema,
-        primary_key=names(primary_key),
-        partition_by=names(partition_by),
+        primary_key=split_names(primary_key or ""),
+        partition_by=split_names(partition_by or ""),
         options=parse_pairs(option or (), "--option"),
         ignore_if_exists=True,
     )

@@ -8,10 +8,9 @@ import typer
 import tablestore as ts
 from tablestore.cli.session import FoundProblems, Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
-from tablestore.clock import Clock, SystemClock
+from tablestore.clock import SystemClock
 from tablestore.log.changelog import adopt, publish_log, rebuild_log, settings_of
 from tablestore.log.logcheck import log_status, verify_log
-from tablestore.log.publish.publisher import PublishReport
 from tablestore.options import parse_duration
 
 app = typer.Typer(no_args_is_help=True, help="The topic of a table: how far it is, publish, verify, rebuild, adopt.")
@@ -55,41 +54,26 @@ def publish(
     slots = settings_of(table.context).slots
     if slot is not None and slot >= slots:
         raise typer.BadParameter(f"the table has the slots 0 to {slots - 1}", param_hint="'--slot'")
+    wanted = None if slot is None else (slot,)
     if watch:
-        run_publisher(session, table, SystemClock(), slot=slot, wait_s=wait_s)
+        is_first = True
+
+        def send(table: ts.Table) -> None:
+            nonlocal is_first
+            look, is_first = is_first, False
+            for report in publish_log(table.context, slots=wanted, look=look):
+                if report.records:
+                    session.say_found(table, report)
+
+        session.watch([table], send, SystemClock(), wait_s)
         return
-    reports = publish_log(table.context, slots=None if slot is None else (slot,), look=True)
+    reports = publish_log(table.context, slots=wanted, look=True)
     if session.out.as_json:
         session.out.document({"table": table.name, "slots": [asdict(report) for report in reports]})
     for report in reports:
         session.out.say(f"{table.name}, {report}")
     if not reports:
         session.out.say(f"{table.name}: the log is the file store itself, there is nothing to publish")
-
-
-def run_publisher(
-    session: Session, table: ts.Table, clock: Clock, *, slot: int | None, wait_s: float, looks: int | None = None
-) -> None:
-    """Publish, wait, publish again; without end, or ``looks`` times. What fails is noted and tried again with the next look."""
-    done = 0
-    while looks is None or done < looks:
-        try:
-            for report in publish_log(table.context, slots=None if slot is None else (slot,), look=done == 0):
-                if report.records:
-                    _show(session, table, report)
-        except ts.TablestoreError as error:
-            session.out.note(f"{table.name}: {error}")
-        done += 1
-        if looks is None or done < looks:
-            clock.sleep(wait_s)
-
-
-def _show(session: Session, table: ts.Table, report: PublishReport) -> None:
-    if session.out.as_json:
-        session.out.line({"table": table.name, **asdict(report)})
-    else:
-        session.out.say(f"{table.name}, {report}")
-    session.out.flush()
 
 
 @command(app, "verify", "tablestore log verify shop.orders")

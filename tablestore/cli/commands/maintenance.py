@@ -1,6 +1,6 @@
 """``tablestore compact``, ``expire``, ``clean`` and ``table drop-partition``: keep tables fast and small."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
@@ -13,7 +13,8 @@ from tablestore.cli.apps import table as table_app
 from tablestore.cli.session import Session, TableName, Yes, command, parse_partition
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
-from tablestore.table.upkeep.compaction import CompactReport
+from tablestore.store.history.orphans import CleanReport
+from tablestore.table.history.partitionexpiry import PartitionReport
 
 expire_app = typer.Typer(no_args_is_help=True, help="Let go of what is old: snapshots, partitions.")
 
@@ -54,7 +55,7 @@ def compact(
     for table, partitions in zip(opened, wanted, strict=True):
         with session.out.progress(f"compacting {table.name}", 1) as bar:
             report = table.compact(full=full, partitions=partitions, progress=bar.show)
-        reports.append(_report_of(table, report))
+        reports.append({"table": table.name, **asdict(report)})
         session.out.say(f"{table.name}: {report}")
     if session.out.as_json:
         session.out.document({"tables": reports})
@@ -70,40 +71,21 @@ def run_service(
     wait_s: float,
     looks: int | None = None,
 ) -> None:
-    """Compact whatever is due, look again after ``wait_s``; without end, or ``looks`` times.
-
-    What fails once (a store that does not answer, a table that is being dropped) is noted and tried again with the next look.
-    """
+    """Compact what is due, look again after ``wait_s``; without end, or ``looks`` times."""
+    wanted = {table.name: chosen for table, chosen in zip(tables, partitions, strict=True)}
     seen: dict[str, int] = {}
-    done = 0
-    while looks is None or done < looks:
-        for table, wanted in zip(tables, partitions, strict=True):
-            try:
-                _one_look(session, table, wanted, seen, full=full)
-            except ts.TablestoreError as error:
-                session.out.note(f"{table.name}: {error}")
-        done += 1
-        if looks is None or done < looks:
-            clock.sleep(wait_s)
 
+    def look(table: ts.Table) -> None:
+        ids = table.context.snapshots.listed_ids()
+        # Nothing new since the last look that found nothing to do: nothing is due.
+        if not ids or seen.get(table.name) == ids[-1]:
+            return
+        report = table.refresh().compact(full=full, partitions=wanted[table.name])
+        seen[table.name] = max(ids[-1], *report.snapshot_ids) if report.snapshot_ids else ids[-1]
+        if report.tasks or report.dropped:
+            session.say_found(table, report)
 
-def _one_look(session: Session, table: ts.Table, wanted: list[dict[str, Any]] | None, seen: dict[str, int], *, full: bool) -> None:
-    ids = table.context.snapshots.listed_ids()
-    # Nothing new since the last look that found nothing to do: nothing is due.
-    if not ids or seen.get(table.name) == ids[-1]:
-        return
-    report = table.refresh().compact(full=full, partitions=wanted)
-    seen[table.name] = max(ids[-1], *report.snapshot_ids) if report.snapshot_ids else ids[-1]
-    if report.tasks or report.dropped:
-        if session.out.as_json:
-            session.out.line(_report_of(table, report))
-        else:
-            session.out.say(f"{table.name}: {report}")
-        session.out.flush()
-
-
-def _report_of(table: ts.Table, report: CompactReport) -> dict[str, Any]:
-    return {"table": table.name, **asdict(report)}
+    session.watch(tables, look, clock, wait_s, looks=looks)
 
 
 @command(
@@ -128,10 +110,8 @@ def expire_snapshots(
     table = session.table(name)
     rules: dict[str, Any] = {"retain_max": retain_max, "retain_min": retain_min, "older_than": _age(older_than), "limit": limit}
     plan = table.expire_snapshots(**rules, dry_run=True)
-    if plan.snapshots or plan.tags or plan.changelogs:
-        session.confirm(yes, f"{table.name}: {plan}", {"table": table.name, **asdict(plan)})
-    report = table.expire_snapshots(**rules)
-    session.out.done({"table": table.name, **asdict(report)}, f"{table.name}: {report}")
+    _confirm(session, table, yes, plan, plan.snapshots or plan.tags or plan.changelogs)
+    _done(session, table, table.expire_snapshots(**rules))
 
 
 @command(expire_app, "partitions", "tablestore expire partitions shop.visits --older-than '90 d' --yes")
@@ -140,10 +120,8 @@ def expire_partitions(session: Session, name: TableName, older_than: OlderThan =
     table = session.table(name)
     age = _age(older_than)
     plan = table.expire_partitions(age, dry_run=True)
-    if plan.partitions:
-        session.confirm(yes, f"{table.name}: {plan}", {"table": table.name, **_partition_report(plan)})
-    report = table.expire_partitions(age)
-    session.out.done({"table": table.name, **_partition_report(report)}, f"{table.name}: {report}")
+    _confirm(session, table, yes, plan, plan.partitions)
+    _done(session, table, table.expire_partitions(age))
 
 
 @command(table_app, "drop-partition", "tablestore table drop-partition shop.visits day=2026-01-31 --yes")
@@ -157,10 +135,8 @@ def drop_partition(
     table = session.table(name)
     wanted = [parse_partition(table.table_schema, one) for one in partition]
     plan = table.drop_partitions(wanted, dry_run=True)
-    if plan.partitions:
-        session.confirm(yes, f"{table.name}: {plan}", {"table": table.name, **_partition_report(plan)})
-    report = table.drop_partitions(wanted)
-    session.out.done({"table": table.name, **_partition_report(report)}, f"{table.name}: {report}")
+    _confirm(session, table, yes, plan, plan.partitions)
+    _done(session, table, table.drop_partitions(wanted))
 
 
 @command(app, "clean", "tablestore clean shop.orders", "tablestore clean shop.orders --yes")
@@ -173,26 +149,31 @@ def clean(session: Session, name: TableName, older_than: OlderThan = None, yes: 
     table = session.table(name)
     age = _age(older_than)
     plan = table.remove_orphan_files(age, dry_run=True)
-    if plan.orphans:
-        listed = "\n".join(f"  {orphan.path}" for orphan in plan.orphans[:_SHOWN_ORPHANS])
-        more = f"\n  … and {len(plan.orphans) - _SHOWN_ORPHANS} more" if len(plan.orphans) > _SHOWN_ORPHANS else ""
-        session.confirm(yes, f"{table.name}: {plan}\n{listed}{more}", {"table": table.name, **asdict(plan), "bytes": plan.bytes})
-    report = table.remove_orphan_files(age, dry_run=False)
-    session.out.done({"table": table.name, **asdict(report), "bytes": report.bytes}, f"{table.name}: {report}")
+    listed = "".join(f"\n  {orphan.path}" for orphan in plan.orphans[:_SHOWN_ORPHANS])
+    more = f"\n  … and {len(plan.orphans) - _SHOWN_ORPHANS} more" if len(plan.orphans) > _SHOWN_ORPHANS else ""
+    _confirm(session, table, yes, plan, plan.orphans, f"{listed}{more}")
+    _done(session, table, table.remove_orphan_files(age, dry_run=False))
 
 
 def _age(older_than: str | None) -> timedelta | None:
     return None if older_than is None else timedelta(milliseconds=parse_duration(older_than))
 
 
-def _partition_report(report: Any) -> Mapping[str, Any]:
-    """The report with the id of its snapshot."""
-    return {
-        "dry_run": report.dry_run,
-        "partitions": list(report.partitions),
-        "undated": list(report.undated),
-        "files": report.files,
-        "rows": report.rows,
-        "bytes": report.bytes,
-        "snapshot_id": report.snapshot.id if report.snapshot else None,
-    }
+def _confirm(session: Session, table: ts.Table, yes: bool, plan: Any, is_due: object, listed: str = "") -> None:
+    """Show what would be done, unless there is nothing to do or ``--yes`` was given."""
+    if is_due:
+        session.confirm(yes, f"{table.name}: {plan}{listed}", _document(table, plan))
+
+
+def _done(session: Session, table: ts.Table, report: Any) -> None:
+    session.out.done(_document(table, report), f"{table.name}: {report}")
+
+
+def _document(table: ts.Table, report: Any) -> dict[str, Any]:
+    document = {"table": table.name, **asdict(report)}
+    if isinstance(report, CleanReport):
+        document["bytes"] = report.bytes
+    if isinstance(report, PartitionReport):
+        del document["snapshot"]
+        document["snapshot_id"] = report.snapshot.id if report.snapshot else None
+    return document

@@ -9,10 +9,11 @@ import typer
 import tablestore as ts
 from tablestore.cli.apps import table as app
 from tablestore.cli.rows.rowsource import schema_of_file
-from tablestore.cli.session import Session, TableName, Yes, command, names, parse_pairs
+from tablestore.cli.session import Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.schematext import parse_columns
+from tablestore.names import split_names
 
 NewTable = Annotated[str, typer.Argument(metavar="TABLE", help="database.table in the warehouse.")]
 PrimaryKey = Annotated[str | None, typer.Option("--primary-key", metavar="COLUMNS", help="Key columns, separated by commas.")]
@@ -103,8 +104,8 @@ def create_table(
     table = session.catalog().create_table(
         name,
         schema=columns,
-        primary_key=names(primary_key),
-        partition_by=names(partition_by),
+        primary_key=split_names(primary_key or ""),
+        partition_by=split_names(partition_by or ""),
         options=parse_pairs(option or (), "--option"),
         comment=comment,
         ignore_if_exists=if_not_exists,

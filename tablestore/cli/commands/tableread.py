@@ -7,9 +7,10 @@ import typer
 
 from tablestore.cli.apps import table as app
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
-from tablestore.cli.session import Session, TableName, command, names
+from tablestore.cli.session import Session, TableName, command
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.units import parse_time
+from tablestore.names import split_names
 from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
 
 Filter = Annotated[str | None, typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.")]
@@ -42,11 +43,9 @@ def read(
     output: OutputFile = None,
 ) -> None:
     """Print the rows of a table, or write them to a file. Rows are streamed: the table may be larger than memory."""
-    wanted = names(columns) if columns is not None else None
-    scan = session.source(name).scan(wanted, filter, **_at(snapshot, tag, timestamp))
+    scan = _scan(session.source(name), columns, filter, snapshot, tag, timestamp)
     rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=format, output=output, limit=limit)
-    if output is not None and str(output) != "-":
-        session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} rows to {output}.")
+    say_written(session, rows, "rows", output)
 
 
 @command(
@@ -75,11 +74,9 @@ def show(
         session.out.listing("system_tables", [Column("name", "system table")], records, empty="")
         return
     source = session.source(name if system is None else f"{name}{SEPARATOR}{system}")
-    at = _at(snapshot, tag, None)
-    scan = source.scan(names(columns) if columns is not None else None, filter, **at)
+    scan = _scan(source, columns, filter, snapshot, tag)
     rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=format, output=output, limit=limit)
-    if output is not None and str(output) != "-":
-        session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} rows to {output}.")
+    say_written(session, rows, "rows", output)
 
 
 @command(app, "count", "tablestore table count shop.orders --filter \"day = '2026-01-31'\"")
@@ -92,7 +89,7 @@ def count(
     timestamp: Timestamp = None,
 ) -> None:
     """Count rows, after merging."""
-    scan = session.table(name).scan(None, filter, **_at(snapshot, tag, timestamp))
+    scan = _scan(session.table(name), None, filter, snapshot, tag, timestamp)
     rows = scan.count()
     session.out.done({"rows": rows, "snapshot_id": scan.snapshot_id}, f"{rows:,}" if session.out.is_terminal else str(rows))
 
@@ -108,8 +105,7 @@ def explain(
     timestamp: Timestamp = None,
 ) -> None:
     """Say what a read would do: manifests, files and splits, read and left out."""
-    wanted = names(columns) if columns is not None else None
-    scan = session.table(name).scan(wanted, filter, **_at(snapshot, tag, timestamp))
+    scan = _scan(session.table(name), columns, filter, snapshot, tag, timestamp)
     plan = scan.plan
     document = {
         "snapshot_id": scan.snapshot_id,
@@ -124,7 +120,15 @@ def explain(
     session.out.done(document, scan.explain())
 
 
-def _at(snapshot: int | None, tag: str | None, timestamp: str | None) -> dict[str, Any]:
-    """What was given of the ways to name a moment."""
-    given = {"snapshot_id": snapshot, "tag": tag, "timestamp": parse_time(timestamp) if timestamp is not None else None}
-    return {key: value for key, value in given.items() if value is not None}
+def say_written(session: Session, rows: int, what: str, output: Path | None) -> None:
+    """Say how many rows a file has got; nothing where they were printed."""
+    if output is not None and str(output) != "-":
+        session.out.done({"rows": rows, "output": str(output)}, f"Wrote {rows:,} {what} to {output}.")
+
+
+def _scan(
+    source: Any, columns: str | None, filter: str | None, snapshot: int | None, tag: str | None, timestamp: str | None = None
+) -> Any:
+    moment = {"snapshot_id": snapshot, "tag": tag, "timestamp": parse_time(timestamp) if timestamp is not None else None}
+    wanted = split_names(columns) if columns is not None else None
+    return source.scan(wanted, filter, **{key: value for key, value in moment.items() if value is not None})

@@ -10,11 +10,11 @@ With ``--output`` the file appears under its name when it is whole; what breaks 
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -81,7 +81,7 @@ def write_rows(
     if chosen is RowFormat.PARQUET and output is None and sys.stdout.isatty():
         raise InvalidInputError("Parquet is no text for a terminal: name a file with --output, or pipe it on")
     with _target(output) as stream:
-        return int(_WRITERS[chosen](schema, limited(batches, limit), stream))
+        return _write(chosen, schema, limited(batches, limit), stream)
 
 
 def _by_name(output: Path | None) -> RowFormat | None:
@@ -89,51 +89,33 @@ def _by_name(output: Path | None) -> RowFormat | None:
     return None if output is None else {**suffixes, ".parquet": RowFormat.PARQUET}.get(output.suffix.lower())
 
 
-def _write_json(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
+def _write(chosen: RowFormat, schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
     rows = 0
-    for batch in batches:
-        for piece in slices(batch):
-            stream.write(to_json_lines(piece))
-        rows += batch.num_rows
-    return rows
-
-
-def _write_plain(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
-    stream.write("\t".join(safe(name) for name in schema.names).encode() + b"\n")
-    rows = 0
-    for batch in batches:
-        for piece in slices(batch):
-            stream.write(to_plain_lines(piece))
-        rows += batch.num_rows
-    return rows
-
-
-def _write_csv(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
-    rows = 0
-    options = pyarrow.csv.WriteOptions(quoting_style="needed")
-    with pyarrow.csv.CSVWriter(stream, csv_schema(schema), write_options=options) as writer:
+    with _writer(chosen, schema, stream) as write:
         for batch in batches:
-            for piece in slices(batch):
-                writer.write_batch(to_csv_columns(piece))
+            # A batch of Parquet is a row group.
+            for piece in (batch,) if chosen is RowFormat.PARQUET else slices(batch):
+                write(piece)
             rows += batch.num_rows
     return rows
 
 
-def _write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
-    rows = 0
-    with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-    return rows
-
-
-_WRITERS: dict[RowFormat, Any] = {
-    RowFormat.TABLE: _write_plain,
-    RowFormat.JSON: _write_json,
-    RowFormat.CSV: _write_csv,
-    RowFormat.PARQUET: _write_parquet,
-}
+@contextmanager
+def _writer(chosen: RowFormat, schema: pa.Schema, stream: BinaryIO) -> Iterator[Callable[[pa.RecordBatch], object]]:
+    """What writes rows in this format."""
+    match chosen:
+        case RowFormat.TABLE:
+            stream.write("\t".join(safe(name) for name in schema.names).encode() + b"\n")
+            yield lambda rows: stream.write(to_plain_lines(rows))
+        case RowFormat.JSON:
+            yield lambda rows: stream.write(to_json_lines(rows))
+        case RowFormat.CSV:
+            options = pyarrow.csv.WriteOptions(quoting_style="needed")
+            with pyarrow.csv.CSVWriter(stream, csv_schema(schema), write_options=options) as writer:
+                yield lambda rows: writer.write_batch(to_csv_columns(rows))
+        case RowFormat.PARQUET:
+            with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+                yield writer.write_batch
 
 
 def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], limit: int | None) -> int:

@@ -9,6 +9,7 @@ The name decides about the format (``.parquet .arrow .csv .tsv .json .jsonl .ndj
 """
 
 import io
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ import pyarrow.parquet as pq
 from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, json_batches
 from tablestore.errors import FormatError, InvalidInputError
 
-BATCH_ROWS = 65_536
+_BATCH_ROWS = 65_536
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
@@ -122,10 +123,9 @@ def _format_of(path: str) -> FileFormat:
 
 def _open(path: str, opened: ExitStack) -> BinaryIO:
     if path == "-":
-        import sys
-
         return sys.stdin.buffer
     if "://" in path:
+        # Loaded for URLs only.
         import fsspec
 
         return opened.enter_context(fsspec.open(path, "rb"))  # type: ignore[no-any-return]
@@ -150,7 +150,7 @@ def _parquet(raw: BinaryIO, path: str, settings: ReadSettings) -> tuple[pa.Schem
     schema = file.schema_arrow
     kept = _chosen(schema.names, settings)
     return pa.schema([schema.field(name) for name in kept]), (
-        batch.select(kept) for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=kept)
+        batch.select(kept) for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=kept)
     )
 
 

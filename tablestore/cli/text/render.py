@@ -27,7 +27,7 @@ from rich.text import Text
 from tablestore.cli.text.safetext import safe, safe_json, safe_lines
 from tablestore.cli.text.units import human_age, human_bytes, iso_time
 
-Kind = Literal["text", "count", "bytes", "time", "names", "flag"]
+CellKind = Literal["text", "count", "bytes", "time", "names", "flag"]
 Record = Mapping[str, Any]
 
 
@@ -37,7 +37,7 @@ class Column:
 
     key: str
     heading: str
-    kind: Kind = "text"
+    kind: CellKind = "text"
 
 
 class QuietConsole(Console):

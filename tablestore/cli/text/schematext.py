@@ -14,7 +14,7 @@ import pyarrow as pa
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.types.arrowtypes import COMMENT_KEY, to_arrow_schema
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType, with_nullable
-from tablestore.types.typestring import MAX_DEPTH, parse_type
+from tablestore.types.typestring import MAX_TYPE_DEPTH, parse_type
 
 _NAME = re.compile(r"\s*(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<plain>\w+))\s*:?\s*")
 _COMMENT = re.compile(r"\s+COMMENT\s+'(?P<text>(?:[^']|'')*)'\s*$", re.IGNORECASE)
@@ -52,8 +52,8 @@ def _with_comment(column: pa.Field, comment: str | None) -> pa.Field:
 
 
 def _columns(text: str, depth: int) -> tuple[Field, ...]:
-    if depth > MAX_DEPTH:
-        raise InvalidInputError(f"a type is nested more than {MAX_DEPTH} levels deep", kind="limit")
+    if depth > MAX_TYPE_DEPTH:
+        raise InvalidInputError(f"a type is nested more than {MAX_TYPE_DEPTH} levels deep", kind="limit")
     parts = [part for part in _split(text) if part.strip()]
     if not parts:
         raise InvalidInputError(f"expected columns, found none; {_EXAMPLE}")
@@ -83,8 +83,8 @@ def _type(text: str, depth: int) -> DataType:
     if name in ("ROW", "STRUCT"):
         parsed = RowType(fields=_columns(inner, depth + 1))
     else:
-        if depth > MAX_DEPTH:
-            raise InvalidInputError(f"a type is nested more than {MAX_DEPTH} levels deep", kind="limit")
+        if depth > MAX_TYPE_DEPTH:
+            raise InvalidInputError(f"a type is nested more than {MAX_TYPE_DEPTH} levels deep", kind="limit")
         parts = _split(inner)
         wanted = 2 if name == "MAP" else 1
         if len(parts) != wanted:
