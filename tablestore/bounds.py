@@ -15,7 +15,7 @@ bound; it then goes alone.
 
 from dataclasses import dataclass, replace
 
-MIB = 1 << 20
+from tablestore.options import MIB
 
 BATCH_BYTES = 64 * MIB
 BATCH_ROWS = 131_072

@@ -8,13 +8,13 @@ may both compute; one value stays.
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar, overload
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
-class lazy(Generic[T]):
+class lazy(Generic[_T]):
     """Decorates a method without parameters; instances need a ``__dict__``."""
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
         self._compute = compute
         self.__doc__ = compute.__doc__
 
@@ -25,9 +25,9 @@ class lazy(Generic[T]):
     def __get__(self, instance: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object, owner: type) -> _T: ...
 
-    def __get__(self, instance: object | None, owner: type) -> Self | T:
+    def __get__(self, instance: object | None, owner: type) -> Self | _T:
         """The value; it takes the place of this property in the instance."""
         if instance is None:
             return self

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean, split_names
 
-Kind = Literal["text", "int", "bool", "bytes", "duration", "choice", "names"]
+OptionKind = Literal["text", "int", "bool", "bytes", "duration", "choice", "names"]
 Value = str | int | bool | tuple[str, ...] | None
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -50,7 +50,7 @@ class Option:
     """One table option. ``minimum`` bounds int, bytes and duration values."""
 
     key: str
-    kind: Kind
+    kind: OptionKind
     default: Value
     sentence: str
     choices: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ def parse_stats_mode(text: str) -> int | None:
 
 
 def _option(
-    key: str, kind: Kind, default: Value, sentence: str, *, choices: tuple[str, ...] = (), minimum: int | None = None
+    key: str, kind: OptionKind, default: Value, sentence: str, *, choices: tuple[str, ...] = (), minimum: int | None = None
 ) -> Option:
     return Option(key=key, kind=kind, default=default, sentence=sentence, choices=choices, minimum=minimum)
 

@@ -20,6 +20,7 @@ from tablestore.distributed.taskjson import decode_task, encode_task
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.paths import MAIN_BRANCH
 from tablestore.lsm.run import Section
+from tablestore.options import MIB
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
 from tablestore.table.read.scan import check_columns, compacted_files
@@ -33,7 +34,6 @@ from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.pieces import gathered
 
 _KIND = "read task"
-MIB = 1024 * 1024
 TASK_BYTES = 128 * MIB
 # A task costs its process some tens of milliseconds: less than this is not worth a task of its own.
 LEAST_TASK_BYTES = 4 * MIB

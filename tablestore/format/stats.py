@@ -45,7 +45,7 @@ class ColumnStats:
     null_count: int | None = None
 
 
-UNKNOWN = ColumnStats()
+UNKNOWN_STATS = ColumnStats()
 
 
 def encode_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> SimpleStats:
@@ -65,7 +65,7 @@ def decode_stats(stats: SimpleStats, types: Sequence[DataType]) -> list[ColumnSt
     :raises FormatError: if the rows are not rows of these types.
     """
     if row_arity(stats.min_values) == 0 and row_arity(stats.max_values) == 0:
-        return [UNKNOWN] * len(types)
+        return [UNKNOWN_STATS] * len(types)
     lows = decode_row(stats.min_values, types, beyond_python_is_null=True)
     highs = decode_row(stats.max_values, types, beyond_python_is_null=True)
     counts = stats.null_counts + (None,) * (len(types) - len(stats.null_counts))
@@ -114,7 +114,7 @@ class StatsCollector:
 
     def result(self) -> list[ColumnStats]:
         """The statistics of everything that was added, in the order of the fields."""
-        return [replace(stats or UNKNOWN, null_count=nulls) for stats, nulls in zip(self._stats, self._nulls, strict=True)]
+        return [replace(stats or UNKNOWN_STATS, null_count=nulls) for stats, nulls in zip(self._stats, self._nulls, strict=True)]
 
 
 def cut_bounds(stats: ColumnStats, characters: int) -> ColumnStats:
@@ -137,20 +137,20 @@ def _merge(one: ColumnStats, other: ColumnStats) -> ColumnStats:
 
 def _bounds(column: pa.ChunkedArray, data_type: DataType, characters: int) -> ColumnStats:
     if characters == 0 or not isinstance(data_type, AtomicType):
-        return UNKNOWN
+        return UNKNOWN_STATS
     if data_type.root in BINARY_ROOTS:
         # The Java core compares these bounds as signed bytes, and would miss rows: unknown is what it writes itself.
-        return UNKNOWN
+        return UNKNOWN_STATS
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     floating = pa.types.is_floating(column.type)
     if floating and pc.any(pc.is_nan(column)).as_py():
-        return UNKNOWN
+        return UNKNOWN_STATS
     bounds = pc.min_max(column)
     low, high = _known(bounds["min"]), _known(bounds["max"])
     if low is None or high is None:
         # Others expect both or none.
-        return UNKNOWN
+        return UNKNOWN_STATS
     if floating:
         return ColumnStats(min=-0.0 if low == 0 else low, max=0.0 if high == 0 else high)
     return cut_bounds(ColumnStats(min=low, max=high), characters)

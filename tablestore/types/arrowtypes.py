@@ -31,7 +31,7 @@ from tablestore.types.datatypes import (
     TypeRoot,
     as_map,
 )
-from tablestore.types.typestring import MAX_DEPTH, parse_type, type_to_sql
+from tablestore.types.typestring import MAX_TYPE_DEPTH, parse_type, type_to_sql
 
 TYPE_KEY = b"tablestore.type"
 COMMENT_KEY = b"comment"
@@ -185,8 +185,8 @@ def _part_from_arrow(field: pa.Field, next_id: Callable[[], int], where: str, de
 
 
 def _from_arrow(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], int], where: str, depth: int) -> DataType:
-    if depth > MAX_DEPTH:
-        raise UnsupportedError(f"{where} is nested more than {MAX_DEPTH} levels deep", kind="unsupported-type")
+    if depth > MAX_TYPE_DEPTH:
+        raise UnsupportedError(f"{where} is nested more than {MAX_TYPE_DEPTH} levels deep", kind="unsupported-type")
     atomic = _atomic_from_arrow(arrow_type)
     if atomic is not None:
         return atomic if nullable else replace(atomic, nullable=False)

@@ -99,10 +99,10 @@ class RowType:
 
 
 DataType = AtomicType | ArrayType | MapType | MultisetType | RowType
-T = TypeVar("T", bound=DataType)
+_T = TypeVar("_T", bound=DataType)
 
 
-def with_nullable(data_type: T, nullable: bool) -> T:
+def with_nullable(data_type: _T, nullable: bool) -> _T:
     """The same type with the given nullability."""
     return data_type if data_type.nullable == nullable else replace(data_type, nullable=nullable)
 

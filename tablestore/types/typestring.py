@@ -31,7 +31,7 @@ from tablestore.types.datatypes import (
 
 JsonType = str | dict[str, object]
 
-MAX_DEPTH = 64
+MAX_TYPE_DEPTH = 64
 _UNSUPPORTED = frozenset({"VARIANT", "BLOB", "VECTOR", "GEOMETRY", "GEOGRAPHY"})
 _PLAIN = {
     root.value: root
@@ -144,8 +144,8 @@ def atomic_text(data_type: AtomicType) -> str:
 
 
 def _parse(json: object, *, depth: int) -> DataType:
-    if depth > MAX_DEPTH:
-        raise FormatError(f"a type is nested more than {MAX_DEPTH} levels deep", kind="limit")
+    if depth > MAX_TYPE_DEPTH:
+        raise FormatError(f"a type is nested more than {MAX_TYPE_DEPTH} levels deep", kind="limit")
     if isinstance(json, str):
         return _parse_atomic(json)
     if not isinstance(json, Mapping) or not isinstance(json.get("type"), str):

@@ -14,7 +14,7 @@ from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
 from tablestore.format.binaryrow import EMPTY_ROW, decode_row, encode_row
 from tablestore.format.stats import (
     EMPTY_STATS,
-    UNKNOWN,
+    UNKNOWN_STATS,
     ColumnStats,
     StatsCollector,
     cut_upper,
@@ -170,7 +170,7 @@ def test_nested_columns_have_a_null_count_only():
 
 def test_statistics_over_no_column_are_unknown_for_every_column():
     assert encode_stats([], []) == EMPTY_STATS
-    assert decode_stats(EMPTY_STATS, [INT, STRING]) == [UNKNOWN, UNKNOWN]
+    assert decode_stats(EMPTY_STATS, [INT, STRING]) == [UNKNOWN_STATS, UNKNOWN_STATS]
 
 
 def test_missing_null_counts_are_unknown_and_a_wrong_arity_is_refused():

@@ -29,9 +29,9 @@ from pyspark.sql import functions as sf
 
 from pyspark_tablestore.schema import spark_schema
 from tablestore.distributed.plainfiles import PlainFile
+from tablestore.options import MIB
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
 
-MIB = 1024 * 1024
 # Each scan of a union costs the planner some milliseconds, each listing task and each file some more: with more files than fit into
 # that many scans, either the files are so large that a listing job is nothing beside reading them, or most of them are left to us.
 MOST_SCANS = 32

@@ -21,8 +21,8 @@ from tablestore.types.sortedsets import distinct
 
 # Stored, never renumbered.
 FILE_VERSION = 1
-MAGIC = 1581511376
-MAGIC_64 = 1581511377
+VECTOR_MAGIC = 1581511376
+VECTOR_MAGIC_64 = 1581511377
 OVERHEAD_BYTES = 8
 
 MAX_POSITIONS = 1 << 28
@@ -64,13 +64,13 @@ def decode_deletion_vector(data: bytes, name: str, *, row_count: int | None = No
             "index file was damaged; restore it from a copy.",
             kind="checksum",
         )
-    if int.from_bytes(payload[:4], "little") == MAGIC_64:
+    if int.from_bytes(payload[:4], "little") == VECTOR_MAGIC_64:
         raise UnsupportedError(
             f"{name}: 64-bit deletion vectors are not supported; set 'deletion-vectors.bitmap64' to 'false' and compact the table",
             kind="bitmap64",
         )
-    if int.from_bytes(payload[:4], "big") != MAGIC:
-        raise FormatError(f"{name}: expected a deletion vector ({MAGIC}), found {payload[:4].hex()}. Restore the file.")
+    if int.from_bytes(payload[:4], "big") != VECTOR_MAGIC:
+        raise FormatError(f"{name}: expected a deletion vector ({VECTOR_MAGIC}), found {payload[:4].hex()}. Restore the file.")
     return _positions(payload[4:], name, row_count)
 
 
@@ -78,7 +78,7 @@ def encode_deletion_vector(positions: npt.NDArray[np.integer]) -> bytes:
     """One vector (length, payload, checksum) of these positions; equal sets give equal bytes."""
     bitmap = BitMap(distinct(positions.astype(np.uint32)))
     bitmap.run_optimize()
-    payload = MAGIC.to_bytes(4, "big") + bitmap.serialize()
+    payload = VECTOR_MAGIC.to_bytes(4, "big") + bitmap.serialize()
     return len(payload).to_bytes(4, "big") + payload + zlib.crc32(payload).to_bytes(4, "big")
 
 

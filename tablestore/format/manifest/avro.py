@@ -36,7 +36,7 @@ from tablestore.format.limits import (
     refuse_to_write,
 )
 
-MAGIC = b"Obj\x01"
+AVRO_MAGIC = b"Obj\x01"
 CODEC = "zstandard"
 # What the option manifest.compression calls the codecs. All other readers know them, but for snappy in Java 0.9; tables of ours
 # from before may say none, which pypaimon does not open.
@@ -84,7 +84,7 @@ def write_container(
         raise ValueError("the nonce of an Avro file is 16 bytes, not all zero")
     text, array = _writer_schema(_compact(schema))
     out = io.BytesIO()
-    out.write(MAGIC)
+    out.write(AVRO_MAGIC)
     out.write(_long(2))
     for key, value in (("avro.schema", text.encode("utf-8")), ("avro.codec", codec.encode("ascii"))):
         out.write(_long(len(key)) + key.encode("ascii") + _long(len(value)) + value)
@@ -161,7 +161,7 @@ def _blocks(
     data: bytes, name: str, limits: Limits, expected: Schema | None, lighten: Lighten | None
 ) -> Iterator[list[dict[str, Any]]]:
     reader = _Cursor(data, name)
-    if reader.take(4) != MAGIC:
+    if reader.take(4) != AVRO_MAGIC:
         raise _corrupt(name, f"expected an Avro container file, found {data[:4]!r} at its start")
     metadata = _read_metadata(reader, limits)
     sync = reader.take(16)

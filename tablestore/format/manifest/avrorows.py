@@ -26,7 +26,7 @@ from tablestore.types.typestring import type_to_sql
 
 # Data files are larger than metadata, their rows may be small, and they are read a block at a time.
 LIMITS = replace(DEFAULT_LIMITS, max_bytes=1 << 30, max_records=1 << 31, records_floor=1 << 31, max_decompressed_bytes=8 << 30)
-BATCH_ROWS = 65_536
+_BATCH_ROWS = 65_536
 
 
 def read_avro_rows(data: bytes, fields: Sequence[Field], *, name: str, system: Sequence[pa.Field] = ()) -> Iterator[pa.RecordBatch]:
@@ -37,7 +37,7 @@ def read_avro_rows(data: bytes, fields: Sequence[Field], *, name: str, system: S
     pending: list[dict[str, Any]] = []
     for block in read_blocks(data, name=name, limits=LIMITS):
         pending += block
-        if len(pending) >= BATCH_ROWS:
+        if len(pending) >= _BATCH_ROWS:
             yield _batch(pending, fields, system, name)
             pending = []
     if pending:

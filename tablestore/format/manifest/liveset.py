@@ -8,10 +8,10 @@ ADD x … ADD x      refused: an identity is added once
 from collections.abc import Iterable
 
 from tablestore.errors import FormatError
-from tablestore.format.manifest.manifestfile import EntryKind, Identity, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, FileIdentity, ManifestEntry
 
 
-def live_entries(groups: Iterable[Iterable[ManifestEntry]]) -> dict[Identity, ManifestEntry]:
+def live_entries(groups: Iterable[Iterable[ManifestEntry]]) -> dict[FileIdentity, ManifestEntry]:
     """The ADDs that no later DELETE removes, by identity, in the order they were added.
 
     :param groups: the entries of each manifest, base list before delta list, each in stored order.
@@ -22,10 +22,10 @@ def live_entries(groups: Iterable[Iterable[ManifestEntry]]) -> dict[Identity, Ma
 
 def fold_entries(
     groups: Iterable[Iterable[ManifestEntry]],
-) -> tuple[dict[Identity, ManifestEntry], dict[Identity, ManifestEntry]]:
+) -> tuple[dict[FileIdentity, ManifestEntry], dict[FileIdentity, ManifestEntry]]:
     """(live ADDs, DELETEs without an ADD): together what a merged manifest of these must keep, DELETEs first."""
-    live: dict[Identity, ManifestEntry] = {}
-    tombstones: dict[Identity, ManifestEntry] = {}
+    live: dict[FileIdentity, ManifestEntry] = {}
+    tombstones: dict[FileIdentity, ManifestEntry] = {}
     for entries in groups:
         for entry in entries:
             identity = entry.identity

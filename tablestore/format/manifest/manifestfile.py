@@ -35,7 +35,7 @@ class EntryKind(IntEnum):
     DELETE = 1
 
 
-Identity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
+FileIdentity = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class ManifestEntry:
     file: DataFileMeta
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> FileIdentity:
         """What makes two entries speak of the same file."""
         file = self.file
         return (

@@ -12,9 +12,9 @@ import hashlib
 from collections.abc import Mapping
 
 from tablestore.errors import FormatError
-from tablestore.format.parquet.thriftcompact import BINARY, FALSE, I32, STOP, STRUCT, TRUE, CompactReader
+from tablestore.format.parquet.thriftcompact import BINARY, BOOL_FALSE, BOOL_TRUE, I32, STOP, STRUCT, CompactReader
 
-MAGIC = b"PAR1"
+PARQUET_MAGIC = b"PAR1"
 # Stored in the key-value metadata; never renamed.
 FILE_NAME_KEY = "tablestore.file-name"
 # What the rows of the largest row group take in memory, in decimal digits.
@@ -29,12 +29,13 @@ def footer_digest(footer: bytes) -> bytes:
 
 def footer_length(tail: bytes, *, file_size: int, name: str) -> int:
     """The footer's length from the last 8 bytes of a file; FormatError if they cannot end a Parquet file."""
-    if len(tail) != TAIL_BYTES or tail[4:] != MAGIC:
+    if len(tail) != TAIL_BYTES or tail[4:] != PARQUET_MAGIC:
         raise FormatError(
-            f"{name}: expected a Parquet file ending in {MAGIC!r}, found {tail[-4:]!r}; the file is truncated or not Parquet"
+            f"{name}: expected a Parquet file that ends in {PARQUET_MAGIC!r}, found {tail[-4:]!r}; the file is truncated or not "
+            "Parquet"
         )
     length = int.from_bytes(tail[:4], "little")
-    if not 0 < length <= file_size - TAIL_BYTES - len(MAGIC):
+    if not 0 < length <= file_size - TAIL_BYTES - len(PARQUET_MAGIC):
         raise FormatError(f"{name}: the footer claims {length} bytes of a file of {file_size}; the file is damaged")
     return length
 
@@ -112,7 +113,7 @@ def _timestamp_type(unit: str, utc: bool) -> bytes:
         [
             0x10 | STRUCT,  # field 10: LogicalType
             0x80 | STRUCT,  # its alternative 8: TimestampType
-            0x10 | (TRUE if utc else FALSE),  # field 1: isAdjustedToUTC
+            0x10 | (BOOL_TRUE if utc else BOOL_FALSE),  # field 1: isAdjustedToUTC
             0x10 | STRUCT,  # field 2: TimeUnit
             (0x10 if unit == "ms" else 0x20) | STRUCT,  # alternative 1 MILLIS, 2 MICROS: empty structs
             STOP,

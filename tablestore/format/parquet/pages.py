@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tablestore.errors import FormatError
-from tablestore.format.parquet.footer import MAGIC
-from tablestore.format.parquet.thriftcompact import BINARY, FALSE, I32, I64, STOP, STRUCT, TRUE, CompactReader
+from tablestore.format.parquet.footer import PARQUET_MAGIC
+from tablestore.format.parquet.thriftcompact import BINARY, BOOL_FALSE, BOOL_TRUE, I32, I64, STOP, STRUCT, CompactReader
 
 # PageHeader.
 _TYPE, _UNCOMPRESSED, _COMPRESSED, _CRC, _DATA, _INDEX, _DICTIONARY, _DATA_V2 = range(1, 9)
@@ -53,8 +53,10 @@ def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, file_name: str
     Raises FormatError. Memory: one column of a row group, compressed.
     """
     source.seek(0)
-    if source.read(len(MAGIC)) != MAGIC:
-        raise FormatError(f"{file_name}: expected a Parquet file beginning with {MAGIC!r}; the file is damaged", kind="checksum")
+    if source.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
+        raise FormatError(
+            f"{file_name}: expected a Parquet file to begin with {PARQUET_MAGIC!r}; it is damaged", kind="checksum"
+        )
     pages = 0
     for group in range(metadata.num_row_groups):
         for position in range(metadata.num_columns):
@@ -169,8 +171,8 @@ def _struct(reader: CompactReader, depth: int = 0) -> dict[int, Any]:
         if kind == STOP or not last < field <= last + 15:
             raise FormatError("a page header with fields that are not in order")
         last = now
-        if kind in (TRUE, FALSE):
-            found[field] = kind == TRUE
+        if kind in (BOOL_TRUE, BOOL_FALSE):
+            found[field] = kind == BOOL_TRUE
         elif kind in (I32, I64):
             found[field] = _number(reader, bits=32 if kind == I32 else 64)
         elif kind == BINARY:

@@ -22,7 +22,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.parquet.footer import (
     FILE_NAME_KEY,
     GROUP_BYTES_KEY,
-    MAGIC,
+    PARQUET_MAGIC,
     TAIL_BYTES,
     annotate_timestamps,
     footer_digest,
@@ -287,12 +287,12 @@ class _FooterSink:
         """Write what was held, with the timestamps annotated; returns the footer's digest."""
         held = b"".join(self._held or [])
         self._held = None
-        length = footer_length(held[-TAIL_BYTES:], file_size=len(held) + len(MAGIC), name="footer being written")
+        length = footer_length(held[-TAIL_BYTES:], file_size=len(held) + len(PARQUET_MAGIC), name="footer being written")
         start = len(held) - TAIL_BYTES - length
         footer = held[start:-TAIL_BYTES]
         if plain_timestamps:
             footer = annotate_timestamps(footer, plain_timestamps)
-        self.write(held[:start] + footer + len(footer).to_bytes(4, "little") + MAGIC)
+        self.write(held[:start] + footer + len(footer).to_bytes(4, "little") + PARQUET_MAGIC)
         return footer_digest(footer)
 
     def flush(self) -> None:

@@ -16,7 +16,7 @@ from tablestore.bounds import BATCH_BYTES, BATCH_ROWS
 from tablestore.errors import FormatError, StorageError, TablestoreError
 from tablestore.format.parquet import footer as parquetfooter
 from tablestore.format.parquet.chunksizes import DecodedSizes
-from tablestore.format.parquet.footer import FILE_NAME_KEY, MAGIC, TAIL_BYTES, footer_length
+from tablestore.format.parquet.footer import FILE_NAME_KEY, PARQUET_MAGIC, TAIL_BYTES, footer_length
 from tablestore.format.parquet.pages import check_pages, check_values
 from tablestore.types.pieces import pieces
 
@@ -247,7 +247,7 @@ def _opened(
         "thrift_string_size_limit": _MAX_THRIFT_BYTES,
         "thrift_container_size_limit": _MAX_THRIFT_ITEMS,
     }
-    alone = MAGIC + footer + len(footer).to_bytes(4, "little") + MAGIC
+    alone = PARQUET_MAGIC + footer + len(footer).to_bytes(4, "little") + PARQUET_MAGIC
     metadata = pq.ParquetFile(pa.BufferReader(alone), **limits).metadata
     _check_name(metadata, file_name, ours=footer_digest is not None)
     # Arrow holds a row group's columns whole, in one request where that is a round trip; large ones it reads through buffers.

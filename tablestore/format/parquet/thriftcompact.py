@@ -3,7 +3,7 @@
 from tablestore.errors import FormatError
 
 # The types of fields.
-STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(13)
+STOP, BOOL_TRUE, BOOL_FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(13)
 _MAX_DEPTH = 32
 
 
@@ -54,7 +54,7 @@ class CompactReader:
     def skip(self, kind: int, depth: int = 0, *, element: bool = False) -> None:
         if depth > _MAX_DEPTH:
             raise FormatError("Parquet metadata nested too deeply")
-        if kind in (TRUE, FALSE):
+        if kind in (BOOL_TRUE, BOOL_FALSE):
             self.at += 1 if element else 0
         elif kind == BYTE:
             self.at += 1

@@ -12,10 +12,10 @@ from typing import Any
 
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.run import KeyOf, Section, partition_intervals
+from tablestore.options import MIB
 
-MIB = 1024 * 1024
 # A table's files are not made smaller than this for the sake of small steps.
-LEAST_FILE_BYTES = 8 * MIB
+LEAST_TARGET_BYTES = 8 * MIB
 # A bucket is made of about so many files: one of them, and what lies above it, is the least step of a bounded compaction.
 FILES_PER_BUCKET = 64
 # A file of this share of the target is large: it is moved, not rewritten.
@@ -66,7 +66,7 @@ class CompactionPolicy:
 
     def file_bytes(self, bucket_bytes: int) -> int:
         """The size of a data file in a bucket of so many bytes: small enough that a few files can be rewritten at a time."""
-        return max(min(bucket_bytes // FILES_PER_BUCKET, self.target_file_bytes), min(LEAST_FILE_BYTES, self.target_file_bytes))
+        return max(min(bucket_bytes // FILES_PER_BUCKET, self.target_file_bytes), min(LEAST_TARGET_BYTES, self.target_file_bytes))
 
 
 @dataclass(frozen=True, slots=True)

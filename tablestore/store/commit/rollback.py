@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest.indexmanifest import DeletionVectorRange, IndexEntry
-from tablestore.format.manifest.manifestfile import EntryKind, Identity, ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, FileIdentity, ManifestEntry
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.indexfiles import IndexFiles
 
@@ -21,7 +21,7 @@ from tablestore.store.indexfiles import IndexFiles
 class RestorePlan:
     """What makes the live files those of another snapshot."""
 
-    staying: frozenset[Identity]
+    staying: frozenset[FileIdentity]
     coming_back: tuple[ManifestEntry, ...]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from tablestore.errors import FormatError, NotFoundError
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.parquet.footer import MAGIC, TAIL_BYTES, footer_digest, footer_length, renamed_footer
+from tablestore.format.parquet.footer import PARQUET_MAGIC, TAIL_BYTES, footer_digest, footer_length, renamed_footer
 from tablestore.format.paths import data_file_name, file_format_of
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
@@ -73,7 +73,7 @@ def _copy(source: Any, sink: Any, meta: DataFileMeta, *, name: str, where: str) 
             )
         footer = renamed_footer(footer, meta.file_name, name, where)
         digest = footer_digest(footer) if digest is not None else None
-        tail = footer + len(footer).to_bytes(4, "little") + MAGIC
+        tail = footer + len(footer).to_bytes(4, "little") + PARQUET_MAGIC
     source.seek(0)
     left = end
     while left:

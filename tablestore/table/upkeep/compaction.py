@@ -16,6 +16,7 @@ from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.compaction.picking import WHOLE_REASONS
+from tablestore.options import MIB
 from tablestore.progress import Progress, unseen
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
@@ -26,7 +27,6 @@ from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.upkeep.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
 
-MIB = 1024 * 1024
 # What a writer pays after its own commit: so many times the bytes that it wrote, at least this, at most that.
 PAY_FACTOR = 8
 LEAST_BUDGET_BYTES = 24 * MIB

@@ -26,8 +26,8 @@ from tablestore.types.filter.predicate import (
 )
 
 # Chains of AND and OR count once; everything that walks a tree may recurse this deep.
-MAX_DEPTH = 200
-_TOO_DEEP = f"the filter is nested more than {MAX_DEPTH} levels deep; write it with fewer parentheses and NOTs"
+MAX_FILTER_DEPTH = 200
+_TOO_DEEP = f"the filter is nested more than {MAX_FILTER_DEPTH} levels deep; write it with fewer parentheses and NOTs"
 _NODES = (And, Or, Not, Constant, Comparison, IsIn, IsNull, StartsWith, Like)
 
 
@@ -41,7 +41,7 @@ def parse_filter(filter: "str | pc.Expression | Predicate | None", fields: Seque
         return None
     try:
         predicate = _read(filter, _resolver(fields))
-        _check_depth(predicate, MAX_DEPTH)
+        _check_depth(predicate, MAX_FILTER_DEPTH)
     except RecursionError as error:
         raise InvalidInputError(_TOO_DEEP, kind="limit") from error
     return predicate

@@ -9,7 +9,7 @@ from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.index.deletionvector import (
-    MAGIC,
+    VECTOR_MAGIC,
     byte_range,
     check_file_version,
     decode_deletion_vector,
@@ -34,7 +34,7 @@ def _framed(payload):
 
 
 def _vector(bitmap):
-    return _framed(MAGIC.to_bytes(4, "big") + bitmap)
+    return _framed(VECTOR_MAGIC.to_bytes(4, "big") + bitmap)
 
 
 @pytest.mark.parametrize("name", list(CASES))

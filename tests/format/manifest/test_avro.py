@@ -12,7 +12,7 @@ import pytest
 
 from tablestore.errors import FormatError
 from tablestore.format.limits import Limits
-from tablestore.format.manifest.avro import MAGIC, read_container, write_container
+from tablestore.format.manifest.avro import AVRO_MAGIC, read_container, write_container
 
 NONCE = b"0123456789abcdef"
 SCHEMA = {
@@ -37,7 +37,7 @@ def _long(value):
 
 
 def _container(schema, payload, *, count=1, codec="null", sync=NONCE):
-    out = MAGIC + _long(2)
+    out = AVRO_MAGIC + _long(2)
     for key, value in (("avro.schema", json.dumps(schema).encode()), ("avro.codec", codec.encode())):
         out += _long(len(key)) + key.encode() + _long(len(value)) + value
     return out + b"\0" + sync + _long(count) + _long(len(payload)) + payload + sync
