@@ -36,7 +36,7 @@ PlainChoice = Callable[[Sequence[PlainFile]], Iterable[PlainFile]]
 def set_plain_aside(
     context: TableContext, splits: Sequence[Split], names: Sequence[str], choose: PlainChoice
 ) -> tuple[tuple[str, ...], list[Split]]:
-    """Paths of the plain files that ``choose`` takes for who reads the columns ``names``, and the splits without them."""
+    """Paths of the plain files that ``choose`` takes for a reader of the columns ``names``, and the splits without them."""
     schemas = _schemas_alike(context, names, {file.schema_id for split in splits for file in split.files})
     types = [field.type for field in context.schema.partition_fields]
     # File names hold a UUID: they are unique in the table.

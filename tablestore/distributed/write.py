@@ -79,7 +79,7 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
             # As one stream: the writer gathers small batches before it looks at them.
             stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))
             writer.write(stream, missing_columns=job.missing_columns)
-        # Of the table that the job was made for, even if another one stands in its place by now: the commit will tell.
+        # Of the table that the job was made for, even if another one stands in its place by now: the commit finds out.
         return replace(
             writer.prepare(),
             base_snapshot_id=job.base_snapshot_id,

@@ -35,7 +35,7 @@ their place."""
 class KeptColumns:
     """Of a new file: which ``columns`` (or fields in them) were looked up in the snapshot ``snapshot_id`` (0: none).
 
-    ``snapshot_uuid`` tells it from another one of its id, after somebody took snapshots back.
+    ``snapshot_uuid`` distinguishes it from another one of its id, after snapshots were taken back.
     """
 
     file_name: str
@@ -56,8 +56,8 @@ class CommitMessage:
     kept              what of the new files was looked up, and has to be what the newest snapshot holds when they land
 
     ``base_snapshot_id`` is the snapshot (0: none) that the writer's sequence numbers were drawn from, ``base_snapshot_uuid`` (None:
-    it has none) tells it from another one of its id, ``schema_id`` is the schema its rows have, ``created_millis`` when its first
-    file was begun.
+    it has none) distinguishes it from another one of its id, ``schema_id`` is the schema its rows have, ``created_millis`` when its
+    first file was begun.
     """
 
     table_uuid: str | None

@@ -1,4 +1,4 @@
-"""Who writes down what a commit changed, and where?
+"""Which commit writes down what changed, and where?
 
     changelog-producer    written by            holds                                   in the snapshot of the
     none                  nobody
@@ -77,7 +77,7 @@ def check_producer(schema: TableSchema, table: str) -> None:
     if engine == "first-row" and settings.producer != LOOKUP:
         raise InvalidInputError(
             f"table {table} has merge-engine = first-row with changelog-producer = {settings.producer}: most of what is written "
-            "to it changes nothing, and only changelog-producer = lookup tells the rest; choose lookup or none",
+            "to it changes nothing, and only changelog-producer = lookup finds the rest; choose lookup or none",
             kind="changelog-producer",
         )
     unknown = [name for name in settings.ignored if name not in schema.field_names]
@@ -92,7 +92,7 @@ def check_producer(schema: TableSchema, table: str) -> None:
 def check_frame_change(
     old_options: Mapping[str, str], new_options: Mapping[str, str], live: Iterable[ManifestEntry], *, table: str
 ) -> None:
-    """Refuse to change what the files outside of the frame mean: their changes would be lost, or told twice.
+    """Refuse to change what the files outside of the frame mean: their changes would be lost, or seen twice.
 
     ``live``: the table's live files. Raises UnsupportedError that says what to do first.
     """
@@ -112,7 +112,7 @@ def check_frame_change(
     what = "merge-engine, sequence.field or how a column combines (fields.…)" if merges else "changelog-producer"
     raise UnsupportedError(
         f"table {table}: {what} cannot change while {len(outside)} of its {len(files)} files wait for a full compaction, because "
-        f"their changes would be lost or told twice; {_way_out(old_options)} while nobody writes, then change it",
+        f"their changes would be lost or seen twice; {_way_out(old_options)} while nobody writes, then change it",
         kind="outside-frame",
     )
 

@@ -7,7 +7,7 @@ and must not be applied again, however long ago the first one was. The highest n
 2. a small file per user, because a foreign commit drops ``properties`` and expiry drops snapshots. Marks only rise: each is a
    file of its own (``tablestore-marks/<user>/<number>``), published if absent; the greatest counts. It is written after the
    snapshot has landed and before the caller hears of it; one that could not be written then is written by expiry, before the
-   snapshot goes that still tells it.
+   snapshot goes that still shows it.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ def raised_marks(marks: Mapping[str, int], user: str, identifier: int | None) ->
 
 
 def encode_marks(marks: Mapping[str, int]) -> str:
-    """The text of the property; order is kept, it tells which user was silent for longest."""
+    """The text of the property; order is kept, the user that was silent for longest comes first."""
     return json.dumps(marks, separators=(",", ":"))
 
 

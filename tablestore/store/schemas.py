@@ -88,7 +88,7 @@ class Schemas:
         return self._newest(self._refreshed_ids)
 
     def option_is_constant(self, key: str) -> bool:
-        """Whether an option has had one value ever since the table was created, as far as the schemas tell that there were at the
+        """Whether an option has had one value ever since the table was created, as far as the schemas show that there were at the
         last refresh."""
         ids = self.ids() if self._refreshed_ids is None else self._refreshed_ids
         return ids == tuple(range(len(ids))) and len({self.read(schema_id).options.get(key) for schema_id in ids}) == 1

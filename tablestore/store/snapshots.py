@@ -5,9 +5,9 @@
 
 Ids are never re-used and expiry removes them strictly oldest first, so the live ones form one unbroken range. An id below a
 gap was published by a committer that slept while others expired past it; nobody may look at it. Hints (``LATEST``,
-``EARLIEST``) are written for foreign readers. Who knows nothing yet decides from a listing; ``EARLIEST`` only ever narrows it.
+``EARLIEST``) are written for foreign readers. A new handle decides from a listing; ``EARLIEST`` only ever narrows it.
 
-Whoever has listed once need not list again, however many snapshots are retained:
+A handle that has listed once need not list again, however many snapshots are retained:
 
     seen    first ──────────── newest
     now            first ····· newest ── newest + 1 ── …    looked for one by one, the last one seen is looked at again afterwards
@@ -171,7 +171,7 @@ class Snapshots:
         return found
 
     def _probed(self, seen: _Seen) -> _Seen | None:
-        """What is there now, found by looking at the ids above what was seen; None if only a listing can tell."""
+        """What is there now, found by looking at the ids above what was seen; None if that takes a listing."""
         base = top = seen.newest.id
         while self._files.exists(snapshot_path(top + 1)):
             top += 1
@@ -225,7 +225,7 @@ class Snapshots:
             raise self._not_found(snapshot_id) from error
 
     def is_retained(self, snapshot_id: int) -> bool:
-        """Whether an id belongs to the history and is not about to expire. Lists: who asks is about to rely on it."""
+        """Whether an id belongs to the history and is not about to expire. Lists, because the caller is about to rely on it."""
         self._seen = None
         return snapshot_id in self.live_ids()
 

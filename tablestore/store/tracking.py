@@ -35,7 +35,7 @@ class Tracking:
         """Whether readers of changes see all that is written."""
         return self.tracked and not self.untracked.specs
 
-    def tells(self, partition: Sequence[object]) -> bool:
+    def includes(self, partition: Sequence[object]) -> bool:
         """Whether they see what is written to a partition, given as the values of its columns."""
         return self.tracked and not self.untracked.covers(partition)
 
@@ -68,11 +68,11 @@ def is_tracked(snapshot: Snapshot) -> bool:
     return snapshot.properties.get(TRACKED_PROPERTY) != "false"
 
 
-def untold_text(snapshot: Snapshot) -> str | None:
-    """:func:`untold_partitions`, as they are noted; None if there are none."""
+def untracked_text(snapshot: Snapshot) -> str | None:
+    """:func:`untracked_partitions`, as they are noted; None if there are none."""
     return snapshot.properties.get(UNTRACKED_PARTITIONS_PROPERTY)
 
 
-def untold_partitions(snapshot: Snapshot, schema: TableSchema) -> PartitionSpecs:
+def untracked_partitions(snapshot: Snapshot, schema: TableSchema) -> PartitionSpecs:
     """The partitions of which readers of changes see nothing in this snapshot of that schema."""
-    return parse_partition_specs(schema, untold_text(snapshot))
+    return parse_partition_specs(schema, untracked_text(snapshot))

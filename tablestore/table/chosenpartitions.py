@@ -1,4 +1,4 @@
-"""Which partitions does a caller mean who gives some or all of their column values?"""
+"""Which partitions do some or all of their column values name?"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -22,7 +22,7 @@ from tablestore.log.position import Position
 from tablestore.names import check_reference
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext
-from tablestore.table.history.maintenance import Keeping
+from tablestore.table.history.maintenance import Maintenance
 from tablestore.table.history.rescale import rescale
 from tablestore.table.inspect.listing import files_table, partitions_table, schema_history_table
 from tablestore.table.read.changes import Changes, OnDiscontinuity, read_changes
@@ -43,7 +43,7 @@ from tablestore.types.schema import TableSchema
 Filter: TypeAlias = "str | pc.Expression | Predicate | None"
 
 
-class Table(Keeping):
+class Table(Maintenance):
     """A managed table. Made by ``catalog.table(...)`` or ``tablestore.open_table(...)``."""
 
     # -- what it is
@@ -253,7 +253,7 @@ class Table(Keeping):
         An update comes as ``-U`` and ``+U``; ``pairs=False`` leaves out ``-U``, and of plain tables (new rows simply replace old
         ones) looks nothing up. ``snapshot_ids`` adds the column ``_snapshot_id``. With a ``filter`` a row that leaves it by an
         update becomes ``-D``, one that enters it ``+I``.
-        Raises NotFoundError for snapshots that have expired, and when reading for one that does not tell its changes (an
+        Raises NotFoundError for snapshots that have expired, and when reading for one whose changes are not known (an
         overwrite, an untracked write) unless ``on_discontinuity`` is ``"skip"``.
         """
         return read_changes(
@@ -288,7 +288,7 @@ class Table(Keeping):
         known goes on where its last ``batch.commit()`` was; a ``position`` (or its text) where that batch ended, in this table
         and this history. ``pairs`` adds ``-U`` rows.
         ``follow=False`` ends at the newest snapshot, ``stop`` is asked between snapshots. Raises NotFoundError of kind
-        ``discontinuity`` (unless told to ``"skip"`` or ``"restart"``) and ``snapshot-expired``.
+        ``discontinuity`` (unless asked to ``"skip"`` or ``"restart"``) and ``snapshot-expired``.
         """
         request = consume.check_consumption(
             self._context,

@@ -24,6 +24,7 @@ from tablestore.store.history import orphans as orphans_module
 from tablestore.store.history import references as references_module
 from tablestore.store.manifests import Manifests
 from tablestore.store.replay import Replays
+from tablestore.store.scan.splits import plan_scan
 from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.snapshots import Snapshots
 from tablestore.store.write.datawriter import DataWriter
@@ -311,10 +312,9 @@ def delete_what_is_seen_and_not_what_is_there(m: pytest.MonkeyPatch) -> None:
     def delete(context: TableContext, *given: Any) -> Snapshot | None:
         blind = replace(context, settings=replace(context.settings, skips_level_zero=False))
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(delete_module, "_matching_splits", lambda _, *rest: matching(context, *rest))
+            inner.setattr(delete_module, "plan_scan", lambda _, *rest: plan_scan(context, *rest))
             return real(blind, *given)
 
-    matching = delete_module._matching_splits
     m.setattr(delete_module, "_delete_keyed", delete)
 
 

@@ -79,7 +79,7 @@ def play_vectors(seeds: range, files: Path, ambiguous: float) -> dict[str, Count
 @pytest.mark.parametrize("ambiguous", [0, 0.3])
 def test_vectors_and_dynamic_buckets_lose_and_double_nothing(ambiguous: float, tmp_path: Path) -> None:
     first = 30_000 + int(ambiguous * 1000)
-    outcomes = play_vectors(range(first, first + 12), tmp_path, ambiguous)
+    outcomes = play_vectors(range(first, first + 16), tmp_path, ambiguous)
     assert all(found["landed"] > 24 for found in outcomes.values())
     assert outcomes["append"]["compacted"] + outcomes["append"]["dropped"] > 3
 

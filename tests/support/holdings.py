@@ -48,7 +48,7 @@ class Holdings:
                 if path.startswith((f"{prefix}tag/tag-", f"{prefix}changelog/changelog-")):
                     yield self._reference(path)
 
-    def _is_untold_fork(self, reference: Reference) -> bool:
+    def _is_quiet_fork(self, reference: Reference) -> bool:
         """Whether a branch began with this snapshot after its changelog had expired: the tag that it began at keeps none."""
         directory, is_branch, _ = reference.where.partition("/snapshot/")
         if not (is_branch and directory.startswith("branch/")):
@@ -68,7 +68,7 @@ class Holdings:
         lists = [content["baseManifestList"], content["deltaManifestList"]]
         if "/changelog-" in reference.where:
             lists = [content.get("changelogManifestList") or content["deltaManifestList"]]
-        elif "/tag-" not in reference.where and content.get("changelogManifestList") and not self._is_untold_fork(reference):
+        elif "/tag-" not in reference.where and content.get("changelogManifestList") and not self._is_quiet_fork(reference):
             lists.append(content["changelogManifestList"])
         live: dict[FileKey, str] = {}
         for name in lists:

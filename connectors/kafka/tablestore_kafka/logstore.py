@@ -24,7 +24,7 @@ DEFAULT_RECORD_BYTES = 1_000_000
 BATCH_LIMIT = "batch.size"
 # Room for the headers of a record; less than what is given away of a topic's limit (topics.RECORD_OVERHEAD_BYTES).
 PRODUCER_OVERHEAD_BYTES = 7 * 1024
-# The most that the client can be told.
+# The most that the client accepts.
 LARGEST_RECORD_BYTES = 1_000_000_000
 _POLL_S = 0.02
 

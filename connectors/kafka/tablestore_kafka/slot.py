@@ -4,7 +4,7 @@ begin -> produce … -> commit ─ done
             │            ├ timed out: the same commit again, until the deadline (its outcome is then known), or until it is in
             │            vain: no broker answers, or the topic is gone
             │            └ abortable: abort, StorageError
-            └ fenced: SlotFenced, whoever holds the slot now does the work
+            └ fenced: SlotFenced, the present holder of the slot does the work
 
 A broker that dies between acknowledging a commit and writing its markers can come back with the transaction complete in its books
 and open in the partitions (seen with Apache Kafka 4.3.1 and one broker). Nobody ends such a transaction, and readers see nothing
@@ -90,8 +90,8 @@ class KafkaSlot:
         except (KafkaException, SystemError) as error:
             why = self._abort()
             # Records that meet a fatal error say no more than that; what it was, the transaction knows.
-            told = why if why is not None and code_of(error) == KafkaError._FATAL else error
-            raise translated(told, doing, self._servers) from error
+            shown = why if why is not None and code_of(error) == KafkaError._FATAL else error
+            raise translated(shown, doing, self._servers) from error
 
     def abort_what_hangs(self, buckets: Sequence[int]) -> None:
         """End the transactions of this slot's predecessors that are still open in these buckets; nothing of them is visible."""

@@ -83,7 +83,7 @@ class Topics:
         try:
             found = self._admin.describe_configs([resource], request_timeout=ADMIN_TIMEOUT_S)[resource].result()
         except KafkaException:
-            # Not there, or we may not look: whoever sends to it hears what is the matter.
+            # Not there, or we may not look: the next send reports what is the matter.
             return None
         limit = int(found["max.message.bytes"].value)
         return max(limit - RECORD_OVERHEAD_BYTES, limit // 2, LEAST_RECORD_BYTES)

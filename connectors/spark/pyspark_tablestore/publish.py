@@ -4,7 +4,7 @@
     for report in publish(spark, "/data/warehouse/shop.db/orders"):
         print(report)
 
-A task opens its slot, which fences whoever held it, sends what the snapshots have and the log lacks, and closes it again. The log
+A task opens its slot, which fences an earlier holder, sends what the snapshots have and the log lacks, and closes it again. The log
 says itself how far it is: a task that Spark repeats or runs twice, two jobs at once, an executor that dies in the middle, all leave
 every change in the log once. The lock that keeps publishers from fencing each other holds on one host; across hosts the one that
 is fenced steps back.

@@ -25,7 +25,7 @@ def refuse_large_rows(context: TableContext, rows: pa.Table, kinds: pa.Array | p
     for row in large_rows(rows, codes, key=schema.primary_keys, mode=settings.mode, limit=limit):
         # One row at a time: these are few, and mostly the first one ends it.
         partition = tuple(rows.column(name)[row.position].as_py() for name in schema.partition_keys)
-        if context.settings.tracking.tells(partition):
+        if context.settings.tracking.includes(partition):
             raise RecordTooLarge(
                 f"table {context.files.root_uri}: {row} makes a record of {row.size:,} bytes, expected at most {limit:,} for its "
                 f"log, topic {settings.topic}; the row is not written. Raise the limit: alter log.kafka.message.max.bytes of the "

@@ -66,7 +66,7 @@ class ChangeFeed:
         return SnapshotChanges(feed=self, context=then, steps=plan.steps, gap=plan.gap, complete=complete)
 
     def gap(self, snapshot: Snapshot) -> Discontinuity | None:
-        """As the plan's; of most snapshots it is told without reading their manifests."""
+        """As the plan's; for most snapshots their manifests need not be read."""
         then, rule = self._then(snapshot)
         source = source_of(snapshot, rule)
         if source is Source.FRAMES:
@@ -112,7 +112,7 @@ class ChangeFeed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotChanges:
     """The changes of one snapshot. ``context`` is the table at its schema; ``complete``: every update is a pair of rows; ``gap``:
-    it changed more than these tell."""
+    it changed more than these."""
 
     feed: ChangeFeed
     context: TableContext
@@ -144,7 +144,7 @@ class SnapshotChanges:
 
     @property
     def _needed(self) -> tuple[str, ...]:
-        """Columns of the reader's schema that are read: asked for, filtered by, and the key that tells pairs."""
+        """Columns of the reader's schema that are read: asked for, filtered by, and the key that joins pairs."""
         schema, predicate = self.feed.context.schema, self.feed.predicate
         wanted = set(self.feed.columns)
         if predicate is not None:

@@ -1,4 +1,4 @@
-"""What are the changes of one snapshot, and which files tell them?
+"""What are the changes of one snapshot, and which files hold them?
 
     snapshot      table                          changes
     APPEND        append table                   the rows of its new files
@@ -10,7 +10,7 @@
                   no producer, bucket = -2       the level-0 files that it makes of postponed rows
                   others                         none
     OVERWRITE     streaming-read-overwrite       the frame before against the frame after
-                  others                         a discontinuity: they are not told
+                  others                         a discontinuity: nobody knows them
     untracked     any                            a discontinuity; where it is some partitions, the others' changes
 
 *Plain* is a table whose new rows simply replace those before them (``TableSettings.is_plain``). Only there do stored rows say
@@ -40,7 +40,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.manifests import Manifests
 from tablestore.store.producer import INPUT, NONE, ChangelogSettings, changelog_settings
 from tablestore.store.settings import TableSettings
-from tablestore.store.tracking import is_tracked, untold_text
+from tablestore.store.tracking import is_tracked, untracked_text
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
@@ -69,7 +69,7 @@ class ChangeRule:
 
     @property
     def producer(self) -> str:
-        """Who tells the changes: rows as they were given do so for plain tables only."""
+        """Which producer the changes come from: rows as they were given are the changes of plain tables only."""
         given = self.changelog.producer
         return NONE if given == INPUT and not self.plain else given
 
@@ -115,7 +115,7 @@ Step = StoredChanges | FoundChanges
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
-    """The changes of one snapshot in order. ``gap``: it changed more than these tell."""
+    """The changes of one snapshot in order. ``gap``: it changed more than these."""
 
     steps: tuple[Step, ...] = ()
     gap: Discontinuity | None = None
@@ -148,7 +148,7 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
     producer = rule.producer
     match snapshot.commit_kind:
         case CommitKind.OVERWRITE if not rule.reads_overwrite:
-            return discontinuity(snapshot, "replaced rows without telling which")
+            return discontinuity(snapshot, "replaced rows without naming them")
         case _ if not is_tracked(snapshot):
             return discontinuity(snapshot, "was written with change-tracking = false")
         case CommitKind.OVERWRITE:
@@ -163,7 +163,7 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
             return Source.NEW_FILES
         case CommitKind.APPEND if producer != NONE and has_changelog:
             return Source.CHANGELOG_FILES
-        case CommitKind.APPEND if producer == INPUT and snapshot.delta_record_count and untold_text(snapshot) is None:
+        case CommitKind.APPEND if producer == INPUT and snapshot.delta_record_count and untracked_text(snapshot) is None:
             return discontinuity(snapshot, "has no changelog files, although changelog-producer = input")
         case CommitKind.APPEND if producer == NONE and not rule.hides_level_zero:
             return Source.LEVEL_ZERO
@@ -180,7 +180,7 @@ def plan_changes(snapshot: Snapshot, scope: ChangeScope, rule: ChangeRule, manif
     found = _steps(snapshot, rule, manifests, pairs=pairs)
     if isinstance(found, Discontinuity):
         return ChangePlan(gap=found)
-    return ChangePlan(steps=tuple(step for step in found if scope.tells(step.partition)), gap=scope.gap(snapshot))
+    return ChangePlan(steps=tuple(step for step in found if scope.includes(step.partition)), gap=scope.gap(snapshot))
 
 
 def _steps(snapshot: Snapshot, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> tuple[Step, ...] | Discontinuity:

@@ -2,14 +2,14 @@
 
     its partitions  -  those that it kept back  -  those that the reader's filter leaves out
 
-What it kept back of what the reader wants, and a snapshot that tells nothing at all, is a *discontinuity*. Pure.
+What it kept back of what the reader wants, and a snapshot that names nothing at all, is a *discontinuity*. Pure.
 """
 
 from dataclasses import dataclass
 
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.snapshot import Snapshot
-from tablestore.store.tracking import untold_partitions, untold_text
+from tablestore.store.tracking import untracked_partitions, untracked_text
 from tablestore.types.filter.predicate import Predicate, keep_only
 from tablestore.types.filter.pruning import values_may_match
 from tablestore.types.partitionspec import PartitionSpec, PartitionSpecs
@@ -18,8 +18,8 @@ from tablestore.types.schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discontinuity:
-    """A snapshot that changed the table without saying what, or not all of it: who follows the changes has to start again behind
-    it, or goes on without."""
+    """A snapshot that changed the table without saying what, or not all of it: a follower starts again behind it, or
+    goes on without."""
 
     snapshot_id: int
     reason: str
@@ -33,35 +33,36 @@ def discontinuity(snapshot: Snapshot, what: str) -> Discontinuity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeScope:
-    """The partitions whose changes a reader gets of one snapshot: of those that ``wanted`` may let through, not the ``untold``."""
+    """The partitions whose changes a reader gets of one snapshot: of those that ``wanted`` may let through, not the
+    ``untracked``."""
 
     schema: TableSchema
     wanted: Predicate | None
-    untold: PartitionSpecs
+    untracked: PartitionSpecs
 
-    def tells(self, partition: bytes) -> bool:
+    def includes(self, partition: bytes) -> bool:
         """Whether the changes of a partition are read."""
-        if self.wanted is None and not self.untold.specs:
+        if self.wanted is None and not self.untracked.specs:
             return True
         values = decode_row(partition, [field.type for field in self.schema.partition_fields])
-        return not self.untold.covers(values) and self._wants(dict(zip(self.schema.partition_keys, values, strict=True)))
+        return not self.untracked.covers(values) and self._wants(dict(zip(self.schema.partition_keys, values, strict=True)))
 
     def gap(self, snapshot: Snapshot) -> Discontinuity | None:
         """What is left out of what the reader wants."""
-        if not any(self._wants(spec) for spec in self.untold.specs):
+        if not any(self._wants(spec) for spec in self.untracked.specs):
             return None
-        return discontinuity(snapshot, f"leaves out partitions with change-tracking = false: {untold_text(snapshot)}")
+        return discontinuity(snapshot, f"leaves out partitions with change-tracking = false: {untracked_text(snapshot)}")
 
     def _wants(self, spec: PartitionSpec) -> bool:
         return self.wanted is None or values_may_match(self.wanted, spec)
 
 
 def change_scope(snapshot: Snapshot, schema: TableSchema, predicate: Predicate | None) -> ChangeScope:
-    """What is read of a snapshot of that schema by somebody who asks for these rows."""
+    """What is read of a snapshot of that schema by a reader of these rows."""
     # Where a key may lie in any partition, its row elsewhere may be the one before.
     pruned = not schema.is_keyed or set(schema.partition_keys) <= set(schema.primary_keys)
     return ChangeScope(
         schema=schema,
         wanted=keep_only(predicate, schema.partition_keys) if pruned else None,
-        untold=untold_partitions(snapshot, schema),
+        untracked=untracked_partitions(snapshot, schema),
     )

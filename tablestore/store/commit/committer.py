@@ -152,14 +152,14 @@ class _Delta:
         """In stored order: deletes go first, so that a file that moves to another level is not deleted after it was added."""
         return (*self.deletes, *self.message.entries, *self.message.compact_after)
 
-    def told(self, kind: CommitKind, in_frame: Callable[[int], bool]) -> Iterable[ManifestEntry]:
-        """What readers of changes are to learn of: a compaction tells them what it brings into the frame."""
+    def visible(self, kind: CommitKind, in_frame: Callable[[int], bool]) -> Iterable[ManifestEntry]:
+        """What readers of changes see: of a compaction, what it brings into the frame."""
         if kind is not CommitKind.COMPACT:
             return self.entries
         return (e for e in self.message.compact_before if e.bucket == POSTPONE_BUCKET or not in_frame(e.file.level))
 
     @property
-    def telling(self) -> tuple[ManifestEntry, ...]:
+    def marks(self) -> tuple[ManifestEntry, ...]:
         """The entries by which a landed commit is recognised: upgraded files were there before."""
         return (*self.deletes, *self.message.entries, *self.message.rewritten)
 
@@ -260,7 +260,7 @@ class Committer:
                 snapshot = self._build(request, delta, latest, uuid, written)
                 # Once more: what came before may have taken hours, and the removal of orphans counts on this.
                 self._check_age(request.message)
-                outcome = publisher.publish(snapshot, latest, delta.telling, deadline_s=deadline_s)
+                outcome = publisher.publish(snapshot, latest, delta.marks, deadline_s=deadline_s)
             except CommitOutcomeUnknown:
                 raise
             except NotFoundError:
@@ -408,8 +408,8 @@ class Committer:
         )
 
     def _properties(self, request: CommitRequest, delta: _Delta, latest: Snapshot | None) -> dict[str, str]:
-        told = (entry.partition for entry in delta.told(request.kind, self.in_frame))
-        properties = {**request.properties, **self.settings.tracking.notes(request.kind, told)}
+        visible = (entry.partition for entry in delta.visible(request.kind, self.in_frame))
+        properties = {**request.properties, **self.settings.tracking.notes(request.kind, visible)}
         if latest is not None and LOG_OFFSETS_PROPERTY in latest.properties:
             # A lower bound stays one. Compactions and others that know of no log hand it on.
             properties.setdefault(LOG_OFFSETS_PROPERTY, latest.properties[LOG_OFFSETS_PROPERTY])
@@ -417,7 +417,7 @@ class Committer:
         if latest is not None and latest.uuid is not None:
             # Tells a snapshot of this history from one that a sleeper published on a freed id beside it.
             properties[PARENT_PROPERTY] = latest.uuid
-        # Also when there is none: whoever looks for a user's mark need not read on.
+        # Also when there is none, so that a search for a user's mark ends here.
         properties[MARKS_PROPERTY] = encode_marks(marks)
         landed = self.landings.known(latest)
         if request.leaves_traces:
@@ -433,9 +433,9 @@ class Committer:
     def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
         where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier
         if identifier is not None:
-            # Until it is written the snapshots themselves tell replays; expiry writes it before they go.
+            # Until it is written a replay is recognised by the snapshots themselves; expiry writes it before they go.
             attempt(Chore.MARK, lambda: replays.raise_mark(request.user, identifier), where=where)
-        # Only a hint: whoever finds it missing or stale lists the directory.
+        # Only a hint: a reader that finds it missing or stale lists the directory.
         with suppress(Exception):
             self.snapshots.write_latest_hint(snapshot.id)
 

@@ -1,7 +1,7 @@
 """Has this very message landed before, and which of its files does the table name?
 
-A message crosses processes, so whoever did not hear what became of its commit may commit it again. Then nothing may happen: no
-file of it is added twice, given another number, or removed.
+A message crosses processes, so a process that did not learn what became of its commit may commit it again. Then nothing may happen:
+no file of it is added twice, given another number, or removed.
 
     base ──── … ──── landing ──── … ──── latest        the message was written after ``base`` and landed, if at all, behind it
 
@@ -84,7 +84,7 @@ class Landings:
     def find(self, message: CommitMessage, latest: Snapshot | None) -> Landing | None:
         """The landing of a message, None if it has not landed.
 
-        Raises ConflictError if a part of its files has, in a commit of other messages, or if that can no longer be told.
+        Raises ConflictError if a part of its files has, in a commit of other messages, or if that is no longer known.
         """
         names = {entry.file.file_name for entry in message.new_files}
         if latest is None or latest.id <= message.base_snapshot_id:

@@ -45,7 +45,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Publishes the snapshots of one table. ``is_same_table`` tells whether it has not been dropped and created again."""
+    """Publishes the snapshots of one table. ``is_same_table``: it was not dropped and created again."""
 
     files: FileStore
     snapshots: Snapshots
@@ -85,8 +85,8 @@ class Publisher:
             except CommitOutcomeUnknown:
                 raise
             except Exception as error:  # Also what is not ours: from the first try on nobody may believe that nothing landed.
-                told = isinstance(error, TablestoreError) and error.kind != "unknown-outcome"
-                if told and not (asked or linked or doubtful):
+                certain = isinstance(error, TablestoreError) and error.kind != "unknown-outcome"
+                if certain and not (asked or linked or doubtful):
                     raise
                 unexpected += not isinstance(error, (StorageError, NotFoundError))
                 if unexpected > MOST_UNEXPECTED or self.clock.steady_s() >= deadline_s:

@@ -4,8 +4,8 @@
     frame after:   the same and the files that the compaction brings into it, rewritten or moved
     changelog:     the difference, for the keys of those files, in (key, sequence) order
 
-See producer for who writes when, and statediff for how differences are found. A changelog file has the columns of a data file and
-one row per change.
+See producer for when they are written, and statediff for how differences are found. A changelog file has the columns of a data file
+and one row per change.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def compaction_changelog(
     """
     settings = context.changelog_settings
     values = decode_row(partition, [field.type for field in context.schema.partition_fields])
-    if not settings.on_compaction or not context.settings.tracking.tells(values) or not settings.in_frame(output_level):
+    if not settings.on_compaction or not context.settings.tracking.includes(values) or not settings.in_frame(output_level):
         return ()
     arriving = tuple(file for file in consumed if not settings.in_frame(file.level))
     if not arriving:

@@ -38,7 +38,7 @@ def compaction_settings(schema: TableSchema, settings: TableSettings) -> Compact
     producer = options.text(opt.CHANGELOG_PRODUCER).lower()
     every = _optional(options.value(opt.FULL_COMPACTION_DELTA_COMMITS))
     if producer == FULL_COMPACTION and schema.is_keyed:
-        # Its changes are told by full compactions only.
+        # Only full compactions write its changes down.
         every = every or 1
     merge = settings.merge
     return CompactionSettings(

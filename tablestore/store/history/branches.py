@@ -37,7 +37,7 @@ from tablestore.store.snapshots import same_snapshot
 # The tag that keeps the beginning of a branch made from a snapshot.
 FORK_TAG_PREFIX = "branch-"
 LONGEST_NAME = 120
-# In the branch's directory: whoever makes it, makes the branch.
+# In the branch's directory: the process that makes it makes the branch.
 CLAIM = "tablestore-branch"
 
 
@@ -222,13 +222,11 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
     branch.write(snapshot_path(fork.snapshot.id), encode_snapshot(fork.snapshot))
     for hint in (EARLIEST_HINT, LATEST_HINT):
         branch.overwrite(f"{SNAPSHOT_DIR}/{hint}", encode_hint(fork.snapshot.id))
-    # From here on its snapshot is looked at by whoever looks for what is in use. A tag keeps no changelog, though: one that had
+    # From here on its snapshot counts as in use. A tag keeps no changelog, though: one that had
     # expired before is not the branch's.
     if fork.snapshot.changelog_manifest_list is not None and not has_changelog(fork.snapshot, context.manifests):
-        untold = replace(
-            fork.snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
-        )
-        branch.overwrite(snapshot_path(fork.snapshot.id), encode_snapshot(untold))
+        quiet = replace(fork.snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None)
+        branch.overwrite(snapshot_path(fork.snapshot.id), encode_snapshot(quiet))
     # Was it looked at before the tag went?
     kept = Tags(main).find(fork.name)
     if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):

@@ -22,7 +22,7 @@ CHUNK_BYTES = 8 << 20
 def copy_data_file(context: TableContext, entry: ManifestEntry) -> ManifestEntry:
     """A copy of a data file in the same bucket at the same level; returns the entry that adds it. Memory: one chunk.
 
-    Raises NotFoundError if the file is gone, FormatError if it is not the one that ``entry`` tells of.
+    Raises NotFoundError if the file is gone, FormatError if it is not the one of ``entry``.
     """
     directory = entry_directory(context.paths, entry, context.schema)
     meta = entry.file
@@ -69,7 +69,7 @@ def _copy(source: Any, sink: Any, meta: DataFileMeta, *, name: str, where: str) 
         footer = source.read(length)
         if digest is not None and footer_digest(footer) != digest:
             raise FormatError(
-                f"{where}: the footer is not the one that the manifest tells of; restore the file from a copy", kind="checksum"
+                f"{where}: the footer is not the one that the manifest names; restore the file from a copy", kind="checksum"
             )
         footer = renamed_footer(footer, meta.file_name, name, where)
         digest = footer_digest(footer) if digest is not None else None

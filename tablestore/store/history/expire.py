@@ -1,16 +1,16 @@
 """Removing old snapshots and what only they needed.
 
-    note what is condemned -> the note's time against ours -> EARLIEST = end -> look at consumers, tags, branches
+    write an intent -> the intent's time against ours -> EARLIEST = end -> look at consumers, tags, branches
       -> data files · changelog files · index files · manifests · lists      what the rest does not need
-      -> snapshot files, oldest first -> EARLIEST again, if somebody turned it back -> note away
+      -> snapshot files, oldest first -> EARLIEST again, if somebody turned it back -> intent away
 
 Which data files go: for every snapshot in (first, end] those that its delta deleted and did not add again later in the same delta
 (a file that moves to another level keeps its name). A file is deleted once and never comes back under its name, so this list
 stays true however long a run sleeps.
 
 EARLIEST is written before an id is free, so that a sleeping committer who publishes on a free id does not look like history; and
-before tags, branches and consumers are read, so that whoever makes one sees that it came too late. A run that dies leaves its
-note, and the next one finishes it. Whether a snapshot is there is decided from listings; a snapshot that was nobody's parent
+before tags, branches and consumers are read, so that one made later finds its snapshot gone. A run that dies leaves its
+intent, and the next one finishes it. Whether a snapshot is there is decided from listings; a snapshot that was nobody's parent
 (published late beside the history) is not touched, nor is anything that it names: its committer is still to hear of it.
 """
 
@@ -27,10 +27,10 @@ from tablestore.options import CHANGELOG_PRODUCER
 from tablestore.store.changes.changeplan import looks_back, rule_of
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
-from tablestore.store.history.expiryintents import Condemned, digest_of, read_notes, remove_note, write_note
+from tablestore.store.history.expiryintents import ExpiryIntent, digest_of, read_intents, remove_intent, write_intent
 from tablestore.store.history.references import (
     Needs,
-    is_condemned,
+    is_expiring,
     metadata_lists,
     nearest_tags,
     other_lines,
@@ -131,7 +131,7 @@ class _Seen:
 
 
 def due_snapshots(context: TableContext, retention: Retention) -> tuple[int, str | None]:
-    """How many snapshots may go by now, and who holds back others that would be due."""
+    """How many snapshots may go by now, and what holds back others that would be due."""
     first, end, kept_by = _Expiry(context, decoupled=False).pick(replace(retention, limit=2**62))
     return end - first, kept_by
 
@@ -149,8 +149,8 @@ class _Expiry:
     def all_of(self, retention: Retention) -> ExpireReport:
         """Finish what others began, then what is due."""
         report = ExpireReport()
-        for note in read_notes(self._files):
-            report = report.plus(self.finish(note))
+        for intent in read_intents(self._files):
+            report = report.plus(self.finish(intent))
         return report.plus(self.run(retention))
 
     def run(self, retention: Retention) -> ExpireReport:
@@ -163,21 +163,21 @@ class _Expiry:
                 digests[snapshot_id] = digest_of(self._snapshots.read_file(snapshot_id))
             except NotFoundError:
                 return ExpireReport()  # another run is at it
-        note = Condemned(first=first, end=end, digests=digests)
+        intent = ExpiryIntent(first=first, end=end, digests=digests)
         begun_ms = self._context.clock.now_ms()
-        made = write_note(self._files, note)
+        made = write_intent(self._files, intent)
         try:
             if made:
                 # If it is gone by now, another run has finished it, and looked at its own clock.
-                check_clock_by(self._files, begun_ms, note.path)
+                check_clock_by(self._files, begun_ms, intent.path)
             else:
                 check_clock(self._files, self._context.clock, self._context.ids)
         except TablestoreError:
             if made:
                 # Nobody is to finish what was decided by a wrong clock.
-                remove_note(self._files, note)
+                remove_intent(self._files, intent)
             raise
-        report = self.finish(note)
+        report = self.finish(intent)
         return replace(report, kept_by=report.kept_by or kept_by)
 
     def preview(self, retention: Retention) -> ExpireReport:
@@ -187,13 +187,13 @@ class _Expiry:
         removal = self._removal(first, end)
         return _report(range(first, end), removal, dry_run=True, kept_by=kept_by)
 
-    def finish(self, note: Condemned) -> ExpireReport:
-        """Remove what a note condemns, as far as it is still there and nobody needs it."""
-        ids = [i for i in self._tail() if i in note.digests and is_condemned(i, self._snapshots, (note,))]
-        first, end = (ids[0], ids[-1] + 1) if ids else (note.end, note.end)
+    def finish(self, intent: ExpiryIntent) -> ExpireReport:
+        """Remove what an intent names, as far as it is still there and nobody needs it."""
+        ids = [i for i in self._tail() if i in intent.digests and is_expiring(i, self._snapshots, (intent,))]
+        first, end = (ids[0], ids[-1] + 1) if ids else (intent.end, intent.end)
         if first >= end or self._snapshots.find(end) is None:
             # Done by another run, which may have gone further.
-            remove_note(self._files, note)
+            remove_intent(self._files, intent)
             return ExpireReport()
         begun = self._snapshots.earliest_hint() >= end
         if not begun:
@@ -208,14 +208,14 @@ class _Expiry:
                 self._snapshots.write_earliest_hint(max(needed, first))
             end = max(needed, first)
             if first >= end:
-                remove_note(self._files, note)
+                remove_intent(self._files, intent)
                 return ExpireReport(kept_by=kept_by)
         try:
             removal = self._removal(first, end)
         except NotFoundError:
             if self._snapshots.find(end) is not None:
                 raise
-            remove_note(self._files, note)
+            remove_intent(self._files, intent)
             return ExpireReport()
         going = range(first, end)
         if self._decoupled:
@@ -227,13 +227,13 @@ class _Expiry:
             self._files.delete(snapshot_path(snapshot_id))
         if self._snapshots.earliest_hint() < end:
             self._snapshots.write_earliest_hint(end)
-        remove_note(self._files, note)
+        remove_intent(self._files, intent)
         return _report(going, removal, kept_by=kept_by)
 
     # ---- which
 
     def pick(self, retention: Retention) -> tuple[int, int, str | None]:
-        """(first, end, who holds the rest back) of what may go. If that is nothing, ``nothing_due`` says how long it is."""
+        """(first, end, what holds the rest back) of what may go. If that is nothing, ``nothing_due`` says how long it is."""
         ids = self._snapshots.live_ids()
         if len(ids) <= retention.num_min:
             self.nothing_due = NothingDue.of(ids[0], None, retention) if ids else NothingDue()
@@ -370,7 +370,8 @@ class _Expiry:
         return produces_changelog(self._context, snapshot)
 
     def _keep_marks(self, going: range) -> None:
-        """Replays of our numbered commits must be told when their snapshots are gone, even where a writer died before its mark."""
+        """Replays of our numbered commits must be recognised when their snapshots are gone, even where a writer died before its
+        mark."""
         highest: dict[str, int] = {}
         for snapshot_id in going:
             snapshot = self._snapshots.find(snapshot_id)

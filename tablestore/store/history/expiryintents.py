@@ -3,8 +3,8 @@
     tablestore-expiry/<first>-<end>     {"snapshots": {"<id>": "<uuid or digest>", …}}
 
 Written before anything is removed, taken away when nothing is left. Whoever finds one finishes the work: after a crash an id
-below EARLIEST alone would not tell a snapshot whose files are half removed from one that a sleeping committer has just published
-on a free id, and whose files may still be committed.
+below EARLIEST alone would not distinguish a snapshot whose files are half removed from one that a sleeping committer has just
+published on a free id, and whose files may still be committed.
 """
 
 import hashlib
@@ -23,8 +23,8 @@ _NAME = re.compile(r"([1-9]\d{0,18})-([1-9]\d{0,18})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condemned:
-    """The snapshots from ``first`` up to, not including, ``end``; ``digests`` tells each file by its content."""
+class ExpiryIntent:
+    """The snapshots from ``first`` up to, not including, ``end``; ``digests``: the content of each file."""
 
     first: int
     end: int
@@ -32,7 +32,7 @@ class Condemned:
 
     @property
     def path(self) -> str:
-        """Where the note lies."""
+        """Where the intent lies."""
         return f"{EXPIRY_DIR}/{self.first}-{self.end}"
 
 
@@ -41,20 +41,20 @@ def digest_of(snapshot_file: bytes) -> str:
     return hashlib.sha256(snapshot_file).hexdigest()
 
 
-def write_note(files: FileStore, condemned: Condemned) -> bool:
-    """Make the note; False if an equal one is there."""
-    content: dict[str, object] = {"snapshots": {str(key): value for key, value in condemned.digests.items()}}
-    data = json_within_limits({**content, CHECKSUM_KEY: object_checksum(content)}, condemned.path, limits=DEFAULT_LIMITS)
-    return files.publish_if_absent(condemned.path, data)
+def write_intent(files: FileStore, intent: ExpiryIntent) -> bool:
+    """Make the intent; False if an equal one is there."""
+    content: dict[str, object] = {"snapshots": {str(key): value for key, value in intent.digests.items()}}
+    data = json_within_limits({**content, CHECKSUM_KEY: object_checksum(content)}, intent.path, limits=DEFAULT_LIMITS)
+    return files.publish_if_absent(intent.path, data)
 
 
-def remove_note(files: FileStore, condemned: Condemned) -> None:
+def remove_intent(files: FileStore, intent: ExpiryIntent) -> None:
     """The work is done."""
-    files.delete(condemned.path)
+    files.delete(intent.path)
 
 
-def read_notes(files: FileStore) -> tuple[Condemned, ...]:
-    """The notes of expiries that have not finished, oldest first. A damaged one is worth nothing, and left alone."""
+def read_intents(files: FileStore) -> tuple[ExpiryIntent, ...]:
+    """The intents of expiries that have not finished, oldest first. A damaged one is worth nothing, and left alone."""
     found = []
     for name in files.names(EXPIRY_DIR):
         match = _NAME.fullmatch(name)
@@ -68,5 +68,5 @@ def read_notes(files: FileStore) -> tuple[Condemned, ...]:
         if not isinstance(content, dict) or content.pop(CHECKSUM_KEY, None) != object_checksum(content):
             continue
         digests = {int(key): str(value) for key, value in content["snapshots"].items()}
-        found.append(Condemned(first=int(match[1]), end=int(match[2]), digests=digests))
-    return tuple(sorted(found, key=lambda condemned: condemned.first))
+        found.append(ExpiryIntent(first=int(match[1]), end=int(match[2]), digests=digests))
+    return tuple(sorted(found, key=lambda intent: intent.first))

@@ -4,7 +4,7 @@
     consumer/consumer-<mirror>             {"nextSnapshot": 7}                                              for other engines
 
 A hold is no consumer: ``consumer.expiration-time`` does not end it, and names of holds are refused to users' consumers. Its owner
-*takes* it, which begins an epoch; whoever took it before cannot *move* it any more, nor can anybody who took one of that name that
+*takes* it, which begins an epoch; an earlier holder cannot *move* it any more, nor can anybody who took one of that name that
 was *released* since. Expiry removes no snapshot from ``nextSnapshot`` on. Other engines honour the mirror, an ordinary consumer
 file.
 
@@ -31,7 +31,7 @@ _NAME = re.compile(r"([a-z][a-z0-9]*(?:-[a-z0-9]+)*?)-(\d{20})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Snapshots from ``next_snapshot`` on are needed. ``owner`` says by whom, ``epoch`` and ``token`` tell who took it."""
+    """Snapshots from ``next_snapshot`` on are needed. ``owner`` names the holder, ``epoch`` and ``token`` the taking."""
 
     name: str
     next_snapshot: int
@@ -65,7 +65,7 @@ class Holds:
         return min(self.all(), key=lambda hold: (hold.next_snapshot, hold.name), default=None)
 
     def take(self, name: str, next_snapshot: int, *, owner: str, ids: Ids) -> Hold:
-        """Hold snapshots from ``next_snapshot`` on, in the place of whoever held under that name."""
+        """Hold snapshots from ``next_snapshot`` on, in the place of an earlier holder of that name."""
         token = ids.uuid()
         while True:
             before = self.find(name)

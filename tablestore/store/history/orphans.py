@@ -9,8 +9,8 @@ finds. A commit whose files are older than half of ``tablestore.orphan-age`` is 
 running commit can lose a file. If anything that must be there cannot be read, what it names is unknown: nothing is removed.
 
 Besides data files and metadata these go: files half published (``.tmp-…``), snapshots that are nobody's parent any more (below a
-gap, condemned by an expiry that died, or published late beside the history), notes about expiries, and branches that were half
-made or half deleted.
+gap, named by the intent of an expiry that died, or published late beside the history), notes about expiries, and branches that were
+half made or half deleted.
 """
 
 import re

@@ -25,7 +25,7 @@ from tablestore.store.changes.expiredchanges import Changelogs, change_files, ch
 from tablestore.store.context import TableContext
 from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.consumers import Consumers
-from tablestore.store.history.expiryintents import Condemned, digest_of, read_notes
+from tablestore.store.history.expiryintents import ExpiryIntent, digest_of, read_intents
 from tablestore.store.history.holds import Holds
 from tablestore.store.history.tags import Tags
 from tablestore.store.manifests import Manifests
@@ -197,25 +197,25 @@ class Needs:
 def held_snapshots(line: Line, manifests: Manifests) -> tuple[Snapshot, ...]:
     """The snapshots of a line that hold on to files, oldest first.
 
-    All of the unbroken range counts, except what is nobody's parent, what an expiry that did not finish has condemned, and ids
+    All of the unbroken range counts, except what is nobody's parent, what an unfinished expiry intends to remove, and ids
     below EARLIEST whose metadata is gone: two signs, because a damaged hint alone must not give anything up. Files of a committer
     who is still to hear that his snapshot is nobody's parent are young.
     """
     snapshots, earliest = line.snapshots, line.snapshots.earliest_hint()
-    notes = read_notes(line.files)
+    intents = read_intents(line.files)
     held: list[Snapshot] = []
     for snapshot in snapshots.tail():
         if held and follows(snapshot, held[-1]) is False and held[-1].id == snapshot.id - 1:
             held.clear()
-        if snapshot.id < earliest and (is_condemned(snapshot.id, snapshots, notes) or not _is_whole(snapshot, manifests)):
+        if snapshot.id < earliest and (is_expiring(snapshot.id, snapshots, intents) or not _is_whole(snapshot, manifests)):
             continue
         held.append(snapshot)
     return tuple(held)
 
 
-def is_condemned(snapshot_id: int, snapshots: Snapshots, notes: Collection[Condemned]) -> bool:
+def is_expiring(snapshot_id: int, snapshots: Snapshots, intents: Collection[ExpiryIntent]) -> bool:
     """Whether an expiry has begun to remove this very snapshot."""
-    expected = {note.digests[snapshot_id] for note in notes if snapshot_id in note.digests}
+    expected = {intent.digests[snapshot_id] for intent in intents if snapshot_id in intent.digests}
     if not expected:
         return False
     try:

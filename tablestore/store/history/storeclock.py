@@ -24,7 +24,7 @@ def check_clock(files: FileStore, clock: Clock, ids: Ids) -> int:
     """The time to count ages from: the earlier one of host and store, in milliseconds since the epoch.
 
     Raises StorageError (kind ``clock-skew``) where the host is ahead by more than MAX_SKEW_MS, UnsupportedError (``no-file-times``)
-    for a store whose files tell no time.
+    for a store whose files have no time.
     """
     for _ in range(_TRIES):
         path = f"{EXPIRY_DIR}/{TEMPORARY_PREFIX}clock-{ids.uuid()}"

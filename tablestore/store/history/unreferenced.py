@@ -2,7 +2,7 @@
 
     name (tag file, branch directory) away -> what did it lead to, and what does the rest of the table lead to? -> the difference
 
-The name goes first: whoever reads it meanwhile finds it gone rather than half. If we die in between, what is left is an orphan.
+The name goes first: a reader finds it gone rather than half. If we die in between, what is left is an orphan.
 """
 
 from collections.abc import Callable

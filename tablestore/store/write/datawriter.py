@@ -43,7 +43,7 @@ class DataWriter:
     """Writes rows of one table as new level-0 files. One writer, one thread.
 
     ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
-    table does not fix them. ``changelog``: what is written to the partitions that it tells of is kept in changelog files too,
+    table does not fix them. ``changelog``: what is written to the partitions that it includes is kept in changelog files too,
     unfolded. ``keeper`` looks up what rows lack, in the table and in ``own_before``: files of the same commit that were flushed
     earlier. The rows handed in must already have the table's schema (``types.conform.conform``).
     """
@@ -120,7 +120,7 @@ class DataWriter:
         if self._tracking is not None:
             prefix = changelog_settings(self._schema.options).prefix
             for run in self._buffer.flush_input():
-                if self._tracking.tells(run.partition):
+                if self._tracking.includes(run.partition):
                     self._changelog.extend(self._written(run, prefix))
         self._failed = False
 
@@ -157,7 +157,7 @@ class DataWriter:
         parts: Iterator[tuple[pa.Table, Kinds]] = iter(((run.rows, run.kinds),))
         looked_up: Snapshot | None = None
         if self._lacks:
-            assert self._keeper is not None, "who writes rows that lack columns says where they are looked up"
+            assert self._keeper is not None, "rows that lack columns need a keeper"
             looked_up, parts = self._keeper.fill(run, self._lacks, (*self._own_before, *self._entries))
         with RunWriter(
             self._target,

@@ -1,4 +1,4 @@
-"""Rows that lack columns keep what is stored there, whoever writes meanwhile.
+"""Rows that lack columns keep what is stored there, also under concurrent writers.
 
     a flush      keys of its rows -> the rows of these keys in the newest snapshot, and in what the commit flushed before
                  -> the stored values in the places of what is missing

@@ -6,7 +6,7 @@ What a manifest says about a file is taken from the rows as they pass: first and
 sequence number and the number of retractions are exact, bounds of text are cut (see :mod:`tablestore.format.stats`). An entry that
 no manifest could hold is refused here, before anything refers to its file. Memory: one row group.
 
-Nothing is visible to anybody until a commit names the files; whoever abandons a run calls :meth:`RunWriter.abort`.
+Nothing is visible to anybody until a commit names the files; to abandon a run call :meth:`RunWriter.abort`.
 """
 
 from collections.abc import Callable, Mapping
@@ -113,7 +113,7 @@ class _OpenFile:
 class RunWriter:
     """Writes the rows of one bucket, which come in key order if the table has a key, as one run of ``level``.
 
-    ``numbers`` gives rows their sequence numbers where :meth:`write` is not told them: one for a whole file of a keyed table, one
+    ``numbers`` gives rows their sequence numbers where :meth:`write` is not given them: one for a whole file of a keyed table, one
     per row of an append table. ``target_bytes``: a file that has reached this size is followed by a new one; the table's target
     size if None. ``prefix``: of the file names, the table's prefix of data files if None.
     """
@@ -200,7 +200,7 @@ class RunWriter:
         try:
             numbers = file.number if sequences is None else sequences
             if self._keyed:
-                assert numbers is not None, "a run either draws its numbers or is told them"
+                assert numbers is not None, "a run either draws its numbers or is given them"
                 file.writer.write(with_system_columns(part, self._target.file_schema, sequence=numbers, kinds=kinds))
                 # -U and -D have odd codes.
                 file.retractions += int(np.count_nonzero(kinds & 1))
@@ -224,7 +224,7 @@ class RunWriter:
         name = target.names.next(self._prefix)
         number = None
         if numbered and self._keyed:
-            assert self._numbers is not None, "a run either draws its numbers or is told them"
+            assert self._numbers is not None, "a run either draws its numbers or is given them"
             number = self._numbers(1)
         holder = target.files.open_output(f"{self._directory}/{name}")
         sink = holder.__enter__()
@@ -288,7 +288,7 @@ class RunWriter:
             return file.min_sequence, file.max_sequence
         if file.number is not None:
             return file.number, file.number
-        assert self._numbers is not None, "a run either draws its numbers or is told them"
+        assert self._numbers is not None, "a run either draws its numbers or is given them"
         first = self._numbers(file.rows)
         return first, first + file.rows - 1
 

@@ -40,7 +40,7 @@ def data_writer(
 ) -> DataWriter:
     """A writer of data files. Raises UnsupportedError for tables that are only read.
 
-    ``replaces``: its rows take the place of what their partitions hold, which is no change that a changelog tells. ``assign``
+    ``replaces``: its rows take the place of what their partitions hold, which no changelog shows. ``assign``
     gives the buckets of a table with dynamic ones in another way than by its hash indexes. ``changelog`` False: the rows were
     written before, and their changelog with them. ``keeper`` looks up what rows lack elsewhere than in the newest snapshot;
     ``own_before`` as in :class:`DataWriter`.

@@ -35,8 +35,8 @@ from tablestore.table.upkeep import expiry as retention
 from tablestore.table.upkeep.expiry import Age, millis_of
 
 
-class Keeping:
-    """The keeping half of a table's handle."""
+class Maintenance:
+    """The part of a table's handle that decides what is kept."""
 
     def __init__(self, context: TableContext, name: str) -> None:
         self._context, self._name = context, name

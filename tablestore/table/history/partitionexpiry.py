@@ -1,9 +1,9 @@
 """Dropping partitions: those that are named, or those that are older than ``partition.expiration-time``.
 
-Data never expires by itself: ``expire_partitions`` is called by whoever wants it, and says beforehand (``dry_run``) what it would
-drop. The age of a partition is told by its values (``partition.expiration-strategy`` = values-time): a DATE or TIMESTAMP column
+Data never expires by itself: ``expire_partitions`` is called on demand, and says beforehand (``dry_run``) what it would
+drop. The age of a partition is that of its values (``partition.expiration-strategy`` = values-time): a DATE or TIMESTAMP column
 as it is, text by ``partition.timestamp-pattern`` (``'$day $hour:00:00'``) and ``partition.timestamp-formatter``; or by its newest
-file (update-time). A partition whose values tell no time is never dropped.
+file (update-time). A partition whose values give no time is never dropped.
 """
 
 import re
@@ -45,13 +45,13 @@ class PartitionReport:
     snapshot: Snapshot | None = None
 
     def __str__(self) -> str:
-        """One line, and one for the partitions that tell no time."""
+        """One line, and one for the partitions without a time."""
         verb = "would drop" if self.dry_run else "dropped"
         text = f"{verb} {len(self.partitions)} partition(s) with {self.files} file(s), {self.rows} row(s), {self.bytes:,} bytes"
         if self.partitions:
             text += f": {', '.join(self.partitions)}"
         if self.undated:
-            text += f"\nkept, because their values tell no time: {', '.join(self.undated)}"
+            text += f"\nkept, because their values give no time: {', '.join(self.undated)}"
         return text
 
 
@@ -143,7 +143,7 @@ def _drop(context: TableContext, choose: Choose, *, dry_run: bool) -> PartitionR
 
 
 def _update_times(live: Iterable[ManifestEntry]) -> dict[bytes, datetime | None]:
-    """When the newest file of each partition was written, in local time, as files tell it."""
+    """When the newest file of each partition was written, in local time, as files have it."""
     newest: dict[bytes, datetime | None] = {}
     for entry in live:
         created = entry.file.creation_time_millis
@@ -154,7 +154,7 @@ def _update_times(live: Iterable[ManifestEntry]) -> dict[bytes, datetime | None]
 
 
 def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes], datetime | None]:
-    """Tells the time of a serialised partition, None where its values tell none."""
+    """The time of a serialised partition, None where its values give none."""
     keys = context.schema.partition_keys
     types = [field.type for field in context.schema.partition_fields]
     formatter = options.value(opt.PARTITION_TIMESTAMP_FORMATTER)

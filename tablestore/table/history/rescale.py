@@ -32,7 +32,7 @@ _Seen = tuple[frozenset[object], tuple[IndexEntry, ...]]
 def rescale(context: TableContext, buckets: int, *, progress: Progress | None = None) -> TableContext:
     """Give a table of fixed buckets ``buckets`` of them; the table at its new schema.
 
-    Memory is that of a writer. ``progress`` is told the bytes of the partitions that are done, and of all. Raises
+    Memory is that of a writer. ``progress`` gets the bytes of the partitions that are done, and of all. Raises
     InvalidInputError, UnsupportedError (the table has no fixed buckets, or rows that only a compaction shows), and what altering
     and overwriting raise.
     """

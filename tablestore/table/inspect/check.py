@@ -64,7 +64,7 @@ def check_table(context: TableContext, *, deep: bool = False, progress: Progress
 
 @dataclass(slots=True)
 class _Expected:
-    """The files that something names: path to size (None: unknown) and to who needs it first."""
+    """The files that something names: path to size (None: unknown) and to what needs it first."""
 
     sizes: dict[str, int | None] = field(default_factory=dict)
     needed_by: dict[str, str] = field(default_factory=dict)

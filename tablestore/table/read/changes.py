@@ -11,8 +11,8 @@
 rows at ``from_snapshot`` the changes give the rows at ``to_snapshot`` (of tables whose compactions write the changelog: the rows
 that were compacted by then).
 
-A snapshot that changed the table without telling how (an overwrite, a rollback, an untracked write) is a *discontinuity*: reading
-across it is refused with its id, or leaves its changes out where that is asked for.
+A snapshot that changed the table without naming the rows (an overwrite, a rollback, an untracked write) is a *discontinuity*:
+reading across it is refused with its id, or leaves its changes out where that is asked for.
 """
 
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ class Changes(ArrowSource):
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The changes as record batches, streamed: by snapshot, then partition, bucket, file and row.
 
-        Raises NotFoundError of kind ``discontinuity`` for a snapshot that does not tell its changes, and of kind
+        Raises NotFoundError of kind ``discontinuity`` for a snapshot whose changes are not known, and of kind
         ``snapshot-expired`` for one that is gone.
         """
         target = self.schema
@@ -94,7 +94,7 @@ class Changes(ArrowSource):
         return sum(changes.count() for _, changes in self._each())
 
     def discontinuities(self) -> tuple[Discontinuity, ...]:
-        """The snapshots that do not tell all they changed, with the reason, oldest first."""
+        """The snapshots whose changes are not all known, with the reason, oldest first."""
         found = (self._plan(snapshot_id)[1].gap for snapshot_id in self._ids)
         return tuple(gap for gap in found if gap is not None)
 

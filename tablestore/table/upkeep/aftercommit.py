@@ -62,7 +62,7 @@ def after_compaction(context: TableContext, committed: Sequence[int], *, publish
     if not committed:
         return
     chores = FollowUp(context.files, context.clock, committed[-1])
-    # With some changelog producers it is the compaction that tells the changes.
+    # With some changelog producers it is the compaction that writes the changes.
     chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
     _keep_house(chores, context, None)
     # What was compacted on demand leaves nothing undone that a writer's share left.

@@ -89,7 +89,7 @@ def compact_table(
 ) -> CompactReport:
     """Compact what is due, or everything into one run per bucket (``full``).
 
-    ``partitions``: only these, each given by some or all of its column values. ``progress`` is told the bytes of the buckets that
+    ``partitions``: only these, each given by some or all of its column values. ``progress`` gets the bytes of the buckets that
     were dealt with, of all that there are. Raises InvalidInputError for columns that are no
     partition columns, UnsupportedError for tables that are only read, and what reading and committing raise.
     """

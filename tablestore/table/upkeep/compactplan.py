@@ -124,7 +124,7 @@ class TaskPicker:
             except TablestoreError:
                 now_ms = 0
             kept = kept_retractions(latest, now_ms=now_ms, retention_ms=retention)
-        # Files tell when they were made in local time.
+        # Files have their creation time in local time.
         return replace(policy, kept=replace(kept, noted_millis=local_millis(kept.noted_millis)))
 
     def run_count(self, bucket: BucketFiles) -> int:

@@ -1,8 +1,8 @@
-"""What of a table's own upkeep is left undone? What failed and was noted, and what can be counted whoever failed.
+"""What of a table's own upkeep is left undone? What failed and was noted, and what can be counted without a note.
 
 notes            a chore behind a commit failed, and none of its kind has succeeded since (:mod:`tablestore.store.followup`)
 log              snapshots whose changes are not in the log yet
-expiry           snapshots that are due to go, and who holds them back
+expiry           snapshots that are due to go, and what holds them back
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from tablestore.store.history.retention import snapshot_retention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """``unpublished``: snapshots that the log lacks, None if the log is the file store or cannot be told. ``held_by``: what
+    """``unpublished``: snapshots that the log lacks, None if the log is the file store or is not known. ``held_by``: what
     keeps snapshots that would be due otherwise."""
 
     undone: tuple[Undone, ...]

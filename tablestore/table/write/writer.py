@@ -232,7 +232,7 @@ class TableWriter:
         return snapshot
 
     def prepare(self) -> CommitMessage:
-        """The files written so far, as a value for whoever commits them. The writer starts anew."""
+        """The files written so far, as a value for a committer. The writer starts anew."""
         self._check_usable()
         context, writer = self._context, self._writer
         base = context.snapshots.latest() if writer is None else self._base

@@ -45,7 +45,7 @@ def test_old_partitions_go_by_their_values_and_undated_ones_stay() -> None:
     planned = made.open().expire_partitions(dry_run=True)
     assert planned.partitions == ("day=20240129/hour=07", "day=20240130/hour=11")
     assert planned.undated == ("day=soon/hour=1",) and (planned.files, planned.rows) == (2, 2)
-    assert "would drop 2 partition(s) with 2 file(s)" in str(planned) and "tell no time: day=soon" in str(planned)
+    assert "would drop 2 partition(s) with 2 file(s)" in str(planned) and "give no time: day=soon" in str(planned)
     assert len(partitions(made)) == 5, "a plan drops nothing"
     done = made.open().expire_partitions()
     assert done.partitions == planned.partitions and done.snapshot is not None
