@@ -19,11 +19,12 @@ from tablestore.cli.commands import (
     snapshot,
     table,
     tableread,
+    verify,
 )
 from tablestore.cli.commands import maintenance as keeping
 
 # Each registers its verbs where it is imported; these nouns are programs of their own.
-VERBS = (table, describe, tableread, altering, loading, consume, keeping, doctor)
+VERBS = (table, describe, tableread, altering, loading, consume, keeping, verify, doctor)
 app.add_typer(database.app, name="db")
 app.add_typer(snapshot.app, name="snapshot")
 app.add_typer(references.tag_app, name="tag")

@@ -313,6 +313,14 @@ class Snapshots:
         """Say from where on the history is retained. Expiry does so before it frees an id."""
         self._files.overwrite(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(snapshot_id))
 
+    def write_hints_anew(self) -> None:
+        """Put right hints that say nothing, or lead ahead of the newest snapshot."""
+        if ids := unbroken_tail(self.listed_ids()):
+            earliest = self.earliest_hint()
+            if not 1 <= earliest <= ids[-1]:
+                self.write_earliest_hint(ids[0])
+            self.write_latest_hint(ids[-1])
+
     def earliest_hint(self) -> int:
         """What EARLIEST says, 0 if it says nothing."""
         try:

@@ -29,6 +29,7 @@ from tablestore.cli.text.units import human_age, human_bytes, iso_time
 
 CellKind = Literal["text", "count", "bytes", "time", "names", "flag"]
 Record = Mapping[str, Any]
+STATUS_STYLES = {"ok": "green", "absent": "dim", "warning": "yellow", "problem": "bold red"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class DataFileReader:
 
     def _check_values(self, groups: Sequence[int], names: set[str]) -> None:
         # A wrong number of values shifts columns that may hold nulls or lists, unnoticed. Where a read is a request, a page's
-        # header would cost one: there only `doctor --deep` looks.
+        # header would cost one: there only `tablestore verify --deep` looks.
         if not self._ours or self._remote:
             return
         metadata = self._file.metadata

@@ -130,6 +130,11 @@ class _Seen:
         self.nothing_due = NothingDue()
 
 
+def finish_expiries(context: TableContext, *, decoupled: bool) -> ExpireReport:
+    """Finish the expiries that others began, and begin none. Raises what :func:`expire_snapshots` raises."""
+    return _Expiry(context, decoupled=decoupled).what_others_began()
+
+
 def due_snapshots(context: TableContext, retention: Retention) -> tuple[int, str | None]:
     """How many snapshots may go by now, and what holds back others that would be due."""
     first, end, kept_by = _Expiry(context, decoupled=False).pick(replace(retention, limit=2**62))
@@ -148,10 +153,14 @@ class _Expiry:
 
     def all_of(self, retention: Retention) -> ExpireReport:
         """Finish what others began, then what is due."""
+        report = self.what_others_began()
+        return report.plus(self.run(retention))
+
+    def what_others_began(self) -> ExpireReport:
         report = ExpireReport()
         for intent in read_intents(self._files):
             report = report.plus(self.finish(intent))
-        return report.plus(self.run(retention))
+        return report
 
     def run(self, retention: Retention) -> ExpireReport:
         first, end, kept_by = self.pick(retention)

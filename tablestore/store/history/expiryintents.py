@@ -55,18 +55,27 @@ def remove_intent(files: FileStore, intent: ExpiryIntent) -> None:
 
 def read_intents(files: FileStore) -> tuple[ExpiryIntent, ...]:
     """The intents of expiries that have not finished, oldest first. A damaged one is worth nothing, and left alone."""
-    found = []
-    for name in files.names(EXPIRY_DIR):
-        match = _NAME.fullmatch(name)
-        if match is None:
-            continue
-        try:
-            data = files.read(f"{EXPIRY_DIR}/{name}")
-            content = parse_json_bounded(data, name)
-        except (NotFoundError, FormatError):
-            continue
-        if not isinstance(content, dict) or content.pop(CHECKSUM_KEY, None) != object_checksum(content):
-            continue
-        digests = {int(key): str(value) for key, value in content["snapshots"].items()}
-        found.append(ExpiryIntent(first=int(match[1]), end=int(match[2]), digests=digests))
+    found = (intent for name in files.names(EXPIRY_DIR) if isinstance(intent := _read(files, name), ExpiryIntent))
     return tuple(sorted(found, key=lambda intent: intent.first))
+
+
+def damaged_intents(files: FileStore) -> tuple[str, ...]:
+    """The paths of intents that cannot be understood: nobody will finish what they began."""
+    names = [name for name in files.names(EXPIRY_DIR) if isinstance(_read(files, name), FormatError)]
+    return tuple(f"{EXPIRY_DIR}/{name}" for name in names)
+
+
+def _read(files: FileStore, name: str) -> ExpiryIntent | FormatError | None:
+    """One intent; None if there is none of that name."""
+    if (match := _NAME.fullmatch(name)) is None:
+        return None
+    try:
+        content = parse_json_bounded(files.read(f"{EXPIRY_DIR}/{name}"), name)
+    except NotFoundError:
+        return None
+    except FormatError as error:
+        return error
+    if not isinstance(content, dict) or content.pop(CHECKSUM_KEY, None) != object_checksum(content):
+        return FormatError(f"{EXPIRY_DIR}/{name} has another checksum than its content", kind="checksum")
+    digests = {int(key): str(value) for key, value in content["snapshots"].items()}
+    return ExpiryIntent(first=int(match[1]), end=int(match[2]), digests=digests)

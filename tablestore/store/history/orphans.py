@@ -151,11 +151,13 @@ def _candidates(context: TableContext, main: FileStore, older_than: int) -> Iter
         directory = branch_directory(name)
         if main.exists(f"{directory}/{schema_path(0)}"):
             yield from _of_history(main, f"{directory}/", older_than)
-            continue
-        files = list(_walk(main, directory))
-        # As long as one of them is young somebody may be at work there.
-        if all(info.modified_ms < older_than for _, info in files):
-            yield from (Orphan(path=path, bytes=info.size, kind="branch") for path, info in files)
+        elif is_given_up(main, name, older_than):
+            yield from (Orphan(path=path, bytes=info.size, kind="branch") for path, info in _walk(main, directory))
+
+
+def is_given_up(main: FileStore, branch: str, older_than: int) -> bool:
+    """Whether nobody is at work any more on a branch that is half made or half deleted: all of its files are old."""
+    return all(info.modified_ms < older_than for _, info in _walk(main, branch_directory(branch)))
 
 
 def _of_history(main: FileStore, prefix: str, older_than: int) -> Iterator[Orphan]:

@@ -2,64 +2,80 @@
 
     line (main, each branch)
       schemas      every file reads, none that a snapshot names is missing
-      snapshots    an unbroken range, each reads; hints agree
-      tags         each reads
+      snapshots    an unbroken range, each reads; hints agree; no expiry of them stopped on the way
+      tags         each reads; kept changelogs, consumers and holds too
         metadata   lists, manifests, index manifests: there, unchanged (their checksums), readable
         files      data, changelog and index files: there, with the size that the manifest says
       newest       levels above 0 are sorted runs, the row count adds up
-      deep         every column of every file reads, page headers included
+      deep         every column of every file reads, page headers included; every NaN in a key lies in the bucket of NaN
 
 Nothing is changed and nothing raised: damage is what is looked for. A finding that costs rows is a *problem*, anything else a
-*warning*. Bytes that no reader looks at (statistics inside of page headers) are not looked at here either. Memory: one path and
-size per file of the table, with ``deep`` its manifest entry.
+*warning*; what can be put right without losing anything names its repair (:mod:`~tablestore.table.inspect.repair`). Bytes that no
+reader looks at (statistics inside of page headers) are not looked at here either. Memory: one path and size per file of the table,
+with ``deep`` its manifest entry.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from tablestore.errors import FormatError, NotFoundError, TablestoreError
-from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.paths import INDEX_DIR, LATEST_HINT, SNAPSHOT_DIR, file_format_of, index_path, manifest_path, parse_hint
+from tablestore.format.paths import (
+    EARLIEST_HINT,
+    INDEX_DIR,
+    LATEST_HINT,
+    SNAPSHOT_DIR,
+    STATISTICS_DIR,
+    file_format_of,
+    index_path,
+    manifest_path,
+    parse_hint,
+)
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.progress import Progress, unseen
+from tablestore.store.changes.expiredchanges import change_files, changelog_lists
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
+from tablestore.store.history.branches import branch_exists
 from tablestore.store.history.branchfiles import open_branch
+from tablestore.store.history.expire import produces_changelog
+from tablestore.store.history.expiryintents import EXPIRY_DIR, damaged_intents, read_intents
+from tablestore.store.history.holds import Holds
+from tablestore.store.history.orphans import is_given_up
 from tablestore.store.history.references import Line, metadata_lists, other_lines, own_line
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.snapshots import unbroken_tail
+from tablestore.table.inspect.findings import RESTORE, Finding, Findings
+from tablestore.table.inspect.nanbuckets import float_bucket_keys, misplaced_rows
 
 T = TypeVar("T")
-
-Severity = Literal["problem", "warning"]
-_RESTORE = "restore the file from a copy; until then read a snapshot that does not need it"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that is not as it should be, and what to do about it. ``kind`` is stable, for programs."""
-
-    severity: Severity
-    kind: str
-    subject: str
-    message: str
-    fix: str
-
 
 def check_table(context: TableContext, *, deep: bool = False, progress: Progress | None = None) -> tuple[Finding, ...]:
     """What is wrong with a table; empty if it is whole. ``deep`` reads every row of every file too."""
     show = progress or unseen
-    found: list[Finding] = []
-    with _noting(found, "branches", "the list of branches", "look at the branch directory"):
+    found = Findings()
+    with found.noting("branches", "the list of branches", "look at the branch directory"):
         for line in (own := own_line(context), *other_lines(own)):
-            found.extend(_Check(line, context, deep, show).run())
-    return tuple(found)
+            if branch_exists(line.main, line.branch):
+                found.all.extend(_Check(line, context, deep, show).run())
+            else:
+                _unfinished_branch(context, line.branch, found)
+    return tuple(found.all)
+
+
+def _unfinished_branch(context: TableContext, name: str, found: Findings) -> None:
+    older_than = context.clock.now_ms() - round(context.settings.orphan_age_s * 1000)
+    what = ("branch-unfinished", f"branch {name}", "was half made or half deleted, and keeps files")
+    if is_given_up(context.main_files, name, older_than):
+        found.repairable(*what, "remove-branch", target=name)
+    else:
+        later = "wait until all of its files are older than tablestore.orphan-age: somebody may be at work on it"
+        found.warn(*what, later)
 
 
 @dataclass(slots=True)
@@ -81,35 +97,40 @@ class _Check:
         self._line, self._files, self._deep, self._show = line, line.files, deep, show
         self._clock, self._ids = context.clock, context.ids
         self._context: TableContext = context
-        self._found: list[Finding] = []
+        self._found = Findings(line.branch)
         self._expected = _Expected()
         self._entries: dict[str, ManifestEntry] = {}
         self._damaged: dict[str, tuple[str, list[str]]] = {}
+        self._live: set[str] = set()
+        self._misplaced = 0
 
     def run(self) -> list[Finding]:
         schema_ids = self._schemas()
-        with self._noting("schema", "the newest schema", "restore the schema file from a copy"):
+        with self._found.noting("schema", "the newest schema", "restore the schema file from a copy"):
             self._context = open_branch(self._line.main, self._line.branch, clock=self._clock, ids=self._ids)
             snapshots = self._snapshots(schema_ids)
+            self._expiries()
+            self._readers()
             named = [*((f"snapshot {one.id}", one) for one in snapshots), *self._tags()]
             for number, (user, snapshot) in enumerate(named):
-                self._show(f"{self._name('metadata')} of {user}", number, len(named))
+                self._show(f"{self._found.name('metadata')} of {user}", number, len(named))
                 self._metadata(user, snapshot)
+            self._changelogs()
             self._damage()
             self._presence()
             if snapshots:
                 self._newest(snapshots[-1])
             if self._deep:
                 self._contents()
-        return self._found
+        return self._found.all
 
     # -- schemas, snapshots, tags
 
     def _schemas(self) -> set[int]:
         readable = set()
-        with self._noting("schema", "the list of schemas", _RESTORE):
+        with self._found.noting("schema", "the list of schemas", RESTORE):
             for schema_id in self._line.schemas.ids():
-                with self._noting(
+                with self._found.noting(
                     "schema", f"schema {schema_id}", "restore the schema file from a copy; files written with it need it"
                 ):
                     self._line.schemas.read(schema_id)
@@ -121,20 +142,20 @@ class _Check:
         listed = store.listed_ids()
         tail = unbroken_tail(listed) if listed else ()
         if dead := [snapshot_id for snapshot_id in listed if snapshot_id not in tail]:
-            self._warn(
+            self._found.warn(
                 "dead-snapshots",
                 f"snapshots {_shortened(dead)}",
                 "lie below a gap: a committer that slept while others expired published them; nobody reads them",
                 "remove them with: tablestore clean",
             )
-        self._hint(tail[-1] if tail else None)
+        self._hints(tail[-1] if tail else None)
         found = []
         for snapshot_id in store.live_ids():
-            with self._noting("snapshot", f"snapshot {snapshot_id}", "restore the file from a copy, or expire up to it"):
+            with self._found.noting("snapshot", f"snapshot {snapshot_id}", "restore the file from a copy, or expire up to it"):
                 snapshot = store.read(snapshot_id)
                 found.append(snapshot)
                 if snapshot.schema_id not in schema_ids:
-                    self._problem(
+                    self._found.problem(
                         "schema-missing",
                         f"snapshot {snapshot_id}",
                         f"names schema {snapshot.schema_id}, which is missing or damaged",
@@ -142,27 +163,48 @@ class _Check:
                     )
         return found
 
-    def _hint(self, latest: int | None) -> None:
-        try:
-            hinted = parse_hint(self._files.read(f"{SNAPSHOT_DIR}/{LATEST_HINT}", max_bytes=64))
-        except NotFoundError:
-            hinted = None
-        except TablestoreError:
-            hinted = -1
-        # A hint that lags behind is in order: readers go on from it. One that leads ahead sends them nowhere.
-        if hinted is not None and (latest is None or not 1 <= hinted <= latest):
-            self._warn(
-                "hint",
-                f"{SNAPSHOT_DIR}/{LATEST_HINT}",
-                f"says {hinted}, the newest snapshot is {latest}; tablestore does not follow it, other readers may",
-                "any commit writes it again; or remove the file",
-            )
+    def _hints(self, latest: int | None) -> None:
+        for name in (LATEST_HINT, EARLIEST_HINT):
+            path = f"{SNAPSHOT_DIR}/{name}"
+            try:
+                hinted = parse_hint(self._files.read(path, max_bytes=64))
+            except NotFoundError:
+                continue
+            except TablestoreError:
+                hinted = None
+            # One that is missing or lags behind is in order: readers look further. One that leads ahead sends them nowhere.
+            if latest is None:
+                if hinted is not None:
+                    fix = "restore the snapshot files from a copy; or remove the file, if the table is to be empty"
+                    self._found.problem("snapshots-gone", path, f"says {hinted}, and there is no snapshot at all", fix)
+            elif hinted is None or not 1 <= hinted <= latest:
+                says = "no number" if hinted is None else hinted
+                message = f"says {says}, the newest snapshot is {latest}; tablestore does not follow it, other readers may"
+                self._found.repairable("hint", path, message, "write-hints")
+
+    def _expiries(self) -> None:
+        """Intents of expiries that did not finish."""
+        with self._found.noting("storage", EXPIRY_DIR, "look at the storage's own messages"):
+            for intent in read_intents(self._files):
+                message = f"an expiry of snapshots {intent.first} to {intent.end - 1} has begun and not finished, or is at work"
+                self._found.repairable("expiry-unfinished", intent.path, message, "finish-expiry", target=intent.path)
+            for path in damaged_intents(self._files):
+                message = "is damaged: what expiry it stands for is not known, so nobody acts on it"
+                self._found.repairable("intent-damaged", path, message, "remove-intent", target=path)
+
+    def _readers(self) -> None:
+        """Progress that holds snapshots back: while it cannot be read, nothing expires."""
+        with self._found.noting("consumer", "a consumer", "remove it with: tablestore consumer delete; it begins anew then"):
+            self._line.consumers.all()
+        with self._found.noting("hold", "a hold of the log", "make it anew with: tablestore log rebuild"):
+            Holds(self._files).all()
 
     def _tags(self) -> list[tuple[str, Snapshot]]:
         found = []
-        with self._noting("tag", "the list of tags", _RESTORE):
+        with self._found.noting("tag", "the list of tags", RESTORE):
             for name in self._line.tags.names():
-                with self._noting("tag", f"tag {name}", "delete the tag and make it again from a snapshot, or restore the file"):
+                fix = "delete the tag and make it again from a snapshot, or restore the file"
+                with self._found.noting("tag", f"tag {name}", fix):
                     found.append((f"tag {name}", self._line.tags.get(name).snapshot))
         return found
 
@@ -177,6 +219,8 @@ class _Check:
             for index in self._readable(user, snapshot.index_manifest, lambda _: manifests.read_index(snapshot)):
                 if index.external_path is None:
                     self._expected.add(index_path(index.file_name), index.file_size, user)
+        if snapshot.statistics is not None:
+            self._expected.add(f"{STATISTICS_DIR}/{snapshot.statistics}", None, user)
         # What cannot be read was noted above, and names nothing.
         with suppress(TablestoreError):
             for entry in manifests.live(snapshot):
@@ -186,6 +230,24 @@ class _Check:
                 for entry in manifests.entries(manifests.read_list(snapshot.changelog_manifest_list)):
                     if entry.kind is EntryKind.ADD:
                         self._expect(user, entry)
+
+    def _changelogs(self) -> None:
+        """The changes of expired snapshots that are kept for readers of changes."""
+        with self._found.noting("changelog", "the list of kept changelogs", RESTORE):
+            for snapshot_id in self._line.changelogs.ids():
+                user = f"the kept changelog of snapshot {snapshot_id}"
+                with self._found.noting("changelog", user, RESTORE):
+                    if (kept := self._line.changelogs.find(snapshot_id)) is not None:
+                        self._changes(user, kept)
+
+    def _changes(self, user: str, kept: Snapshot) -> None:
+        manifests, produced = self._context.manifests, produces_changelog(self._context, kept)
+        for name in changelog_lists(kept, produced=produced):
+            for manifest in self._readable(user, name, manifests.read_list):
+                self._readable(user, manifest.file_name, manifests.read_manifest)
+        with suppress(TablestoreError):
+            for entry in change_files(kept, manifests, produced=produced):
+                self._expect(user, entry)
 
     def _readable(self, user: str, name: str, read: Callable[[str], tuple[T, ...]]) -> tuple[T, ...]:
         """What a metadata file holds; nothing if it cannot be read, which is noted once, with all who need it."""
@@ -200,7 +262,7 @@ class _Check:
     def _damage(self) -> None:
         for name, (message, users) in self._damaged.items():
             others = f" and {len(users) - 1} more" if len(users) > 1 else ""
-            self._problem("metadata", manifest_path(name), f"{message} (needed by {users[0]}{others})", _RESTORE)
+            self._found.problem("metadata", manifest_path(name), f"{message} (needed by {users[0]}{others})", RESTORE)
 
     def _expect(self, user: str, entry: ManifestEntry) -> None:
         if entry.file.external_path is None:
@@ -216,9 +278,9 @@ class _Check:
         for path in self._expected.sizes:
             by_directory.setdefault(path.rpartition("/")[0], []).append(path)
         for number, (directory, paths) in enumerate(sorted(by_directory.items())):
-            self._show(self._name("files"), number, len(by_directory))
+            self._show(self._found.name("files"), number, len(by_directory))
             there: dict[str, int] = {}
-            with self._noting("storage", directory, "look at the storage's own messages"):
+            with self._found.noting("storage", directory, "look at the storage's own messages"):
                 there = {info.name: info.size for info in self._files.list(directory) if not info.is_dir}
                 for path in paths:
                     self._one_file(path, there.get(path.rpartition("/")[2]))
@@ -226,9 +288,9 @@ class _Check:
     def _one_file(self, path: str, size: int | None) -> None:
         user, wanted = self._expected.needed_by[path], self._expected.sizes[path]
         if size is None:
-            self._problem("file-missing", path, f"is missing; {user} needs it", _RESTORE)
+            self._found.problem("file-missing", path, f"is missing; {user} needs it", RESTORE)
         elif wanted is not None and size != wanted:
-            self._problem("file-size", path, f"has {size} bytes, its manifest says {wanted}; {user} needs it", _RESTORE)
+            self._found.problem("file-size", path, f"has {size} bytes, its manifest says {wanted}; {user} needs it", RESTORE)
 
     # -- the newest snapshot
 
@@ -238,13 +300,14 @@ class _Check:
             live = self._context.manifests.live(snapshot)
             rows = sum(entry.file.row_count for entry in live)
             if rows != snapshot.total_record_count:
-                self._warn(
+                self._found.warn(
                     "row-count",
                     f"snapshot {snapshot.id}",
                     f"says that it stores {snapshot.total_record_count:,} rows, its files hold {rows:,}",
                     "counts are for statistics only; nothing has to be done",
                 )
             self._sorted_runs(live)
+            self._live = {entry_path(self._context.paths, entry, self._context.schema) for entry in live} if self._deep else set()
 
     def _sorted_runs(self, live: Iterable[ManifestEntry]) -> None:
         schema = self._context.schema
@@ -260,7 +323,7 @@ class _Check:
             bounds = sorted((key_of(file.min_key), key_of(file.max_key), file.file_name) for file in files)
             for (_, high, one), (low, _, other) in pairwise(bounds):
                 if low <= high:
-                    self._problem(
+                    self._found.problem(
                         "overlap",
                         f"level {level} of bucket {bucket}",
                         f"is no sorted run: the keys of {one} and {other} overlap",
@@ -271,20 +334,30 @@ class _Check:
         """Every data and changelog file that anything needs is read once, as it is, without merging."""
         reader = SplitReader.of(self._context, self._context.schema.field_names, None)
         for number, (path, entry) in enumerate(self._entries.items()):
-            self._show(self._name("rows"), number, len(self._entries))
+            self._show(self._found.name("rows"), number, len(self._entries))
             if file_format_of(entry.file.file_name) != "parquet":
                 # Another engine's postponed rows; that they are there was seen above.
                 continue
-            with self._noting("data", path, _RESTORE):
-                self._one_content(reader, path, entry.file)
+            with self._found.noting("data", path, RESTORE):
+                self._one_content(reader, path, entry)
+        if self._misplaced:
+            self._found.warn(
+                "nan-buckets",
+                f"{self._misplaced:,} row(s)",
+                "have a NaN in their key and lie in another bucket than NaN does today (older versions and other engines hash its "
+                "bits): an upsert or delete of such a key does not meet them",
+                "read the rows, and write them back with table.overwrite(rows)",
+            )
         index_files = IndexFiles(self._files, self._ids)
         for path in [path for path in self._expected.sizes if path.startswith(f"{INDEX_DIR}/")]:
-            with self._noting("data", path, _RESTORE):
+            with self._found.noting("data", path, RESTORE):
                 index_files.read(path.rpartition("/")[2])
 
-    def _one_content(self, reader: SplitReader, path: str, file: DataFileMeta) -> None:
+    def _one_content(self, reader: SplitReader, path: str, entry: ManifestEntry) -> None:
         """All columns, also those that only other engines or older snapshots read; those of today become what they are read as."""
         names = [name for name in reader.schema.field_names if name not in reader.schema.partition_keys]
+        file, settings = entry.file, self._context.settings
+        keys = float_bucket_keys(reader.schema, settings) if path in self._live and entry.total_buckets > 1 else ()
         opened = reader.open_file(path, file)
         try:
             if opened.row_count != file.row_count:
@@ -292,32 +365,11 @@ class _Check:
             opened.check_pages()
             projection = reader.projection(opened, file, names, (), path)
             for batch in opened.read():
-                projection.apply(batch.select(projection.file_columns))
+                rows = projection.apply(batch.select(projection.file_columns))
+                if keys:
+                    self._misplaced += misplaced_rows(rows, keys, entry, settings.bucket_function)
         finally:
             opened.close()
-
-    # -- notes
-
-    def _name(self, what: str) -> str:
-        return what if self._line.branch == "main" else f"branch {self._line.branch}: {what}"
-
-    def _noting(self, kind: str, subject: str, fix: str) -> AbstractContextManager[None]:
-        return _noting(self._found, kind, self._name(subject), fix)
-
-    def _problem(self, kind: str, subject: str, message: str, fix: str) -> None:
-        self._found.append(Finding(severity="problem", kind=kind, subject=self._name(subject), message=message, fix=fix))
-
-    def _warn(self, kind: str, subject: str, message: str, fix: str) -> None:
-        self._found.append(Finding(severity="warning", kind=kind, subject=self._name(subject), message=message, fix=fix))
-
-
-@contextmanager
-def _noting(found: list[Finding], kind: str, subject: str, fix: str) -> Iterator[None]:
-    """An error of ours inside is a finding, not an error."""
-    try:
-        yield
-    except TablestoreError as error:
-        found.append(Finding(severity="problem", kind=kind, subject=subject, message=error.message, fix=fix))
 
 
 def _shortened(ids: list[int]) -> str:

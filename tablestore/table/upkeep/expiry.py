@@ -14,7 +14,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.history.autotags import expire_tags
-from tablestore.store.history.expire import ExpireReport, expire_due, expire_snapshots
+from tablestore.store.history.expire import ExpireReport, expire_due, expire_snapshots, finish_expiries
 from tablestore.store.history.expirechangelogs import expire_changelogs
 from tablestore.store.history.orphans import CleanReport, remove_orphan_files
 from tablestore.store.history.retention import Retention, changelog_retention, snapshot_retention
@@ -61,6 +61,11 @@ def expire(
     report = ExpireReport(dry_run=dry_run, tags=expire_tags(context, dry_run=dry_run))
     report = report.plus(expire_snapshots(context, retention, decoupled=changes is not None, dry_run=dry_run))
     return report.plus(expire_changelogs(context, changes, dry_run=dry_run))
+
+
+def finish_begun(context: TableContext) -> ExpireReport:
+    """Finish the expiries that died on the way, and begin none."""
+    return finish_expiries(context, decoupled=context.once(_retention)[1] is not None)
 
 
 def clean(context: TableContext, *, older_than: Age = None, dry_run: bool = True) -> CleanReport:

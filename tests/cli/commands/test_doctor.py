@@ -70,23 +70,3 @@ class Replacing(MemoryFileStore):
 def test_a_store_that_breaks_its_promise_is_found() -> None:
     looks = {look.name: look for look in look_at_warehouse(Replacing("doctor-replacing"))}
     assert looks["conditional publish"].status == "problem"
-
-
-def test_a_table_in_order_passes(run: Run, orders: ts.Table) -> None:
-    assert run("doctor", "shop.orders", "--json").json == {"table": "shop.orders", "healthy": True, "deep": False, "findings": []}
-    assert "0 problem(s)" in run("doctor", "shop.orders", "--deep").out
-
-
-def test_damage_is_found_and_returns_3(run: Run, orders: ts.Table) -> None:
-    next(Path(orders.location).glob("bucket-*/*.parquet")).unlink()
-    found = run("doctor", "shop.orders", "--json", code=3).json
-    assert found["healthy"] is False
-    assert [(one["kind"], one["severity"]) for one in found["findings"]] == [("file-missing", "problem")]
-    assert "->" in run("doctor", "shop.orders", code=3).out
-
-
-def test_a_table_that_cannot_be_opened_has_a_problem(run: Run, orders: ts.Table) -> None:
-    Path(orders.location, "schema", "schema-0").write_text("{}")
-    (finding,) = run("doctor", "shop.orders", "--json", code=3).json["findings"]
-    assert finding["kind"] == "schema"
-    run("doctor", "shop.nothing", code=1)

@@ -1,6 +1,5 @@
 """Snapshots, tags, branches, consumers, compaction, expiry and clean-up from the command line: shown, planned, done with --yes."""
 
-import os
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -213,12 +212,3 @@ def test_clean_lists_orphans_and_removes_them_with_yes(run: Run, orders: ts.Tabl
     run("clean", "shop.orders", "--older-than", "0 ms", "--yes")
     assert not orphan.exists()
     assert orders.scan().count() == 4
-
-
-def test_doctor_names_orphans(run: Run, orders: ts.Table) -> None:
-    orphan = Path(orders.location, "bucket-0", "data-00000000-0000-4000-8000-000000000000-0.parquet")
-    orphan.write_bytes(b"left over")
-    os.utime(orphan, (0, 0))
-    (finding,) = run("doctor", "shop.orders", "--json").json["findings"]
-    assert (finding["kind"], finding["severity"]) == ("orphans", "warning")
-    assert "tablestore clean shop.orders" in finding["fix"]

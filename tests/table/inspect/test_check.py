@@ -1,14 +1,19 @@
 """The check of a table: a whole one passes, and each kind of damage is found, named, and never raised."""
 
 import random
+import struct
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.format import bucket, rowwords
+from tablestore.format.rowwords import array_values
 from tablestore.store.context import open_context
-from tablestore.table.inspect.check import Finding, check_table
+from tablestore.table.inspect.check import check_table
+from tablestore.table.inspect.findings import Finding
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "paimon"
 
@@ -168,6 +173,57 @@ def test_branches_and_tags_are_looked_at_too(table: ts.Table) -> None:
         ("file-missing", "branch trial"),
         ("tag", "tag keep"),
     ]
+
+
+def test_kept_changelogs_statistics_consumers_and_holds_are_looked_at(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    kept = {"changelog.time-retained": "30 d", "write-only": "true"}
+    table = catalog.create_table("d.t", schema=pa.schema([("k", pa.int64())]), primary_key=["k"], options=kept)
+    for key in range(4):
+        table.upsert(pa.table({"k": [key]}))
+    table.compact(full=True)
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    live = {path.rpartition("/")[2] for path in table.files()["file_path"].to_pylist()}
+    only_changes = [path for path in files(table, "bucket-0/data-*") if path.name not in live]
+    assert len(files(table, "changelog/changelog-*")) == 4 and len(only_changes) == 4
+    assert check(table, deep=True) == ()
+    for path in only_changes:
+        path.unlink()
+    files(table, "changelog/changelog-*")[3].write_text("{}")
+    table_path = Path(table.location)
+    for name in ("consumer/consumer-x", f"tablestore-holds/log-{1:020d}"):
+        (table_path / name).parent.mkdir(exist_ok=True)
+        (table_path / name).write_text("not a number")
+    found = sorted((one.kind, one.severity) for one in check(table))
+    kinds = ["changelog", "consumer", *["file-missing"] * 3, "hold"]
+    assert found == [(kind, "problem") for kind in kinds], "a changelog that cannot be read names no file"
+
+
+@pytest.mark.parametrize("key", [["x"], ["x", "id"], ["id"]])
+def test_rows_whose_nan_lies_in_a_bucket_of_older_versions_are_found_by_the_deep_check(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: list[str]
+) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    schema = pa.schema([pa.field("x", pa.float32(), False), pa.field("id", pa.int64(), False), ("v", pa.string())])
+    table = catalog.create_table("d.t", schema=schema, primary_key=key, options={"bucket": "16", "write-only": "true"})
+    nan, minus_nan = (struct.unpack("<f", bytes.fromhex(bits))[0] for bits in ("0000c07f", "0000c0ff"))
+    values = [nan, minus_nan, 0.0, -0.0, 1.5, float("inf")]
+    rows = pa.table([pa.array(values, pa.float32()), pa.array(range(6)), pa.array(["old"] * 6)], schema=schema)
+    with monkeypatch.context() as older:
+        older.setattr(rowwords, "float_bits", lambda array: array_values(array, np.uint32))
+        older.setattr(bucket, "float_bits", lambda array: array_values(array, np.uint32))
+        table.upsert(rows)
+    found = check(table, deep=True)
+    assert check(table) == ()
+    if key == ["id"]:
+        assert found == ()
+        return
+    (finding,) = found
+    assert (finding.severity, finding.kind, finding.subject, finding.repair) == ("warning", "nan-buckets", "1 row(s)", None)
+    table.overwrite(table.scan().to_arrow())
+    assert check(table, deep=True) == (), "files of older snapshots are left as they are"
 
 
 def test_progress_is_told(table: ts.Table) -> None:

@@ -1,0 +1,71 @@
+"""What is not as it should be in a table, and the list in which a check notes it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tablestore.errors import TablestoreError
+from tablestore.format.paths import MAIN_BRANCH
+
+Severity = Literal["problem", "warning"]
+# In the order in which they are done: an expiry writes hints itself.
+RepairKind = Literal["finish-expiry", "remove-intent", "remove-branch", "write-hints"]
+
+RESTORE = "restore the file from a copy; until then read a snapshot that does not need it"
+REPAIR = "put it right with: tablestore repair TABLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that is not as it should be, and what to do about it. ``kind`` is stable, for programs.
+
+    ``repair``: what puts it right, if that is surely right; ``branch`` and ``target`` (a file, or the branch itself) say where.
+    """
+
+    severity: Severity
+    kind: str
+    subject: str
+    message: str
+    fix: str
+    repair: RepairKind | None = None
+    branch: str = MAIN_BRANCH
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found on one branch."""
+
+    branch: str = MAIN_BRANCH
+    all: list[Finding] = field(default_factory=list)
+
+    def name(self, what: str) -> str:
+        """A thing of this branch, for people."""
+        return what if self.branch == MAIN_BRANCH else f"branch {self.branch}: {what}"
+
+    def problem(self, kind: str, subject: str, message: str, fix: str) -> None:
+        """Note what costs rows."""
+        self._note("problem", kind, subject, message, fix)
+
+    def warn(self, kind: str, subject: str, message: str, fix: str) -> None:
+        """Note what costs no rows."""
+        self._note("warning", kind, subject, message, fix)
+
+    def repairable(self, kind: str, subject: str, message: str, repair: RepairKind, *, target: str = "") -> None:
+        """Note what costs no rows and can be put right."""
+        self._note("warning", kind, subject, message, REPAIR, repair=repair, target=target)
+
+    @contextmanager
+    def noting(self, kind: str, subject: str, fix: str) -> Iterator[None]:
+        """An error of ours inside is a finding, not an error."""
+        try:
+            yield
+        except TablestoreError as error:
+            self.problem(kind, subject, error.message, fix)
+
+    def _note(self, severity: Severity, kind: str, subject: str, message: str, fix: str, **repair: Any) -> None:
+        subject = self.name(subject)
+        self.all.append(
+            Finding(severity=severity, kind=kind, subject=subject, message=message, fix=fix, branch=self.branch, **repair)
+        )
