@@ -34,6 +34,7 @@ from tablestore.types.datatypes import (
     TypeRoot,
     as_map,
 )
+from tablestore.types.decimalcast import to_decimal
 from tablestore.types.defaults import default_scalar
 from tablestore.types.typestring import type_to_sql
 
@@ -181,7 +182,7 @@ def _decoded(array: pa.Array, place: _Place) -> pa.Array:
 
 def _cast(array: pa.Array, target: pa.DataType, place: _Place) -> pa.Array:
     try:
-        return pc.cast(array, target, safe=True)
+        return to_decimal(array, target) if pa.types.is_decimal(target) else pc.cast(array, target, safe=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise place.refusal(f"{array.type} with a value that does not fit ({error})", "correct the value") from error
 
@@ -238,9 +239,6 @@ _ACCEPTED: dict[str, tuple[str, ...]] = {
 
 def _cast_exactly(array: pa.Array, target: pa.DataType, place: _Place) -> pa.Array:
     source = array.type
-    if pa.types.is_integer(source) and pa.types.is_decimal(target):
-        # Arrow wants room for every integer of the source type, whatever the values are.
-        array = _cast(array, pa.decimal256(20 + target.scale, target.scale), place)
     if _family(source) == "date" and pa.types.is_timestamp(target) and target.tz is not None:
         raise place.refusal(source, "cast it to a timestamp with a time zone first")
     cast = _cast(array, target, place)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import BINARY_ROOTS, TEXT_ROOTS, AtomicType, Field, TypeRoot
+from tablestore.types.decimalcast import to_decimal
 from tablestore.types.typestring import type_to_sql
 
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
@@ -58,6 +59,8 @@ def _cast(text: str, data_type: AtomicType) -> pa.Scalar:
         value = pc.cast(pa.scalar(time.fromisoformat(text.strip()), pa.time64("us")), target)
     elif data_type.root is TypeRoot.TIMESTAMP_LTZ:
         value = pc.cast(pc.cast(pa.scalar(text.strip()), pa.timestamp(target.unit)), target)
+    elif data_type.root is TypeRoot.DECIMAL:
+        value = to_decimal(pa.scalar(text.strip()), target)
     else:
         value = pc.cast(pa.scalar(text.strip()), target)
     length = data_type.length

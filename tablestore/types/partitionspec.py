@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.decimalcast import to_decimal
 from tablestore.types.schema import TableSchema
 
 PartitionSpec = Mapping[str, object]
@@ -36,7 +37,8 @@ def parse_partition_value(schema: TableSchema, name: str, text: str) -> object:
     """A value of a partition column from its text. Raises InvalidInputError."""
     _check_column(schema, name)
     try:
-        return pa.scalar(text, pa.string()).cast(to_arrow_type(schema.field(name).type)).as_py()
+        target, value = to_arrow_type(schema.field(name).type), pa.scalar(text, pa.string())
+        return (to_decimal(value, target) if pa.types.is_decimal(target) else value.cast(target)).as_py()
     except pa.ArrowException as error:
         raise InvalidInputError(f"partition value {text!r} does not fit column {name!r}: {error}") from error
 

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+import tablestore as ts
 from tablestore.cli.session import parse_storage
+from tablestore.io.s3 import S3FileStore
 from tests.support.commandline import Ran
 from tests.support.s3 import FakeS3
 
@@ -41,3 +43,14 @@ def test_a_table_on_s3_is_made_filled_read_and_checked(run: Run, s3: FakeS3) -> 
     s3.ignore_conditions = False
     s3.answer_next("GET", status=403, times=100)
     assert "Traceback" not in run("table", "read", "shop.t", *where, code=1).err
+
+
+def test_rows_are_imported_from_a_file_on_s3(run: Run, s3: FakeS3, catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = s3.make_bucket("files")
+    S3FileStore(url, s3.options).write("day/rows.csv", b"id,t\n1,a\n")
+    for name, key in (("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret"), ("AWS_ENDPOINT_URL", "endpoint_url")):
+        monkeypatch.setenv(name, s3.options[key])
+    run("table", "create", "shop.t", "--schema", "id BIGINT, t STRING", "--primary-key", "id")
+    run("import", "shop.t", f"{url}/day/rows.csv")
+    assert catalog.table("shop.t").scan().to_arrow().to_pylist() == [{"id": 1, "t": "a"}]
+    assert "Traceback" not in run("import", "shop.t", f"{url}/day/missing.csv", code=1).err

@@ -124,6 +124,7 @@ def test_nan_survives_narrowing() -> None:
         (pa.array([2**24 + 1]), "FLOAT", "16777217"),
         (pa.array([1000]), "DECIMAL(4, 2)", "precision"),
         (pa.array([Decimal("1.55")]), "DECIMAL(5, 1)", "data loss"),
+        (pa.array([Decimal("214748364800000000000")]), "DECIMAL(38, 20)", "precision"),
         (pa.array([1.5]), "DECIMAL(5, 1)", "cast it first"),
         (pa.array(["1"]), "INT", "cast it first"),
         (pa.array([1]), "STRING", "cast it first"),

@@ -53,6 +53,7 @@ def test_a_text_stands_for_a_value_of_the_type(type: str, text: str, value: obje
     ("type", "text"),
     [
         ("BOOLEAN", "perhaps"), ("TINYINT", "128"), ("INT", ""), ("INT", "1.5"), ("DECIMAL(4, 2)", "1234"), ("DATE", "soon"),
+        ("DECIMAL(38, 20)", "214748364800000000000"),
         ("VARCHAR(3)", "abcd"), ("BINARY(1)", "ab"), ("TIMESTAMP(3)", "12:00"),
     ],
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """JSON lines as rows: blocks of whole lines, each read into columns at once.
 
-    fast     Arrow's JSON reader with the types of the table's columns; decimals keep their digits, whether numbers or text
-    exact    the reader of the change log, for what the fast one does not take: maps, NaN, bytes inside of lists
+    fast     Arrow's JSON reader with the types of the table's columns
+    exact    the reader of the change log, for what the fast one does not take: maps, NaN, decimals that are numbers, bytes in lists
 
 Lines are cut off at line breaks, so memory is a few times a block, or the longest line.
 """
@@ -15,6 +15,7 @@ import pyarrow.json
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.log.json.jsonrows import BadJson, decode_base64, read_objects, rows_from_json
+from tablestore.types.decimalcast import to_decimal
 
 BLOCK_BYTES = 4 << 20
 
@@ -120,8 +121,12 @@ def _needs_exact(kind: pa.DataType) -> bool:
 
 def _carrier(kind: pa.DataType) -> pa.DataType:
     """Dates, times and bytes are text in JSON; Arrow's reader wants numbers for them."""
-    as_text = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_binary(kind)
-    return pa.string() if as_text else kind
+    return pa.string() if pa.types.is_date(kind) or pa.types.is_time(kind) or is_text_first(kind) else kind
+
+
+def is_text_first(kind: pa.DataType) -> bool:
+    """Types that are read as text and made by :func:`from_text`: bytes, and decimals, of which Arrow's readers may make others."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_decimal(kind))
 
 
 def _from_carrier(array: Any, kind: pa.DataType | None) -> pa.Array:
@@ -143,4 +148,6 @@ def from_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
         # Arrow casts no text to a time of day, but to a moment of a day.
         moments = pa.compute.binary_join_element_wise("1970-01-01T", array, "")
         return moments.cast(pa.timestamp(kind.unit)).cast(kind)
+    if pa.types.is_decimal(kind):
+        return to_decimal(pa.compute.utf8_trim_whitespace(array), kind)
     return array.cast(kind)

@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, json_batches
+from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, is_text_first, json_batches
 from tablestore.errors import FormatError, InvalidInputError
+from tablestore.io.opening import open_store
 
 _BATCH_ROWS = 65_536
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -124,6 +125,9 @@ def _format_of(path: str) -> FileFormat:
 def _open(path: str, opened: ExitStack) -> BinaryIO:
     if path == "-":
         return sys.stdin.buffer
+    if path.startswith(("s3://", "s3a://")):
+        directory, _, name = path.rpartition("/")
+        return opened.enter_context(open_store(directory).open_input(name))  # type: ignore[no-any-return]
     if "://" in path:
         # Loaded for URLs only.
         import fsspec
@@ -210,7 +214,12 @@ def _typed(schema: pa.Schema, batches: Any, target: pa.Schema | None) -> tuple[p
     final = pa.schema(fields)
 
     def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = [from_text(array, one.type) for array, one in zip(batch.columns, final, strict=True)]
+        arrays = []
+        for array, one in zip(batch.columns, final, strict=True):
+            try:
+                arrays.append(from_text(array, one.type))
+            except pa.ArrowInvalid as error:
+                raise pa.ArrowInvalid(f"column {one.name!r}, {one.type}: {error}") from error
         return pa.RecordBatch.from_arrays(arrays, schema=final)
 
     return final, (convert(batch) for batch in batches)
@@ -227,7 +236,7 @@ def _text_type(kind: pa.DataType, name: str) -> pa.DataType:
             "with --columns",
             kind="file-format",
         )
-    return pa.string() if pa.types.is_binary(kind) else kind
+    return pa.string() if is_text_first(kind) else kind
 
 
 def _chosen(names: Sequence[str], settings: ReadSettings) -> list[str]:

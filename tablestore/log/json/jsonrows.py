@@ -21,6 +21,7 @@ import pyarrow.json as pj
 
 from tablestore.errors import FormatError
 from tablestore.log.json.jsontimes import times_from_texts
+from tablestore.types.decimalcast import to_decimal
 
 _NULL_FOR_OBJECT = re.compile(rb"(?:\A|})[ \t\r\n]*null")
 _BLOCK_BYTES = 16 * 1024 * 1024
@@ -119,6 +120,8 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
         return _times(array, kind)
     if pa.types.is_temporal(kind):
         return times_from_texts(array, kind)
+    if pa.types.is_decimal(kind):
+        return to_decimal(array, kind)
     return array if array.type.equals(kind) else array.cast(kind)
 
 

@@ -218,6 +218,41 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(
     assert table.snapshots() == ()
 
 
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("digits", ["100000000000000000000", "-99999999999999999999.5", "2147483648e11", "0.000000000000000000001"])
+def test_a_decimal_that_does_not_fit_is_refused_and_never_another_number(
+    run: Run, catalog: ts.Catalog, kind: str, quote: str, digits: str
+) -> None:
+    """Arrow's readers of CSV and JSON make 1318113592927845595.62136384478721867776 of the first, without a word."""
+    table = made(run, catalog, "id BIGINT NOT NULL, dec DECIMAL(38, 20)")
+    row = f'{{"id":1,"dec":{quote}{digits}{quote}}}\n' if kind == "json" else f"id,dec\n1,{quote}{digits}{quote}\n"
+    ran = run("import", "shop.t", "-", "--file-format", kind, input=row.encode(), code=1)
+    assert "dec" in ran.err and "Traceback" not in ran.err
+    assert table.snapshots() == ()
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_decimals_keep_their_digits_however_they_are_written(run: Run, catalog: ts.Catalog, kind: str) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL, dec DECIMAL(38, 20)")
+    wanted = [
+        Decimal("99999999999999999.99999999999999999999"),
+        Decimal("-1.5").quantize(Decimal("1e-20")),
+        Decimal("0").quantize(Decimal("1e-20")),
+        Decimal("120").quantize(Decimal("1e-20")),
+        None,
+    ]
+    written = ["99999999999999999.99999999999999999999", "-1.50", "0", "1.2e2", ""]
+    if kind == "json":
+        lines = [f'{{"id":{n},"dec":{text or "null"}}}' for n, text in enumerate(written)]
+        lines += [f'{{"id":{n},"dec":"{text}"}}' for n, text in enumerate(written, 5) if text]
+    else:
+        lines = ["id,dec", *(f"{n}, {text}" if text else f"{n}," for n, text in enumerate(written))]
+        lines += [f'{n},"{text}"' for n, text in enumerate(written, 5) if text]
+    run("import", "shop.t", "-", "--file-format", kind, input="\n".join(lines).encode() + b"\n")
+    assert [row["dec"] for row in rows_of(table)] == [*wanted, *wanted[:4]]
+
+
 def test_columns_are_chosen(run: Run, catalog: ts.Catalog) -> None:
     table = made(run, catalog, "id BIGINT NOT NULL, t STRING, f DOUBLE")
     null = ("--missing-columns", "null")
