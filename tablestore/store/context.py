@@ -82,6 +82,11 @@ class TableContext:
             check_is_same(self.table_uuid, Schemas(self.files).latest(), table=self.files.root_uri)
             self._known["history"] = seen
 
+    def still_there(self) -> "TableContext":
+        """Itself. Raises as :meth:`check_is_there`, whatever its snapshots are like, and looks each time."""
+        check_is_same(self.table_uuid, Schemas(self.files).latest(), table=self.files.root_uri)
+        return self
+
     @property
     def paths(self) -> DataPaths:
         """Where its data files lie."""
@@ -98,6 +103,12 @@ class TableContext:
         if schema == self.schema:
             return self
         return replace(self, schema=schema, settings=table_settings(schema))
+
+    def at_newest_schema(self) -> "TableContext":
+        """The same table at the schema that it has now. Raises ConflictError if another table is in its place."""
+        newest = self.schemas.refreshed_latest()
+        check_is_same(self.table_uuid, newest, table=self.files.root_uri)
+        return self.at_schema(newest)
 
     @property
     def index_files(self) -> IndexFiles:

@@ -93,8 +93,8 @@ class Table(Maintenance):
         return dict(self._context.schema.options)
 
     def refresh(self) -> "Table":
-        """The same table at its newest schema."""
-        return Table(self._context.reopened(), self._name)
+        """The same table at its newest schema. Raises ConflictError if another one is in its place."""
+        return Table(self._present.reopened(), self._name)
 
     # -- altering
 
@@ -307,25 +307,25 @@ class Table(Maintenance):
 
     def position_after(self, snapshot_id: int) -> Position:
         """The position behind a snapshot: ``consume(position=...)`` goes on with the changes of the next one; 0 for all of them."""
-        return Identity(self._context).after(_whole_number(snapshot_id, "snapshot_id"))
+        return Identity(self._present).after(_whole_number(snapshot_id, "snapshot_id"))
 
     # -- looking around
 
     def snapshots(self) -> tuple[Snapshot, ...]:
         """The retained snapshots, oldest first."""
-        return self._context.snapshots.retained()
+        return self._present.snapshots.retained()
 
     def files(self) -> pa.Table:
         """The live data files of the newest snapshot."""
-        return files_table(self._context)
+        return files_table(self._present)
 
     def partitions(self) -> pa.Table:
         """The partitions of the newest snapshot with rows (before merging), files and bytes."""
-        return partitions_table(self._context)
+        return partitions_table(self._present)
 
     def schema_history(self) -> pa.Table:
         """Every schema that the table has had."""
-        return schema_history_table(self._context)
+        return schema_history_table(self._present)
 
     def system(self, name: str) -> SystemTable:
         """One of its system tables, such as ``snapshots``, ``files`` or ``audit_log`` (see

@@ -73,13 +73,13 @@ class Maintenance:
 
         Nothing is taken out of the history. The newest schema stays: columns that were dropped since do not come back.
         """
-        return restore.rollback_to(self._context, self._named_snapshot(snapshot_id, tag, "rollback_to"))
+        return restore.rollback_to(self._present, self._named_snapshot(snapshot_id, tag, "rollback_to"))
 
     # -- tags
 
     def tags(self) -> tuple[Tag, ...]:
         """All tags, in the order of their snapshots."""
-        return Tags(self._context.files).all()
+        return Tags(self._present.files).all()
 
     def create_tag(
         self,
@@ -93,7 +93,7 @@ class Maintenance:
 
         Raises AlreadyExistsError, NotFoundError.
         """
-        context = self._context
+        context = self._present
         kept_for = millis_of(retain, "retain")
         if kept_for is None:
             kept_for = default_retention(TableOptions(context.schema.options))
@@ -111,12 +111,12 @@ class Maintenance:
 
     def rename_tag(self, name: str, new_name: str) -> None:
         """Give a tag another name. Raises NotFoundError, AlreadyExistsError, InvalidInputError if a branch needs it."""
-        rename_tag(self._context, check_reference(name, "tag"), check_reference(new_name, "tag"))
+        rename_tag(self._present, check_reference(name, "tag"), check_reference(new_name, "tag"))
 
     def delete_tag(self, name: str, *, ignore_if_not_exists: bool = False) -> None:
         """Delete a tag and the files that only it kept. Raises NotFoundError, InvalidInputError if a branch began there."""
         try:
-            delete_tag(self._context, check_reference(name, "tag"))
+            delete_tag(self._present, check_reference(name, "tag"))
         except NotFoundError as error:
             if not (ignore_if_not_exists and error.kind == "no-such-tag"):
                 raise
@@ -125,27 +125,27 @@ class Maintenance:
 
     def branches(self) -> tuple[Branch, ...]:
         """All branches, by name, without the table itself (its main branch)."""
-        return list_branches(self._context.main_files)
+        return list_branches(self._present.main_files)
 
     def create_branch(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> Branch:
         """Begin a branch at a tag or a snapshot (default: the newest). Read and write it with ``table.branch(name)``."""
-        checked = check_reference(name, "branch")
+        context, checked = self._present, check_reference(name, "branch")
         if tag is not None and snapshot_id is None:
-            return create_branch(self._context, checked, tag=check_reference(tag, "tag"))
+            return create_branch(context, checked, tag=check_reference(tag, "tag"))
         snapshot = self._live_snapshot(snapshot_id) if tag is None else self._named_snapshot(snapshot_id, tag, "create_branch")
-        return create_branch(self._context, checked, snapshot=snapshot)
+        return create_branch(context, checked, snapshot=snapshot)
 
     def delete_branch(self, name: str, *, ignore_if_not_exists: bool = False) -> None:
         """Delete a branch and the files that only it needed."""
         try:
-            delete_branch(self._context, check_reference(name, "branch"))
+            delete_branch(self._present, check_reference(name, "branch"))
         except NotFoundError as error:
             if not (ignore_if_not_exists and error.kind == "no-such-branch"):
                 raise
 
     def branch(self, name: str) -> Self:
         """A handle of a branch: a table of its own, over the same data files. ``"main"`` is the table itself."""
-        context = self._context
+        context = self._present
         if name != MAIN_BRANCH:
             check_branch(context.main_files, check_reference(name, "branch"))
         table = self._name.partition("$branch_")[0]
@@ -164,27 +164,27 @@ class Maintenance:
         """
         if self.branch_name != MAIN_BRANCH:
             raise InvalidInputError(f"fast_forward is a matter of the table itself, this is its branch {self.branch_name!r}")
-        return restore.fast_forward(self._context, check_reference(branch, "branch"), discard_newer=discard_newer)
+        return restore.fast_forward(self._present, check_reference(branch, "branch"), discard_newer=discard_newer)
 
     # -- consumers
 
     def consumers(self) -> tuple[Consumer, ...]:
         """All named consumers, by id, with the next snapshot that each of them needs."""
-        return Consumers(self._context.files).all()
+        return Consumers(self._present.files).all()
 
     def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
         """Let a consumer go on with the changes of snapshot ``next_snapshot``, whatever it has read before."""
-        Consumers(self._context.files).write(self._consumer_id(consumer_id), next_snapshot)
+        Consumers(self._present.files).write(self._consumer_id(consumer_id), next_snapshot)
 
     def delete_consumer(self, consumer_id: str) -> bool:
         """Forget a consumer, so that it holds nothing back; False if there was none."""
-        return Consumers(self._context.files).delete(self._consumer_id(consumer_id))
+        return Consumers(self._present.files).delete(self._consumer_id(consumer_id))
 
     # -- partitions and files
 
     def drop_partitions(self, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> PartitionReport:
         """Drop partitions, each given by some or all of its column values, in one commit."""
-        return partitionexpiry.drop_partitions(self._context, partitions, dry_run=dry_run)
+        return partitionexpiry.drop_partitions(self._present, partitions, dry_run=dry_run)
 
     def expire_partitions(self, older_than: timedelta | int | None = None, *, dry_run: bool = False) -> PartitionReport:
         """Drop the partitions older than ``older_than`` (default: the option ``partition.expiration-time``), in one commit.
@@ -192,7 +192,7 @@ class Maintenance:
         Nobody else ever calls this: data does not expire by itself.
         """
         age = millis_of(older_than, "older_than")
-        return partitionexpiry.expire_partitions(self._context, age_millis=age, dry_run=dry_run)
+        return partitionexpiry.expire_partitions(self._present, age_millis=age, dry_run=dry_run)
 
     def remove_orphan_files(self, older_than: Age = None, *, dry_run: bool = True) -> CleanReport:
         """Remove files that nothing in the table names, over all of its branches; by default only says which (``dry_run``).
@@ -200,9 +200,14 @@ class Maintenance:
         ``older_than`` (default: the option ``tablestore.orphan-age``, a day) protects commits that are on their way: with less,
         be sure that nobody writes. Raises NotFoundError, having removed nothing, if metadata that must be there is missing.
         """
-        return retention.clean(self._context, older_than=older_than, dry_run=dry_run)
+        return retention.clean(self._present, older_than=older_than, dry_run=dry_run)
 
     # -- helpers
+
+    @property
+    def _present(self) -> TableContext:
+        """The context, once it is certain that no other table is in the place of this one: what it keeps is not ours to touch."""
+        return self._context.still_there()
 
     def _consumer_id(self, consumer_id: str) -> str:
         return check_consumer_id(check_reference(consumer_id, "consumer"), self._context.files.root_uri)

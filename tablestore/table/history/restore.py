@@ -73,7 +73,7 @@ def restore(
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
     attempts = 0
     while True:
-        context = context.at_schema(context.schemas.refreshed_latest())
+        context = context.at_newest_schema()
         try:
             return _restore_once(context, target, properties, check)
         except StalePlan as error:

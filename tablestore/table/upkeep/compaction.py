@@ -258,7 +258,7 @@ class _Run:
         context = self._context
         if newest_schema_id(bucket.files) > context.schema.id:
             # Somebody altered the table meanwhile: written by us, newer columns would be lost.
-            context = self._context = context.at_schema(context.schemas.refreshed_latest())
+            context = self._context = context.at_newest_schema()
         task = TaskPicker(context).pick(bucket, full=self._full, budget_bytes=budget_bytes, whole=whole)
         if task is None:
             return None

@@ -47,9 +47,8 @@ def expire(
     dry_run: bool = False,
 ) -> ExpireReport:
     """Expire snapshots, kept changelogs and tags; what is not given comes from the table's options."""
-    context.snapshots.latest()
     # Another table has options of its own about what it retains.
-    context.check_is_there()
+    context.still_there()
     retention, changes = context.once(_retention)
     retention = replace(
         retention,

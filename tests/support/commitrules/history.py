@@ -126,7 +126,8 @@ def an_open_handle_is_not_misled_by_a_table_that_was_dropped_and_created_again(f
         lab.create()
         for number in range(again):
             lab.write_new((number, "new"))
-        assert [snapshot.id for snapshot in table.snapshots()] == list(range(1, again + 1))
+        assert list(table.context.snapshots.live_ids()) == list(range(1, again + 1))
+        assert refused(ConflictError, table.snapshots).kind == "table-replaced"
         assert refused(ConflictError, partial(lab.write, table, (9, "old"))).kind == "table-replaced"
         lab.check([(number, "new") for number in range(again)])
 

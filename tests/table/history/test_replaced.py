@@ -1,0 +1,83 @@
+"""A handle of a table that was dropped and made anew keeps its hands off the new one."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.string(), nullable=False)])
+
+ACTS: dict[str, Callable[[ts.Table], object]] = {
+    "rollback_to": lambda table: table.rollback_to(1),
+    "rollback_to a tag": lambda table: table.rollback_to(tag="kept"),
+    "fast_forward": lambda table: table.fast_forward("work", discard_newer=True),
+    "tags": lambda table: table.tags(),
+    "create_tag": lambda table: table.create_tag("mine"),
+    "rename_tag": lambda table: table.rename_tag("kept", "mine"),
+    "delete_tag": lambda table: table.delete_tag("kept"),
+    "branches": lambda table: table.branches(),
+    "branch": lambda table: table.branch("work"),
+    "create_branch": lambda table: table.create_branch("mine"),
+    "create_branch of a tag": lambda table: table.create_branch("mine", tag="kept"),
+    "delete_branch": lambda table: table.delete_branch("work"),
+    "consumers": lambda table: table.consumers(),
+    "reset_consumer": lambda table: table.reset_consumer("billing", 1),
+    "delete_consumer": lambda table: table.delete_consumer("billing"),
+    "drop_partitions": lambda table: table.drop_partitions([{"day": "2020-01-01"}]),
+    "drop_partitions, dry": lambda table: table.drop_partitions([{"day": "2020-01-01"}], dry_run=True),
+    "expire_partitions": lambda table: table.expire_partitions(1),
+    "expire_snapshots": lambda table: table.expire_snapshots(retain_min=1, retain_max=1),
+    "remove_orphan_files": lambda table: table.remove_orphan_files(0, dry_run=False),
+    "compact": lambda table: table.compact(full=True),
+    "alter": lambda table: table.alter(ts.AddColumn("more", "INT")),
+    "rescale": lambda table: table.rescale(2),
+    "refresh": lambda table: table.refresh(),
+    "snapshots": lambda table: table.snapshots(),
+    "files": lambda table: table.files(),
+    "partitions": lambda table: table.partitions(),
+    "schema_history": lambda table: table.schema_history(),
+    "position_after": lambda table: table.position_after(1),
+}
+
+
+def made(catalog: ts.Catalog) -> ts.Table:
+    options = {"write-only": "true", "partition.timestamp-formatter": "yyyy-MM-dd"}
+    table = catalog.create_table("shop.t", SCHEMA, primary_key=["id", "day"], partition_by=["day"], options=options)
+    for number in range(3):
+        table.upsert(pa.table({"id": [number], "day": ["2020-01-01"]}, schema=SCHEMA))
+    table.create_tag("kept", 1)
+    table.create_tag("fork", 1)
+    table.create_branch("work", tag="fork")
+    table.reset_consumer("billing", 2)
+    return table
+
+
+@pytest.mark.parametrize("what", ACTS)
+def test_the_table_in_its_place_is_left_as_it_is(tmp_path: Path, what: str) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("shop")
+    old = made(catalog)
+    catalog.drop_table("shop.t")
+    made(catalog)
+    orphan = tmp_path / "shop.db" / "t" / "day=2020-01-01" / "bucket-0" / "data-of-nobody-0.parquet"
+    orphan.write_bytes(b"being written")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ts.ConflictError, match="dropped and created again") as refused:
+        ACTS[what](old)
+    assert refused.value.kind == "table-replaced"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("what", ACTS)
+def test_a_table_that_is_gone_is_not_begun_again(tmp_path: Path, what: str) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("shop")
+    old = made(catalog)
+    catalog.drop_table("shop.t")
+    with pytest.raises(ts.NotFoundError) as refused:
+        ACTS[what](old)
+    assert refused.value.kind == "no-such-table"
+    assert not (tmp_path / "shop.db" / "t").exists()
