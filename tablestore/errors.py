@@ -1,7 +1,7 @@
 """The errors that tablestore raises: one tree, a class for each thing a caller can do next.
 
     TablestoreError
-    ├── ConflictError           somebody else changed what this commit read or deletes; retry from a fresh snapshot
+    ├── ConflictError           another commit changed what this one read or deletes; retry from a fresh snapshot
     ├── CommitOutcomeUnknown    the commit may or may not have landed; look for its uuid before repeating it
     ├── NotFoundError           a database, table, snapshot, column or file that does not exist
     ├── AlreadyExistsError      a name that is taken
@@ -50,7 +50,7 @@ class CommitOutcomeUnknown(TablestoreError):
 
 
 class NotFoundError(TablestoreError, LookupError):
-    """A named thing does not exist."""
+    """What a name stands for does not exist."""
 
     default_kind = "not-found"
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Ids(Protocol):
-    """Names that nobody else has, nonces, and jitter."""
+    """Unique names, nonces, and jitter."""
 
     def uuid(self) -> str:
         """A fresh random UUID (version 4) in canonical text."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from tablestore.errors import InvalidInputError
 
-# Tags and branches may hold dots (version numbers), but are no path of their own.
+# Tags and branches may hold dots (version numbers): no path consists of their name alone.
 _REFERENCE = re.compile(r"[^\W][\w.-]{0,127}", re.ASCII)
 _NAME = re.compile(r"[^\W][\w-]{0,127}", re.ASCII)
 

@@ -234,7 +234,7 @@ PROCESS_TIME_ZONE = _option("sink.process-time-zone", "text", None,
 PARTITION_EXPIRATION_TIME = _option("partition.expiration-time", "duration", None,
     "expire_partitions drops partitions older than this; data never expires by itself.", minimum=1)
 PARTITION_EXPIRATION_STRATEGY = _option("partition.expiration-strategy", "choice", "values-time",
-    "Whether the age of a partition is told by its values or by its newest file.", choices=("values-time", "update-time"))
+    "Whether the age of a partition comes from its values or from its newest file.", choices=("values-time", "update-time"))
 PARTITION_TIMESTAMP_FORMATTER = _option("partition.timestamp-formatter", "text", None,
     "How the time of a partition is spelled, such as yyyyMMdd or yyyy-MM-dd HH:mm:ss; the latter two forms if unset.")
 PARTITION_TIMESTAMP_PATTERN = _option("partition.timestamp-pattern", "text", None,
@@ -246,7 +246,8 @@ DELETION_VECTORS_ENABLED = _option("deletion-vectors.enabled", "bool", False,
 DELETION_VECTORS_BITMAP64 = _option("deletion-vectors.bitmap64", "bool", False,
     "Deletion vectors of 64 bits; not supported.")
 CHANGELOG_PRODUCER = _option("changelog-producer", "choice", "none",
-    "Who writes complete changelog files.", choices=("none", "input", "full-compaction", "lookup"))
+    "Which commits write complete changelog files: none, those of rows (input), or compactions (full-compaction, lookup).",
+    choices=("none", "input", "full-compaction", "lookup"))
 CHANGELOG_ROW_DEDUPLICATE = _option("changelog-producer.row-deduplicate", "bool", False,
     "Leave out changes whose row before equals the row after.")
 CHANGELOG_ROW_DEDUPLICATE_IGNORE = _option("changelog-producer.row-deduplicate-ignore-fields", "names", (),
@@ -350,7 +351,7 @@ class TableOptions(Mapping[str, str]):
     """A table's options: text by key as a mapping, typed values by :meth:`value` and its kin.
 
     Unknown keys are kept. Values are parsed when asked for, so that a foreign table with an odd value in an option
-    that nobody needs stays readable.
+    that is not needed stays readable.
     """
 
     __slots__ = ("_texts",)

@@ -1,4 +1,4 @@
-"""How long work tells how far it is."""
+"""How long work reports its progress."""
 
 from collections.abc import Callable
 
@@ -6,5 +6,5 @@ Progress = Callable[[str, int, int], None]
 """What is being done, how much of how much is done (the same unit: bytes, files)."""
 
 
-def unseen(what: str, done: int, total: int) -> None:
-    """For work that nobody watches."""
+def no_progress(what: str, done: int, total: int) -> None:
+    """Reports to nobody."""

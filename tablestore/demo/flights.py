@@ -75,25 +75,30 @@ def read_flights(archive: Path) -> pa.Table:
 
 
 def has_unique_key(flights: pa.Table) -> bool:
+    """Whether each flight has a key of its own."""
     return bool(flights.group_by(list(KEY)).aggregate([]).num_rows == flights.num_rows)
 
 
 def schedule(flights: pa.Table) -> pa.Table:
+    """All flights before anything is known but the plan."""
     return _known(flights, forget=OF_DEPARTURE + OF_ARRIVAL, status="scheduled")
 
 
 def departures(flights: pa.Table, month: int) -> pa.Table:
+    """The flights of a month that left."""
     left = flights.filter((pc.field("month") == month) & pc.field("dep_time").is_valid())
     return _known(left, forget=OF_ARRIVAL, status="departed")
 
 
 def arrivals(flights: pa.Table, month: int) -> pa.Table:
+    """The flights of a month that arrived."""
     # Without an arrival delay a flight did not arrive where it was meant to.
     arrived = flights.filter((pc.field("month") == month) & pc.field("arr_delay").is_valid())
     return _known(arrived, forget=(), status="arrived")
 
 
 def cancelled(flights: pa.Table, month: int) -> pa.Table:
+    """The keys of a month's flights that never left."""
     return flights.filter((pc.field("month") == month) & pc.field("dep_time").is_null()).select(list(KEY))
 
 

@@ -35,6 +35,7 @@ class Moment:
 
 
 def run(warehouse: str, report: Report) -> Loaded:
+    """Load the year month by month, compare it with pandas, and return the table."""
     with report.part("Python") as counts:
         flights, raw = _read(report, data.archive_path())
         table = _create(report, warehouse)

@@ -54,6 +54,7 @@ def why_not() -> str | None:
 
 
 def run(warehouse: str, loaded: Loaded, report: Report, scratch: Path) -> None:
+    """Read and write the same table through Spark."""
     with report.part("Spark") as counts:
         report.step("Start Spark on two cores")
         with report.busy("starting"):

@@ -1,10 +1,10 @@
 """How much a metadata file may ask for before it is refused, and the one JSON parser and writer.
 
-A corrupt or hostile file of a few kilobytes must not cost gigabytes or a crash of the interpreter. Every decoder
-takes a :class:`Limits`; crossing one raises ``FormatError(kind="limit")`` before the memory is taken.
+A corrupt or hostile file of a few kilobytes must not cost gigabytes or crash the interpreter. Every decoder takes a
+:class:`Limits`, and raises ``FormatError(kind="limit")`` before it takes more memory.
 
-Who writes checks too, so that nothing is published that cannot be read: what would cross :data:`WRITE_LIMITS` raises
-``InvalidInputError(kind="limit")``. They are the stricter ones, because there are tables from before writers checked.
+Writers check too, so that nothing is published that cannot be read: beyond :data:`WRITE_LIMITS` they raise
+``InvalidInputError(kind="limit")``. These are stricter, because older tables were written without checks.
 """
 
 import json
@@ -24,14 +24,12 @@ _JSON_TEXT = re.compile(_TEXT, re.DOTALL)
 class Limits:
     """Bounds for one metadata file. The defaults fit manifests of some million entries.
 
-    An Avro file may expand to ``max_expansion`` times its bytes, or to ``expansion_floor_bytes`` if that is more, because small
-    files of similar records compress very well; and hold ``records_floor`` records, or one for every ``record_bytes`` of its own,
-    because each record of ours holds a name and a digest, which do not compress. What a reader lets go of at once (bounds that are
-    too wide to be of use, see :mod:`tablestore.format.manifest.manifestfile`) counts against ``max_decompressed_bytes`` only, and a
-    record with it against ``max_record_bytes``.
+    An Avro file may expand to ``max_expansion`` times its bytes, at least to ``expansion_floor_bytes``: small files of similar
+    records compress very well. It may hold a record for each ``record_bytes``, at least ``records_floor``: a name and a digest do
+    not compress. Wide bounds that are dropped while reading (see :mod:`tablestore.format.manifest.manifestfile`) count against
+    ``max_decompressed_bytes`` only, and a record with them against ``max_record_bytes``.
 
-    A JSON document may hold ``max_json_bytes``, and as many again three times over inside of its texts, which cost no more than
-    themselves.
+    A JSON document may hold ``max_json_bytes`` of structure, and ``max_json_text_bytes`` with its texts.
     """
 
     max_bytes: int = 256 << 20
@@ -71,7 +69,7 @@ def over_limit(name: str, what: str, found: object, allowed: object) -> NoReturn
 
 
 def refuse_to_write(name: str, what: str, found: object, allowed: object, way_out: str) -> NoReturn:
-    """Raise the error of something that no reader would take."""
+    """Raise the error of something that readers would refuse."""
     raise InvalidInputError(
         f"{name}: {what} would be {found}, expected at most {allowed}: readers refuse more. Nothing was written; {way_out}",
         kind="limit",

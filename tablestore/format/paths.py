@@ -6,7 +6,7 @@
     [<key>=<value>/…]bucket-<B>/<prefix><uuid>-<i>.<format>
 
 The uuid of metadata files that we write is made from their content (UUID version 8 over SHA-256), so that a reader can
-check them; others use random version 4 and are not checked. Hints hold a decimal id as text.
+check them; other writers use random UUIDs (version 4), which are not checked. Hints hold a decimal id as text.
 """
 
 import hashlib
@@ -115,7 +115,7 @@ def encode_hint(value: int) -> bytes:
 
 
 def parse_hint(data: bytes) -> int | None:
-    """The id in a hint file, or None: a broken hint is worth nothing, and harms nothing."""
+    """The id in a hint file, or None for a broken hint, which does no harm."""
     try:
         text = data[:32].decode("ascii").strip()
     except UnicodeDecodeError:
@@ -133,7 +133,7 @@ def content_uuid(data: bytes) -> str:
 
 
 def verify_content_name(name: str, data: bytes) -> None:
-    """Refuse bytes that are not the ones ``name`` was made from; names of others promise nothing and pass."""
+    """Refuse bytes that ``name`` was not made from. Names of other writers pass."""
     match = _CONTENT_UUID.fullmatch(name.rpartition("/")[2])
     if match is not None and match[1] != (found := content_uuid(data)):
         raise FormatError(
@@ -169,7 +169,7 @@ def data_file_name(uuid: str, number: int, prefix: str = "data-", extension: str
 
 
 def file_format_of(name: str) -> str:
-    """The format that a data file's name tells: the text after the last dot, or before a compression suffix."""
+    """The format in a data file's name: the text after the last dot, or before a compression suffix."""
     parts = name.rpartition("/")[2].lower().split(".")
     if len(parts) > 2 and parts[-1] in _COMPRESSIONS:
         return parts[-2]

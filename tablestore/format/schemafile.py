@@ -1,8 +1,8 @@
 """Schema files: one JSON file per version of a table's schema.
 
 Version 3 is written. Older ones lack options that used to have other defaults: version 1 means one bucket, versions 1
-and 2 mean ORC files. Keys of newer writers are ignored. Two keys of ours make a file checkable, and keep a damaged key
-name from passing it off as somebody else's: ``tablestore.checksum`` over the whole object, and ``tablestore.version``.
+and 2 mean ORC files. Keys of newer writers are ignored. Two keys of ours make a file checkable:
+``tablestore.checksum`` over the whole object, and ``tablestore.version``, so that damage to the name of one still shows.
 """
 
 from tablestore.errors import FormatError, TablestoreError

@@ -1,9 +1,8 @@
 """Snapshots: one JSON file per commit, naming the manifest lists of the table's state after it.
 
-Keys that are absent and keys that are null mean the same; keys of newer writers are ignored. What we write can be
-checked: ``properties`` holds a checksum of the whole object, and ``writerVersion`` names us, so that a damaged key name
-cannot pass one of our files off as somebody else's. The check covers tags too; the two keys that other writers add to a
-tag are outside of it.
+An absent key means the same as null; keys of newer writers are ignored. Our files are checked: ``properties`` holds a
+checksum of the whole object, and ``writerVersion`` names us, so that damage to the name of the checksum still shows. The
+checksum covers tags too, except for the two keys that a tag adds.
 """
 
 from collections.abc import Callable, Mapping
@@ -98,7 +97,7 @@ _KEYS: dict[str, tuple[str, Callable[[JsonObject, str], object] | None]] = {
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The snapshot's file; always the same bytes for the same value.
 
-    The writer named in the file is us, whoever wrote the snapshot that ``snapshot`` may have been read from.
+    It names us as its writer, also where ``snapshot`` was read from the file of another writer.
     """
     content: dict[str, object] = {}
     if not _is_ours(snapshot.writer_version):
@@ -189,7 +188,7 @@ def _is_ours(writer_version: object) -> bool:
 def _is_foreign_copy(content: Mapping[str, object], name: str) -> bool:
     """Whether an older foreign writer copied one of our snapshots into a tag or changelog, dropping the keys it does not know.
 
-    Such a copy has no ``writerVersion``. A damaged one of ours would have a key that nobody knows in its place.
+    Such a copy has no ``writerVersion``. A damaged file of ours has an unknown key in its place.
     """
     last = name.rpartition("/")[2]
     copied = last.startswith(("tag-", "changelog-"))

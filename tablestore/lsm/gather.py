@@ -1,4 +1,4 @@
-"""Rows of a table in another order, faster than Arrow's ``take`` where that is slow.
+"""Gathers rows of a table, faster than Arrow's ``take`` where that is slow.
 
 Arrow copies variable-length strings one by one with a builder. Where all strings of a column have one length (codes,
 uuids, dates as text) the same bytes are a fixed-width column, which Arrow gathers several times faster.

@@ -1,8 +1,8 @@
 """How do the serialised keys of metadata compare?
 
 Exactly as rows do when they are sorted (see ``keys``): nulls first, text by its UTF-8 bytes, -0.0 < 0.0 < NaN, and one NaN
-whatever its bits. Whoever compares keys of files (overlap, levels, sections, runs, pruning by key range) does it here. Python's
-own order will not do: it knows no place for null and NaN, and takes -0.0 for 0.0.
+whatever its bits. All comparisons of file keys (overlap, levels, sections, runs, pruning by key range) use this order. Python's
+own has no place for null and NaN, and takes -0.0 for 0.0.
 """
 
 from collections.abc import Iterable, Sequence

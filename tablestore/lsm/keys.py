@@ -18,8 +18,8 @@ significant first. The encoding is chosen from all rows together, so words compa
     beyond 128 bytes      the string's dense rank among the window's strings
 
 Constant bits never decide a comparison, so dropping them keeps the order: keys such as ``item-00012345`` share a
-prefix, use four bits per digit, and fit into one word. Where the first words tell most rows apart, later words of
-strings are worked out only for the rows that are still tied. Invariant: all words are equal exactly if the keys are.
+prefix, use four bits per digit, and fit into one word. Where the first words order most rows, later words of
+strings are computed only for the rows that are still tied. Invariant: all words are equal exactly if the keys are.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ Integers = npt.NDArray[np.integer]
 PlainColumn: TypeAlias = Integers | pa.Array
 
 MAX_WORDS_PER_STRING = 16
-# So many varying bits tell rows apart well enough to leave the rest of a string for later.
+# So many varying bits order most rows: the rest of a string is left for later.
 _ENOUGH_BITS = 44
 _ALL_BITS = 2**64 - 1
 # The upper n bytes of a big-endian word, n = 0…8: what a string of n remaining bytes leaves of a word.

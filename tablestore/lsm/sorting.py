@@ -134,7 +134,7 @@ class _BitStream:
         return (column for column, unread in zip(self._words.columns, self._unread, strict=True) if unread)
 
     def take(self, width: int, rows: Places | None = None) -> U64:
-        """Up to ``width`` next bits of all rows, or of some; ``last_width`` tells how many they were."""
+        """Up to ``width`` next bits of all rows, or of some; ``last_width`` is their number."""
         out: U64 | None = None
         self.last_width = 0
         for position, column in enumerate(self._words.columns):

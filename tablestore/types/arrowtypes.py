@@ -8,9 +8,9 @@ same logical type (dictionary, large, view, run-end encoded, other units).
     DECIMAL(p, s)         decimal128       TIMESTAMP(0-3, 4-6, 7-9)  timestamp[ms, us, ns]
     MULTISET<T>           map<T, int32>    … WITH LOCAL TIME ZONE    the same with time zone UTC
 
-What an Arrow type cannot say (CHAR(n), VARCHAR(n), BINARY(n), odd precisions, MULTISET) travels as SQL text in the
-field's metadata under ``tablestore.type``. It counts only while it agrees with the field's Arrow type: metadata
-survives casts that make it untrue.
+What an Arrow type cannot express (CHAR(n), VARCHAR(n), BINARY(n), odd precisions, MULTISET) is kept as SQL text in the
+field's metadata under ``tablestore.type``. The text is ignored where it contradicts the field's Arrow type, because
+metadata survives casts.
 """
 
 from collections.abc import Callable, Sequence
@@ -143,11 +143,11 @@ class _Counter:
 
 def _part(name: str, data_type: DataType, *, nullable: bool | None = None) -> pa.Field:
     arrow_type = to_arrow_type(data_type)
-    metadata = {TYPE_KEY: type_to_sql(data_type).encode()} if _says_less(data_type, arrow_type) else None
+    metadata = {TYPE_KEY: type_to_sql(data_type).encode()} if _loses_detail(data_type, arrow_type) else None
     return pa.field(name, arrow_type, data_type.nullable if nullable is None else nullable, metadata)
 
 
-def _says_less(data_type: DataType, arrow_type: pa.DataType) -> bool:
+def _loses_detail(data_type: DataType, arrow_type: pa.DataType) -> bool:
     if isinstance(data_type, MultisetType):
         return True
     if not isinstance(data_type, AtomicType):
@@ -177,11 +177,11 @@ def _part_from_arrow(field: pa.Field, next_id: Callable[[], int], where: str, de
     if not isinstance(plain, AtomicType):
         return plain
     try:
-        told = parse_type(text.decode("utf-8", "replace"))
+        declared = parse_type(text.decode("utf-8", "replace"))
     except TablestoreError as error:
         raise InvalidInputError(f"metadata {TYPE_KEY.decode()} of {where}: {error}") from error
-    same = isinstance(told, AtomicType) and to_arrow_type(told) == to_arrow_type(plain)
-    return replace(told, nullable=field.nullable) if same else plain
+    same = isinstance(declared, AtomicType) and to_arrow_type(declared) == to_arrow_type(plain)
+    return replace(declared, nullable=field.nullable) if same else plain
 
 
 def _from_arrow(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[], int], where: str, depth: int) -> DataType:

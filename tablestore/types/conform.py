@@ -1,6 +1,6 @@
 """Can these rows be written to this table, and what do they look like in canonical Arrow?
 
-The check at the door of every write. Columns are matched by name, put in table order and cast where no value
+Every write passes this check. Columns are matched by name, put in table order and cast where no value
 changes; missing nullable columns become null, and nulls of a column with a default value that value. Everything
 else is refused with the column, what it takes and what came: extra or duplicate columns, overflow, lost digits,
 nulls in NOT NULL, text that is too long. A column that is already canonical is passed on as it is, without a copy.
@@ -46,8 +46,8 @@ def conform(
 ) -> pa.Table:
     """The rows as a table of the canonical schema of ``fields``, in that column order.
 
-    ``where`` names the table in messages. ``fill`` False: default values of columns do not count; a boolean for each row: they
-    count in these rows, and in the others only where the column cannot hold a null. Raises InvalidInputError if a row does not
+    ``where`` names the table in messages. ``fill``: whether default values apply; a boolean for each row: they
+    apply to these rows, and to the others only in columns that are NOT NULL. Raises InvalidInputError if a row does not
     fit; nothing is changed then.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows

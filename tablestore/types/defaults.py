@@ -1,8 +1,8 @@
-"""What does a column's default value stand for?
+"""The default values of columns.
 
-A default is text in the schema, and belongs to writers: where a whole row to be written has null, or lacks the column, they put
-the value that the text casts to. A retraction is no such row, and neither is any row of a partial-update or aggregation table,
-where null says "as it is". Rows that are stored already keep their nulls, and readers know nothing of it.
+A default is text in the schema. Writers put its value in place of a null, or of a missing column, where they write a whole row.
+It does not apply to retractions, nor to tables with merge-engine partial-update or aggregation, where null means "unchanged".
+Stored nulls stay, and readers ignore defaults.
 """
 
 from datetime import time

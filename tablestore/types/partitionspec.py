@@ -1,4 +1,4 @@
-"""Which partitions are meant by values of some or all partition columns?
+"""Sets of partitions, given by values of some or all partition columns.
 
     {"day": "mon"}                                  every partition of that day
     [{"day": "2026-01-31"}, {"day": null}]          specs as an option's text: JSON, values as text, null for null
@@ -57,7 +57,7 @@ class PartitionSpecs:
     specs: tuple[PartitionSpec, ...] = ()
 
     def of(self, partitions: Iterable[Sequence[object]]) -> "PartitionSpecs":
-        """Those specs that mean one of these partitions, each given as the values of all partition columns."""
+        """The specs that match one of these partitions, each given as the values of all partition columns."""
         given = [dict(zip(self.keys, values, strict=True)) for values in partitions]
         return PartitionSpecs(keys=self.keys, specs=tuple(one for one in self.specs if any(_covers(one, p) for p in given)))
 
@@ -67,13 +67,13 @@ class PartitionSpecs:
         return any(_covers(one, partition) for one in self.specs)
 
     def with_spec(self, spec: PartitionSpec) -> "PartitionSpecs":
-        """These and those that ``spec`` means."""
+        """These partitions and those that ``spec`` matches."""
         if any(_covers(one, spec) for one in self.specs):
             return self
         return PartitionSpecs(keys=self.keys, specs=(*(one for one in self.specs if not _covers(spec, one)), spec))
 
     def without_spec(self, spec: PartitionSpec) -> "PartitionSpecs":
-        """These without those that ``spec`` means. Raises InvalidInputError where a wider spec holds them."""
+        """These partitions without those that ``spec`` matches. Raises InvalidInputError if a wider spec covers them."""
         wider = next((one for one in self.specs if _covers(one, spec) and one != spec), None)
         if wider is not None:
             raise InvalidInputError(

@@ -15,9 +15,9 @@ _Rows = TypeVar("_Rows", pa.RecordBatch, pa.Table)
 
 
 def pieces(rows: _Rows, *, max_rows: int, max_bytes: int, size_of: Callable[[_Rows], int] = _nbytes) -> Iterator[_Rows]:
-    """The same rows in order, at most so many at a time; a row of more than ``max_bytes`` comes alone. Nothing of no rows.
+    """The same rows in order, within both bounds; a row of more than ``max_bytes`` comes alone. No rows give no pieces.
 
-    ``size_of``: how many bytes rows count as, what they take in memory if not given.
+    ``size_of``: how many bytes rows count as; by default what they take in memory.
     """
     count = rows.num_rows
     if not count:
@@ -28,12 +28,12 @@ def pieces(rows: _Rows, *, max_rows: int, max_bytes: int, size_of: Callable[[_Ro
     if step == count:
         yield rows
         return
-    # Pieces of one length, not full ones and a rest: the rest costs whoever takes it as much.
+    # Pieces of one length: a short rest would cost its reader as much as a full piece.
     step = -(-count // -(-count // step))
     for start in range(0, count, step):
         piece = rows.slice(start, step)
         if piece.num_rows > 1 and size_of(piece) > max_bytes:
-            # Rows are not of one size: the half of a piece is nearer to the bound than all of it.
+            # Rows differ in size: half of this piece may be within the bound.
             half = piece.num_rows // 2
             yield from pieces(piece.slice(0, half), max_rows=max_rows, max_bytes=max_bytes, size_of=size_of)
             yield from pieces(piece.slice(half), max_rows=max_rows, max_bytes=max_bytes, size_of=size_of)

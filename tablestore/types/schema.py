@@ -1,8 +1,8 @@
 """What does a table look like: columns, keys, partitioning, options?
 
 A :class:`TableSchema` is what one schema file holds. Field ids are given in pre-order from 0, fields of nested rows
-from the same counter, and are never re-used. :func:`new_schema` is the only way to a schema for a new table, and
-refuses what a reader of any engine would choke on; schemas that others wrote are taken as they are.
+from the same counter, and are never re-used. :func:`new_schema` makes the schema of a
+new table, and refuses what some engine could not read. Schemas of other writers are not checked.
 
     primary key = partition columns + trimmed primary key      (the trimmed key orders the rows of a bucket)
     bucket key  = option ``bucket-key``, else the trimmed primary key
@@ -125,7 +125,7 @@ def new_schema(
 
 
 def check_schema(schema: TableSchema) -> None:
-    """Refuse what a reader of any engine would choke on: names, keys, buckets. Raises InvalidInputError or UnsupportedError."""
+    """Refuse what some engine could not read: names, keys, buckets. Raises InvalidInputError or UnsupportedError."""
     _check_column_names(schema.field_names)
     _check_nested_names(schema.fields)
     _check_keys(schema)

@@ -20,9 +20,7 @@ from tablestore.names import split_names
 from tablestore.table.read.changes import earliest_start
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
-Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots that do not tell their changes, such as overwrites.")]
-
-
+Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots without changes on record, such as overwrites.")]
 Restart = Annotated[
     bool, typer.Option("--restart-at-gaps", help="At such a snapshot begin anew with all rows; a restart event comes first.")
 ]
@@ -96,8 +94,8 @@ def consume(
         )
         # In files and in Parquet the rows are whole only at the end; until then nothing is recorded.
         as_lines = not at_end and (format is RowFormat.JSON or (format is None and session.out.as_json))
-        tell = _event_line if as_lines else lambda event: session.out.note(str(event))
-        recording = _Recording(batches, recorded=consumer is not None, at_end=at_end, tell=tell)
+        on_event = _event_line if as_lines else lambda event: session.out.note(str(event))
+        recording = _Recording(batches, recorded=consumer is not None, at_end=at_end, on_event=on_event)
         rows = write_rows(
             session.out,
             pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *(table.schema.field(one) for one in kept)]),
@@ -123,7 +121,7 @@ def consume(
         )
         rows = write_rows(session.out, changes.schema, changes.to_batches(), row_format=format, output=output, limit=limit)
         for gap in changes.discontinuities() if skip_gaps else ():
-            session.out.note(f"some changes are not told: {gap.reason}")
+            session.out.note(f"some changes are left out: {gap.reason}")
     say_written(session, rows, "changes", output)
 
 
@@ -134,7 +132,7 @@ def _refuse_mixed(*, between: bool, onward: bool, snapshot_ids: bool, follow: bo
             param_hint="'--from-snapshot'",
         )
     if onward and snapshot_ids:
-        raise typer.BadParameter("only a range of snapshots tells them: use --from-snapshot", param_hint="'--snapshot-ids'")
+        raise typer.BadParameter("only a range of snapshots has them: use --from-snapshot", param_hint="'--snapshot-ids'")
     if follow and at_end:
         raise typer.BadParameter("a file is whole only at the end, which there is none of: print instead", param_hint="'--follow'")
 
@@ -147,15 +145,15 @@ def _event_line(event: Event) -> None:
 class _Recording:
     """Batches on their way out. A batch counts as done when the next one is asked for: then it has been written."""
 
-    def __init__(self, batches: Iterator[ChangeBatch], *, recorded: bool, at_end: bool, tell: Callable[[Event], None]) -> None:
-        self._batches, self._recorded, self._at_end, self._tell = batches, recorded, at_end, tell
+    def __init__(self, batches: Iterator[ChangeBatch], *, recorded: bool, at_end: bool, on_event: Callable[[Event], None]) -> None:
+        self._batches, self._recorded, self._at_end, self._on_event = batches, recorded, at_end, on_event
         self._done: ChangeBatch | None = None
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The rows of each batch."""
         for batch in self._batches:
             if batch.event is not None:
-                self._tell(batch.event)
+                self._on_event(batch.event)
             yield batch.rows
             self._done = batch
             if not self._at_end:

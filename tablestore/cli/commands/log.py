@@ -48,7 +48,7 @@ def publish(
     watch: Annotated[bool, typer.Option("--watch", help="Go on for ever: look again after every interval.")] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Between two looks of --watch.")] = "1 s",
 ) -> None:
-    """Send to the topic what the snapshots have and it lacks, each change once; repairs what a broker has lost."""
+    """Send the changes that the topic lacks, each once; repairs what a broker has lost."""
     wait_s = parse_duration(interval) / 1000
     table = session.table(name)
     slots = settings_of(table.context).slots
@@ -108,9 +108,9 @@ def rebuild(session: Session, name: TableName, yes: Yes = False) -> None:
 
 @command(app, "adopt", "tablestore log adopt shop.orders --yes")
 def adopt_log(session: Session, name: TableName, yes: Yes = False) -> None:
-    """Take the topic along with a table whose directory was moved: from now on this place publishes to it.
+    """Let a table whose directory was moved publish to its topic again.
 
-    Not for a copy: two tables cannot publish to one topic, and the other one is refused from then on. Give a copy its own topic.
+    Not for a copy: only one place may publish to a topic, and the other one is refused from then on. Give a copy its own topic.
     """
     table = session.table(name)
     settings = settings_of(table.context)

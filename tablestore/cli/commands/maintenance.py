@@ -141,10 +141,10 @@ def drop_partition(
 
 @command(app, "clean", "tablestore clean shop.orders", "tablestore clean shop.orders --yes")
 def clean(session: Session, name: TableName, older_than: OlderThan = None, yes: Yes = False) -> None:
-    """Remove files that nothing in the table names: what crashed writers have left.
+    """Remove files that no snapshot, tag or branch needs, such as those of crashed writers.
 
-    Without --older-than the table's option tablestore.orphan-age protects commits that are on their way; give less only if
-    nobody writes.
+    Without --older-than the table's option tablestore.orphan-age protects commits in progress; give less only while
+    nothing writes.
     """
     table = session.table(name)
     age = _age(older_than)

@@ -42,7 +42,7 @@ class Column:
 
 
 class QuietConsole(Console):
-    """A console whose reader may leave: the command's top decides what that means, not the console."""
+    """A console that leaves a broken pipe to the command."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError

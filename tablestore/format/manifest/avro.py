@@ -7,9 +7,9 @@ The framing is parsed here and fastavro reads the records of one decompressed bl
 checked before memory is taken. A schema is checked before it is used: no recursion, bounded size, no type of zero bytes
 (a block of those could claim any number of records). Logical types are dropped: values are plain integers.
 
-Memory: what is kept of a file is bounded by a multiple of its bytes (see :mod:`tablestore.format.limits`). A caller that can do
-without a part of its records, however large that part is, hands in ``lighten``: blocks that expand further are then decoded one
-record at a time, each is made lighter at once, and only one of them is in memory as it was.
+Memory: what is kept of a file is bounded by a multiple of its bytes (see :mod:`tablestore.format.limits`). With ``lighten`` a
+caller drops a part of each record: blocks that expand beyond the bound are then decoded one record at a time, and each is made
+lighter at once.
 
 Written files carry the caller's nonce as sync marker, so that equal input gives equal bytes. The nonce is never zero: Java
 refuses such files. What readers would refuse is not written.
@@ -46,7 +46,7 @@ BLOCK_RECORDS = 4096
 
 Schema = Any  # a parsed JSON schema: str, list or dict, as Avro has it
 Lighten = Callable[[dict[str, Any]], int]
-"""Takes out of a record what its reader can do without; returns how many bytes of the file that were."""
+"""Drops a part of a record; returns how many bytes of the file that were."""
 
 _PRIMITIVES = frozenset({"boolean", "int", "long", "float", "double", "bytes", "string"})
 _CHUNK = 1 << 20

@@ -4,8 +4,8 @@ A frozen value and its Avro record. Fields after ``_LEVEL`` were added over time
 one is ours: a digest of the Parquet footer, which other readers skip.
 
 For a table with a primary key, ``min_key`` and ``max_key`` are the exact first and last key (rows of the trimmed
-primary key), ``key_stats`` has one entry per key column, and ``delete_row_count`` is the exact number of retractions:
-readers trust all three. ``creation_time_millis`` is local wall-clock time written as if it were UTC.
+primary key), ``key_stats`` has one entry per key column, and ``delete_row_count`` is the exact number of retractions.
+``creation_time_millis`` is local wall-clock time written as if it were UTC.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _TEXTS, _LONGS = {"type": "array", "items": "string"}, {"type": "array", "items"
 
 
 class FileSource(IntEnum):
-    """Who wrote a data file. Stored, never renumbered."""
+    """What kind of commit wrote a data file. Stored, never renumbered."""
 
     APPEND = 0
     COMPACT = 1

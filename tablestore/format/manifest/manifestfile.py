@@ -3,8 +3,8 @@
 An Avro container with one record per entry. A changelog manifest has the same shape and only ADDs. Moving a file to
 another level is a DELETE followed by an ADD; a DELETE repeats the identity of the ADD exactly.
 
-Writers cut bounds and split what they write, so that a manifest of ours holds a few MiB. Earlier ones did neither: of a manifest
-that expands further than is kept in memory, entries are read without their bounds if these are wide. Unknown bounds are right.
+Writers cut bounds and split manifests, so ours hold a few MiB. Earlier writers did neither: where a manifest expands too far, wide
+bounds are dropped while reading. Unknown bounds are always correct.
 """
 
 from collections.abc import Iterable
@@ -137,7 +137,7 @@ def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> 
 
 
 def _without_wide_bounds(record: dict[str, Any]) -> int:
-    """Take the wide bounds out of an entry's record; how many bytes that were."""
+    """Drop the wide bounds of an entry's record; returns how many bytes that were."""
     file = record.get("_FILE") or {}
     dropped = 0
     key_stats, value_stats = file.get("_KEY_STATS"), file.get("_VALUE_STATS")

@@ -1,7 +1,7 @@
 """How do values of a column's old type read as its new one?
 
-Only changes whose outcome every reader of the format agrees on are made (:mod:`tablestore.types.evolution.widening` lists them);
-the others are refused by name, because a value that silently differs from what another engine shows is worse than none.
+Only changes that all readers of the format make alike are made (:mod:`tablestore.types.evolution.widening` lists them). Others
+are refused: a value must not differ silently from what another engine shows.
 """
 
 import pyarrow as pa

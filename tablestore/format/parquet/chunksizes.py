@@ -1,7 +1,7 @@
 """How large are the rows of a Parquet file once they are decoded?
 
-The metadata tells encoded sizes: a dictionary or a run-length may stand for thousands of times as much. What is known of a row
-group, from the cheapest to the dearest:
+The metadata holds encoded sizes: decoded, a dictionary or a run may be thousands of times larger. What bounds the decoded size
+of a row group, the cheapest first:
 
     our own files       no row group is larger than their key-value metadata says
     fixed widths        values x width
@@ -9,7 +9,7 @@ group, from the cheapest to the dearest:
     other text          the bytes that the writer counted (SizeStatistics, in the footer since Arrow 19), if it did
     else                no value is longer than its whole column chunk
 
-Pure. Sizes are a little high rather than low.
+Pure. Sizes are rather too high than too low.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,7 +35,7 @@ _PATH_TO_SIZES = (4, 1, 3, 16, 1)
 
 @dataclass(frozen=True, slots=True)
 class DecodedSize:
-    """Of some columns of a row group: ``total_bytes`` once decoded, None if nobody counted; and what no row is larger than."""
+    """Of some columns of a row group: their decoded size, None if unknown; and a bound for each row."""
 
     total_bytes: int | None
     largest_row_bytes: int

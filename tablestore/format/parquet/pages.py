@@ -2,12 +2,11 @@
 
     PAR1 | chunk: header, page, header, page … | chunk … | footer
 
-A checksum is over a page's content only, and the digest in the manifest over the footer. A header says how the content is meant: a
-flipped bit in its number of values makes readers count values that are not there, and rows come out shifted, without an error. Here
-every header is read as it is: its values add up to those of its chunk in the footer, its pages fill the chunk, and in files of ours
-every byte is the one that the writer puts there, but for the statistics of the page. Those no reader looks at: what is pruned is
-pruned by the footer's. Reading looks at the numbers of values only (:func:`check_values`): of all damage to headers, that to
-them is the one that a decoder does not notice.
+A checksum covers the content of a page, and the digest in the manifest covers the footer. Headers are not covered: a flipped
+bit in a number of values shifts rows without an error. :func:`check_pages` checks that the values of the pages add up to those
+of the chunk in the footer, that the pages fill the chunk, and in our files that each header is what the writer writes, except
+for statistics, which readers ignore. :func:`check_values` checks the numbers of values only, the one damage that decoders do
+not notice; every read does that.
 
 A header is a Thrift struct: fields as (id, type, value). Source: parquet-format, parquet.thrift, PageHeader.
 """
@@ -54,9 +53,7 @@ def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, file_name: str
     """
     source.seek(0)
     if source.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
-        raise FormatError(
-            f"{file_name}: expected a Parquet file to begin with {PARQUET_MAGIC!r}; it is damaged", kind="checksum"
-        )
+        raise FormatError(f"{file_name}: expected a Parquet file to begin with {PARQUET_MAGIC!r}; it is damaged", kind="checksum")
     pages = 0
     for group in range(metadata.num_row_groups):
         for position in range(metadata.num_columns):

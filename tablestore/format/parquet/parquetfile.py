@@ -1,10 +1,9 @@
 """Arrow batches to Parquet data files and back, on file objects that are handed in.
 
 Writing follows the table-format specification, "Data files": v1 pages with checksums, zstd, decimals up to 18
-digits as integers, INT96 for nanosecond timestamps only, row groups of bounded rows and bytes (see bounds; they bound the memory
-of whoever reads). Every file holds its own name in its key-value metadata, and the writer returns a digest of the footer for
-the manifest. So content is covered when a file is read: pages by their checksums, the footer by the digest, the
-whole by the name (two files of one table that changed places); page headers, where they are asked for (parquetpages).
+digits as integers, INT96 for nanosecond timestamps only, row groups of bounded rows and bytes (see bounds: they bound a
+reader's memory). A file holds its own name in its key-value metadata, and the writer returns a digest of the footer for
+the manifest. So a reader checks pages by their checksums, the footer by its digest, and by the name that no files were swapped.
 
 Left to others: which columns a file has (parquetschema), old schemas (projection), names and directories.
 """
@@ -169,7 +168,7 @@ class DataFileWriter:
             if unique or field.name in (SEQUENCE_COLUMN, KIND_COLUMN):
                 continue
             if pa.types.is_nested(field.type):
-                # Arrow is told paths: that of a field `b` in `a` is also the name of a column `a.b`, which decides for itself.
+                # Arrow takes paths: that of a field `b` in `a` is also the name of a column `a.b`, which has its own setting.
                 dictionary.extend(path for path in _leaf_paths(field.name, field.type) if path not in self._storage.names)
             elif not _is_wide_decimal(field.type) and _repeats(sample.column(field.name)):
                 dictionary.append(field.name)

@@ -1,7 +1,7 @@
-"""Data files read back: what can be checked is checked first (see parquet).
+"""Reads data files, and checks them (see parquetfile).
 
-Batches are bounded by the bytes that they take once decoded (see bounds). Row groups that fit together are read in one go; one that
-does not fit, or of which nobody knows, is felt out: a few rows first, then as many as the rows so far allow.
+Batches are bounded by their decoded bytes (see bounds). Row groups that fit a batch together are read in one call. One that does
+not fit, or whose size is unknown, is probed: a few rows first, then as many as the size of the rows so far allows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from tablestore.format.parquet.footer import FILE_NAME_KEY, PARQUET_MAGIC, TAIL_
 from tablestore.format.parquet.pages import check_pages, check_values
 from tablestore.types.pieces import pieces
 
-# The first batch of a row group that is felt out has at most so many rows, the next so many times as many.
+# A row group that is probed: the rows of the first batch, and by how much batches grow.
 _FIRST_ROWS, _GROWTH = 1024, 4
 # Columns of row groups that are larger than a batch are read through buffers instead of whole.
 _LEAST_STREAM_BYTES, _MOST_STREAM_BYTES = 64 << 10, 1 << 20
@@ -124,7 +124,7 @@ class DataFileReader:
             raise FormatError(f"{self._file_name}: expected {expected} rows, found {found}; the file is damaged")
 
     def decoded_bytes(self, group: int, columns: Sequence[str], enough: int) -> int | None:
-        """What these columns of a row group take once decoded, at most; None if nobody knows. ``enough``: see DecodedSizes."""
+        """The decoded size of these columns of a row group, at most; None if unknown. ``enough``: see DecodedSizes."""
         return self._sizes.of(group, columns, enough).total_bytes
 
     def _check_values(self, groups: Sequence[int], names: set[str]) -> None:
@@ -199,7 +199,7 @@ class DataFileReader:
             raise _damaged(self._file_name, error) from error
 
     def close(self) -> None:
-        """Let the source go."""
+        """Close the source."""
         self._file.close(force=True)
 
 

@@ -63,7 +63,7 @@ class Projection:
 def _convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
     """An array of the file as the canonical Arrow type of ``new``."""
     target = to_arrow_type(new)
-    # Equal Arrow types can still hide a renamed, re-added field at depth: ids tell.
+    # Equal Arrow types can hide that a nested field was dropped and added again: its id differs.
     unchanged = is_same(old, new) if isinstance(new, AtomicType) else _same_ids(old, new)
     if unchanged and array.type.equals(target):
         return array

@@ -14,9 +14,9 @@ from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.lsm.run import KeyOf, Section, partition_intervals
 from tablestore.options import MIB
 
-# A table's files are not made smaller than this for the sake of small steps.
+# Files are not made smaller than this.
 LEAST_TARGET_BYTES = 8 * MIB
-# A bucket is made of about so many files: one of them, and what lies above it, is the least step of a bounded compaction.
+# A bucket has about so many files: one of them, with the files above it, is the least step of a bounded compaction.
 FILES_PER_BUCKET = 64
 # A file of this share of the target is large: it is moved, not rewritten.
 LARGE_SHARE = 0.7
@@ -24,8 +24,8 @@ LARGE_SHARE = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRetractions:
-    """What a compaction that may drop retractions keeps: those with the number ``from_sequence`` or a greater one, written after
-    ``noted_millis``, which is older than the retention (of the clock that files have their creation time from)."""
+    """Retractions that a compaction keeps although it may drop others: those from the sequence number ``from_sequence`` on, written
+    after ``noted_millis``, which is older than the retention (by the clock of the files' creation times)."""
 
     from_sequence: int
     noted_millis: int

@@ -1,7 +1,7 @@
-"""Which files hold so many deleted rows that it pays to write them again without these? Pure.
+"""Which files have so many deleted rows that it pays to rewrite them? Pure.
 
-Deletion vectors make deletes cheap and reading dearer: a file is read whole, and what its vector names is thrown away. A
-compaction that takes a file anyway applies its vector; this adds the files that it would leave alone.
+Deletion vectors make deletes cheap and reads dear: a file is read whole, and its deleted rows are dropped. A compaction applies
+the vectors of the files that it takes; this adds other files with a high delete ratio.
 """
 
 from collections.abc import Mapping, Sequence

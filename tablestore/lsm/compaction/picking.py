@@ -35,7 +35,7 @@ EAGER_BYTES = 1024 * 1024
 # Why a bucket is compacted whole.
 AMPLIFIED, AFFORDABLE = "amplification", "affordable"
 WHOLE_REASONS = frozenset((AMPLIFIED, AFFORDABLE))
-# So many runs between level 0 and the oldest one leave hardly a level for the next.
+# With so many runs between level 0 and the oldest one, hardly a level is left for the next.
 _CROWDED = 4
 
 Moves = tuple[tuple[DataFileMeta, int], ...]
@@ -124,7 +124,7 @@ class _Picker:
         return policy.incremental_size_threshold is not None and newer >= policy.incremental_size_threshold
 
     def _all_of_level_zero(self) -> CompactionTask | None:
-        """Level 0 must not stay: its rows are not seen, or its changes not told, before a compaction takes it."""
+        """Level 0 must not stay: until a compaction takes it, its rows or its changes are not visible."""
         return self._task(0, self._similar(self._zero_runs), "level-0")
 
     def _fewer_runs(self) -> CompactionTask | None:

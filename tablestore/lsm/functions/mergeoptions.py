@@ -7,7 +7,7 @@
     fields.<column>[,<column>].sequence-group = <columns>
     partial-update.remove-record-on-delete, partial-update.remove-record-on-sequence-group, aggregation.remove-record-on-delete
 
-``merge_function`` reads every table, also one of another writer, and refuses what would merge wrongly. ``check_column_options``
+``merge_function`` accepts tables of other writers too, and refuses what would merge wrongly. ``check_column_options``
 is for tables that are created or written: it also refuses what names nothing and so does nothing.
 """
 

@@ -6,7 +6,7 @@ Three ways, picked by what they cost. Each gives a mask per chunk (older chunks 
     search    chunks of very different size: look the keys of the smaller of each pair up in the larger
     sort      any: all rows by (key, chunk), see sorting
 
-Where chunk order does not tell which version is newer, ``winners_by_sequence`` compares the versions of each key.
+Where chunks are not in version order, ``winners_by_sequence`` compares the versions of each key.
 """
 
 from collections.abc import Sequence

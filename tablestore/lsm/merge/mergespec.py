@@ -24,7 +24,7 @@ class SortedSource:
     columns. Without ``_VALUE_KIND`` all rows are ``+I``; ``_SEQUENCE_NUMBER`` is there if the two bounds differ, unless no rows
     have to be compared by it (``read`` knows, see there).
 
-    ``ours``: this project wrote the file, so ``+U`` may say that older rows do not count (see ``mergefn``)."""
+    ``ours``: this project wrote the file, so ``+U`` may say that older rows do not count (see ``mergefunction``)."""
 
     min_sequence: int
     max_sequence: int

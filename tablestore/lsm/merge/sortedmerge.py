@@ -7,11 +7,10 @@ have in memory, so every key lies in exactly one window, with all its versions.
     run 2   |b  c  d  h  k |
     run 3   |f  m |
 
-A run that is known to end with what is in memory does not end a window: its keys are all there. That is looked at where a batch is
-small, so that many small runs are one window and not one each. What comes out of a window is told in ``window``. Rows travel as
-Arrow; memory is one batch per run, one more behind a small one, and what ``window`` makes of them: whoever opens the sources bounds
-the batches, so that those of all runs together stay within bounds.
-A file that is not sorted by key, or holds a key twice, is refused: merged, it would yield wrong rows.
+A run that ends with the batch in memory does not end a window: its keys are all there. To know that, the batch behind a small one
+is read ahead, so that many small runs make one window and not one each. ``window`` says what comes out of a window. Memory is one
+batch per run, one more behind a small one, and what ``window`` makes of them; the opener of the sources bounds the batches.
+A file that is not sorted by key, or holds a key twice, is refused: merging it would give wrong rows.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -23,7 +22,7 @@ from tablestore.lsm.merge.mergespec import Chunk, MergeSpec, SortedSource
 from tablestore.lsm.merge.window import fold_window, not_sorted
 from tablestore.types.pieces import gathered
 
-# Smaller pieces are put together before they are handed on: a batch has a fixed cost for whoever takes it. So has a window.
+# Smaller batches are joined, because a batch has a fixed cost for its consumer. A window has one too.
 _SMALL_BATCH_ROWS = 4096
 _SMALL_BATCH_BYTES = 1 << 20
 
@@ -119,7 +118,7 @@ class _Cursor:
                 return self._opened, batch
 
     def close(self) -> None:
-        """Let the source that is being read go."""
+        """Close the source that is being read."""
         if isinstance(self._batches, Generator):
             self._batches.close()
 

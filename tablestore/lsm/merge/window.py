@@ -127,7 +127,7 @@ def _interleave(
         yield from singles
         return
     window = pa.Table.from_batches([*singles, folded]).combine_chunks()
-    # The key columns are there: who writes rows in order writes whole rows.
+    # The key columns are there: ordered rows are written, and so they are whole.
     plain = plain_columns(
         [window.column(field.name) for field in spec.key_fields], [field.type.nullable for field in spec.key_fields]
     )
@@ -159,7 +159,7 @@ def _in_sequence_order(chunks: Sequence[Chunk]) -> list[Chunk] | None:
 
 
 def _by_row(chunks: Sequence[Chunk], keys: WindowKeys, spec: MergeSpec) -> list[Mask | None]:
-    """The surviving rows where only a comparison row by row tells which version is newest."""
+    """The surviving rows where versions have to be compared row by row."""
     mask = winners_by_sequence(
         keys.in_order,
         [_column(chunks, field.name) for field in spec.function.sequence_fields],

@@ -39,7 +39,7 @@ def fold_layers(
 ) -> Iterator[Layer]:
     """Fold the rows of a buffer; ``done.order`` has them by group, key and version, ``counts`` are the rows per group.
 
-    Raises InvalidInputError if a key goes to and fro more often than there may be layers.
+    Raises InvalidInputError if a key is added and retracted more often than there may be layers.
     """
     order = done.order
     first = np.ones(len(order), dtype=np.bool_)
@@ -118,8 +118,8 @@ def _layers(retract: Mask, first: Mask) -> Places:
 
 
 def prepared(function: MergeFunction, rows: pa.Table, kinds: Kinds) -> tuple[pa.Table, Kinds]:
-    """Rows as they go into our files: kinds that say nothing left out, ``+U`` as ``+I`` where it has a meaning of its own, and
-    nothing but what counts in a ``-D`` that removes its row (other engines begin a later row with its values)."""
+    """Rows as they go into our files: without kinds that mean nothing, with ``+U`` as ``+I`` where ``+U`` has a meaning of its own,
+    and with nulls in the columns of a ``-D`` that do not count (other engines begin a later row with its values)."""
     function.check_retractions(kinds)
     if function.skipped_kinds:
         kept = ~np.isin(kinds, function.skipped_kinds)

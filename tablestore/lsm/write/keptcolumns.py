@@ -26,7 +26,7 @@ def with_stored(
 ) -> pa.Table:
     """``rows`` with the parts ``paths`` of the stored rows at ``places`` (-1: there is none), in the table's columns ``fields``.
 
-    Raises InvalidInputError where a new row would need a value that nobody gives.
+    Raises InvalidInputError where a new row lacks a value that it needs.
     """
     parts: dict[str, list[Path]] = {}
     for path in paths:
@@ -59,7 +59,7 @@ def _of_new_rows(found: pa.Array, given: pa.Array, field: Field, new: npt.NDArra
             "not stored: give it for new rows",
             kind="missing-column",
         )
-    # Nobody reads the values of a retraction.
+    # The values of a retraction are not read.
     return pc.if_else(pa.array(new), given, found)
 
 

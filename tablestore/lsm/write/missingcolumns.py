@@ -7,7 +7,7 @@
     sequence.field   always: NULL is the smallest, so the row would lose against the stored one
 
 A field that a given ROW lacks is such a part under every engine but first-row: a ROW is replaced as a whole. In an append table
-nothing is stored that could be lost. Pure; what is done about it is the writer's business.
+nothing can be lost. Pure.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -88,7 +88,7 @@ def lost_to_nulls(function: MergeFunction | None, fields: Sequence[Field], given
     paths: list[Path] = []
     for field in fields:
         if field.name in names:
-            # A column that is given twice is refused by those who conform the rows.
+            # ``conform`` refuses a column that is given twice.
             place = given.names.index(field.name)
             paths += [(field.name, *path) for path in _missing_fields(field.type, given.field(place).type)]
         elif field.name in replaced:

@@ -118,7 +118,7 @@ class WriteBuffer:
         return self._in_passes(pending, self._unfolded)
 
     def _in_passes(self, pending: Pending, sort: Callable[[pa.Table, Kinds | None], Iterator[SortedRows]]) -> Iterator[SortedRows]:
-        # Nobody holds on to what was taken from the buffer, so that it goes when its sorted copy is made.
+        # No reference stays to rows that were taken: their memory is free once the sorted copy is made.
         while pending:
             yield from sort(*_next_pass(pending))
 
@@ -261,7 +261,7 @@ class WriteBuffer:
 
 
 def _next_pass(pending: Pending) -> tuple[pa.Table, Kinds | None]:
-    """Take as many rows as Arrow can hold as one from the front of what waits."""
+    """Take as many rows from the front as one Arrow array can hold."""
     stop, size, count = 0, 0, 0
     while stop < len(pending) and count <= _MAX_PASS_ROWS:
         size += pending[stop][0].nbytes

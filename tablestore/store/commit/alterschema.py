@@ -109,7 +109,7 @@ class _Alteration:
                 self.check(base, made)
             rests_on_files = self._check_frame(evolution, self.context.snapshots.latest())
             if self._publish(made, base, deadline_s):
-                if evolution.rests_on_emptiness or rests_on_files:
+                if evolution.needs_empty_table or rests_on_files:
                     self._fence(evolution, base, deadline_s)
                 return made
             lost += 1
@@ -242,7 +242,7 @@ class _Alteration:
         )
 
         def refuse_rows(newest: Snapshot | None) -> Sequence[ManifestEntry]:
-            if newest is not None and evolution.rests_on_emptiness and _has_files(context, newest):
+            if newest is not None and evolution.needs_empty_table and _has_files(context, newest):
                 raise self._too_late(newest)
             try:
                 self._check_frame(evolution, newest)

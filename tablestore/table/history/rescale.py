@@ -17,7 +17,7 @@ from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.log.changelog import settings_of
 from tablestore.options import BUCKET
-from tablestore.progress import Progress, unseen
+from tablestore.progress import Progress, no_progress
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
@@ -62,7 +62,7 @@ def rescale(context: TableContext, buckets: int, *, progress: Progress | None = 
     for number, (partition, size) in enumerate(left.items(), start=1):
         _rescale_partition(context, partition)
         done += size
-        (progress or unseen)(f"rescaling, {len(left) - number} partition(s) left", done, total)
+        (progress or no_progress)(f"rescaling, {len(left) - number} partition(s) left", done, total)
     return context
 
 

@@ -36,7 +36,7 @@ from tablestore.format.paths import (
 )
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.keyorder import KeyOrder
-from tablestore.progress import Progress, unseen
+from tablestore.progress import Progress, no_progress
 from tablestore.store.changes.expiredchanges import change_files, changelog_lists
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 def check_table(context: TableContext, *, deep: bool = False, progress: Progress | None = None) -> tuple[Finding, ...]:
     """What is wrong with a table; empty if it is whole. ``deep`` reads every row of every file too."""
-    show = progress or unseen
+    show = progress or no_progress
     found = Findings()
     with found.noting("branches", "the list of branches", "look at the branch directory"):
         for line in (own := own_line(context), *other_lines(own)):

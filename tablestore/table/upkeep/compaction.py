@@ -17,7 +17,7 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.lsm.compaction.picking import WHOLE_REASONS
 from tablestore.options import MIB
-from tablestore.progress import Progress, unseen
+from tablestore.progress import Progress, no_progress
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.commit.conflict import StalePlan
@@ -169,7 +169,7 @@ class _Run:
 
     def __init__(self, context: TableContext, *, full: bool = False, progress: Progress | None = None) -> None:
         context.check_writable(new_rows=False)
-        self._context, self._full, self._show = context, full, progress or unseen
+        self._context, self._full, self._show = context, full, progress or no_progress
         self._left: dict[BucketId, int] = {}
         self._total = 0
 

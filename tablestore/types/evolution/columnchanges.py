@@ -1,7 +1,6 @@
-"""What each change of a column does to a schema in the making, and what it refuses.
+"""Applies changes of columns to a schema, one function for each kind of change.
 
-One function a kind of change; all work on a :class:`State`, which :mod:`tablestore.types.evolution.evolve` makes and finishes. The
-rules are told there.
+All edit a :class:`State`, which :mod:`tablestore.types.evolution.evolve` creates and finishes. The rules stand there.
 """
 
 from collections.abc import Mapping
@@ -41,7 +40,7 @@ class State:
     options: dict[str, str]
     options_before: Mapping[str, str]
     comment: str | None
-    rests_on_emptiness: bool = False
+    needs_empty_table: bool = False
 
     def next_id(self) -> int:
         self.highest_field_id += 1
@@ -54,17 +53,17 @@ class State:
         """What a column is to the table besides holding values."""
         if len(path) > 1:
             return []
-        named = {
+        columns = {
             "partition column": self.schema.partition_keys,
             "primary key column": self.primary_keys,
             "bucket-key column": replace(self.schema, options=self.options, primary_keys=self.primary_keys).bucket_keys,
         }
-        return [role for role, names in named.items() if path[0] in names]
+        return [role for role, names in columns.items() if path[0] in names]
 
     def need_empty(self, why: str, way_out: str) -> None:
         if self.has_data:
             raise InvalidInputError(f"{why} while the table holds data; {way_out}", kind="not-empty")
-        self.rests_on_emptiness = True
+        self.needs_empty_table = True
 
 
 def add(state: State, change: AddColumn) -> None:

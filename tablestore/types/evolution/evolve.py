@@ -1,17 +1,17 @@
 """What does a table's schema become when it is altered?
 
-    schema N + changes -> schema N+1        one function, pure; it refuses or returns, and never alters anything
+    schema N + changes -> schema N+1        one pure function
 
-Columns are known by id. A new column takes the next id that was never used, a dropped one takes its id with it, and everything
-else (name, place, type, comment) may change around an id: that is what lets files of every older schema be read. So:
+A column is identified by its id. A new column takes the next id, ids are never used again, and everything else (name, place,
+type, comment) may change: so files of every older schema stay readable. The rules:
 
 * types only widen (:mod:`tablestore.types.evolution.widening`), because old files are read, not rewritten;
 * a column that takes nulls cannot be made NOT NULL while the table holds data, because old rows may have nulls in it;
 * primary key, partition and bucket key columns keep their type and stay: files are ordered, placed and named by their values.
   The primary key may be renamed, partition columns may not (their names are in directories);
 * options that name a column follow its new name, and must be removed before it is dropped;
-* what the stored files rest on (``bucket`` and others, :mod:`tablestore.types.evolution.optionchanges`) changes only while there
-are none.
+* options that stored files depend on (``bucket`` and others, :mod:`tablestore.types.evolution.optionchanges`) change only while
+  there are no files.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,14 +47,14 @@ from tablestore.types.schema import TableSchema, check_schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evolution:
-    """``schema`` is the next one. ``rests_on_emptiness``: it would have been refused if the table held data.
+    """``schema`` is the next one. ``needs_empty_table``: it would have been refused if the table held data.
 
-    ``options_before``: the old options under the new names of columns, for whoever compares them with the new ones. Those that say
-    for the first time how versions of an old column combine are in it with an empty value.
+    ``options_before``: the old options under the new names of columns, to compare with the new ones. An option that is new,
+    and says how versions of an old column combine, is in it with an empty value.
     """
 
     schema: TableSchema
-    rests_on_emptiness: bool
+    needs_empty_table: bool
     options_before: Mapping[str, str]
 
 
@@ -69,8 +69,8 @@ def evolve(
 ) -> Evolution:
     """The schema after ``changes``, in their order, with the next id.
 
-    ``has_data``: the newest snapshot has files; ``was_written``: some older one had (None: as the newest). ``rescaling``: whoever
-    asks will rewrite the data for another ``bucket``, which is allowed then.
+    ``has_data``: the newest snapshot has files; ``was_written``: some older one had (None: as the newest). ``rescaling``: the
+    caller will rewrite the data, so ``bucket`` may change.
     Raises InvalidInputError, UnsupportedError, NotFoundError (no such column) or AlreadyExistsError (its new name is taken).
     """
     state = columns.State(
@@ -89,7 +89,7 @@ def evolve(
     if touches_layout(before, state.options):
         written = has_data if was_written is None else was_written
         check_against_data(before, state.options, has_data=has_data, was_written=written)
-        state.rests_on_emptiness = True
+        state.needs_empty_table = True
     made = replace(
         schema,
         id=schema.id + 1,
@@ -105,7 +105,7 @@ def evolve(
     combined = newly_combined(state.options_before, made.options, [field.name for field in made.fields if field.id in ids])
     return Evolution(
         schema=made,
-        rests_on_emptiness=state.rests_on_emptiness,
+        needs_empty_table=state.needs_empty_table,
         options_before={**dict.fromkeys(combined, ""), **state.options_before},
     )
 

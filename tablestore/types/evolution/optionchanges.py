@@ -1,9 +1,9 @@
 """Which options may an alteration change, and which of them name columns?
 
-    never           what identifies the table: its uuid, path, kind, keys and partitioning
-    unwritten       where files lie: directories, names of partitions; older snapshots need them too
-    while empty     what the files that are there were laid out by: buckets, row kinds, deletion vectors
-    while folded    how versions of a key combine and who tells their changes: judged by the store, which knows the files
+    never           the identity of the table: uuid, path, kind, keys and partitioning
+    before writes   where files lie: directories, names of partitions; older snapshots need them too
+    while empty     the layout of the stored files: buckets, row kinds, deletion vectors
+    while folded    how versions of a key combine, and which commits write changelog files: the store checks these
     always          everything else
 
 Options that name columns follow a rename, and keep a column from being dropped while they name it.
@@ -41,7 +41,7 @@ from tablestore.types.schema import TableSchema
 SEQUENCE_GROUP = "sequence-group"
 DEFAULT_FUNCTION = "fields.default-aggregate-function"
 _NEVER = ("path", TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
-# They make the paths of files, and who looks for the files of older snapshots and tags knows only the newest options.
+# They make the paths of files. Files of older snapshots and tags are found by the newest options.
 _WHILE_UNWRITTEN = (DATA_FILE_PATH_DIRECTORY.key, PARTITION_DEFAULT_NAME.key, PARTITION_LEGACY_NAME.key)
 _WHILE_EMPTY = (
     BUCKET_KEY.key,
@@ -52,7 +52,7 @@ _WHILE_EMPTY = (
     PARTIAL_UPDATE_REMOVE_RECORD.key,
     PARTIAL_UPDATE_REMOVE_RECORD_GROUP.key,
 )
-# Options whose value is one column or several, separated by commas. Two are other engines' and only kept here.
+# Options that list columns. The last two belong to other engines and are only kept.
 _COLUMN_LISTS = (
     BUCKET_KEY.key,
     SEQUENCE_FIELD.key,
@@ -64,7 +64,7 @@ _COLUMN_LISTS = (
 
 
 def check_never_changed(key: str) -> None:
-    """Refuse options that say which table this is. Raises UnsupportedError."""
+    """Refuse changes of the table's identity. Raises UnsupportedError."""
     if key in _NEVER:
         raise UnsupportedError(
             f"the option {key!r} says which table this is and cannot be altered; create another table and copy the rows into it",
@@ -105,8 +105,8 @@ def set_option(schema: TableSchema, options: dict[str, str], change: SetOption) 
 
 
 def check_against_data(old: Mapping[str, str], new: Mapping[str, str], *, has_data: bool, was_written: bool) -> None:
-    """Refuse what stored files rest on: those of the newest snapshot if the table ``has_data``, and of older ones if it
-    ``was_written``. Raises UnsupportedError that names the way out."""
+    """Refuse changes that contradict stored files: of the newest snapshot if the table ``has_data``, of older ones if it
+    ``was_written``. Raises UnsupportedError."""
     if was_written:
         _refuse(old, new, _WHILE_UNWRITTEN, "once the table was written: it says where the files of all snapshots and tags lie")
     if not has_data:

@@ -7,9 +7,9 @@
         ts.SetOption("snapshot.num-retained.max", "100"),
     ])
 
-A column is named by a text. A dotted one leads into nested values: ``address.city`` is a field of a ROW, ``items.element`` what
-an ARRAY holds, ``scores.value`` the values of a MAP, and so on (``items.element.price``). The name of a column comes first, so a
-column whose own name holds a dot is found; as a tuple of names a path is never cut at dots.
+A dot in a name leads into nested values: ``address.city`` is a field of a ROW, ``items.element`` the elements of an ARRAY,
+``scores.value`` the values of a MAP, and so on (``items.element.price``). A column of exactly that name comes first. A tuple of
+names is never split at dots.
 
 The changes are applied in the order given, all or none; :mod:`tablestore.types.evolution.evolve` says what each may do.
 """

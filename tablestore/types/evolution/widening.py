@@ -1,8 +1,7 @@
 """May a column of one type become one of another?
 
-Two answers. What *readers* do with files of the old type is agreed on by every engine of the format, or the change is refused by
-name (:func:`can_read_as`): a value that silently differs from what another engine shows is worse than none. What an *alteration*
-may ask for is less: only changes that keep every value (:func:`keeps_values`).
+Reading files of the old type is allowed where all engines give the same values (:func:`can_read_as`): a value must not differ
+silently from what another engine shows. An alteration is allowed where, besides, every value is kept (:func:`keeps_values`).
 
     whole number  -> wider whole number, DECIMAL that holds all its digits, FLOAT, DOUBLE (nearest), STRING
     FLOAT         -> DOUBLE

@@ -219,7 +219,7 @@ def equalities(predicate: Predicate | None, names: Sequence[str]) -> list[dict[s
     return [{name: value for name, (_, value) in assignment.items()} for assignment in found]
 
 
-# Column name -> (comparison token, value): the token tells whether two values are the same one.
+# Column name -> (comparison token, value): equal tokens mean the same value.
 _Assignment = dict[str, tuple[object, object]]
 
 
@@ -351,7 +351,7 @@ def _is_in(values: pa.Array, wanted: Sequence[Any], *, by_bits: bool) -> pa.Arra
     as_numbers = pa.types.is_floating(values.type) and not by_bits
     has_nan = as_numbers and any(math.isnan(value) for value in plain)
     if as_numbers:
-        # Arrow's is_in tells -0.0 from 0.0.
+        # To Arrow's is_in -0.0 and 0.0 differ.
         plain = [value for value in plain if not math.isnan(value)]
         plain += [-value for value in plain if value == 0]
     value_set = pa.array([to_scalar(value, values.type) for value in plain], values.type)

@@ -92,7 +92,7 @@ def _shorten(text: str) -> str:
 
 
 class _Literal:
-    """A literal's value, to tell NULL from the absence of a literal."""
+    """The value of a literal, None for NULL."""
 
     __slots__ = ("value",)
 

@@ -106,7 +106,7 @@ def test_values_of_every_type_with_nulls_between(kind: Any, avro: Any, stored: l
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "zstandard"])
 def test_rows_come_in_batches_and_in_order(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(avrorows, "BATCH_ROWS", 500)
+    monkeypatch.setattr(avrorows, "_BATCH_ROWS", 500)
     out = io.BytesIO()
     schema = {
         "type": "record",

@@ -137,12 +137,12 @@ def test_columns_that_a_computing_engine_would_lose_are_kept_and_no_others() -> 
 
 @pytest.mark.parametrize("options", [{"deletion-vectors.enabled": "true"}, {"changelog-producer": "lookup"}], ids=str)
 def test_rows_that_readers_do_not_see_yet_count(options: dict[str, str]) -> None:
-    table = lab_of(f"unseen-{'-'.join(options)}", **options, **{"write-only": "true"}).open()
+    table = lab_of(f"no_progress-{'-'.join(options)}", **options, **{"write-only": "true"}).open()
     table.upsert(part(ONE))
-    table.upsert(part({**ONE, "s": "unseen"}))
+    table.upsert(part({**ONE, "s": "no_progress"}))
     table.upsert(part({"id": 1, "n": 5}), missing_columns="keep")
     table.alter(ts.SetOption("write-only", "false")).compact(full=True)
-    assert table.refresh().scan().to_arrow().to_pylist() == [{**ONE, "n": 5, "s": "unseen"}]
+    assert table.refresh().scan().to_arrow().to_pylist() == [{**ONE, "n": 5, "s": "no_progress"}]
 
 
 def test_an_input_changelog_has_to_be_complete() -> None:

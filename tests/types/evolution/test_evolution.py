@@ -307,14 +307,14 @@ def test_one_change_may_stand_alone() -> None:
 )
 def test_an_empty_table_takes_what_data_would_forbid_and_says_that_it_rests_on_that(change: SchemaChange) -> None:
     found = evolve(base(), [change], has_data=False, time_millis=0)
-    assert found.rests_on_emptiness
+    assert found.needs_empty_table
     with pytest.raises((InvalidInputError, UnsupportedError)):
         evolve(base(), [change], has_data=True, time_millis=0)
 
 
 def test_where_files_lie_stays_while_older_snapshots_have_some() -> None:
     for change in (SetOption("data-file.path-directory", "data"), SetOption("partition.legacy-name", "false")):
-        assert evolve(base(), change, has_data=False, was_written=False, time_millis=0).rests_on_emptiness
+        assert evolve(base(), change, has_data=False, was_written=False, time_millis=0).needs_empty_table
         with pytest.raises(UnsupportedError, match="all snapshots and tags"):
             evolve(base(), change, has_data=False, was_written=True, time_millis=0)
     assert evolve(base(), SetOption("bucket", "4"), has_data=False, was_written=True, time_millis=0).schema.options["bucket"] == "4"
@@ -328,7 +328,7 @@ def test_other_changes_rest_on_nothing() -> None:
         SetOption("write-only", "true"),
         ChangeNullability("price", nullable=True),
     ]
-    assert not evolve(base(), changes, has_data=False, time_millis=0).rests_on_emptiness
+    assert not evolve(base(), changes, has_data=False, time_millis=0).needs_empty_table
 
 
 def test_options_that_only_go_together_are_set_together() -> None:
