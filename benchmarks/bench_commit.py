@@ -68,7 +68,7 @@ def _fill(table: ts.Table, workload: Workload, files: int) -> None:
             for copy in range(files // commits - 1)
         ]
         message = replace(message, entries=(entry, *copies))
-        commit_message(table.context, message, Effect(), user=f"fill-{commit}")
+        commit_message(table.context, table.change_log, message, Effect(), user=f"fill-{commit}")
 
 
 def _commit_cold(location: str, workload: Workload) -> Callable[[], Sample]:

@@ -22,12 +22,13 @@ from benchmarks.measure import Case, Sample, WrongRows, stopwatch, take_turns
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
 from tablestore.clock import SystemClock
-from tablestore.log.changelog import PUBLISHERS, open_log
+from tablestore.log.connector import open_log_store
 from tablestore.log.json.debezium import encode_changes
 from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.publish.changerecords import snapshot_records
 from tablestore.log.publish.publisher import MAX_BYTES, MAX_RECORDS, LogPublisher
+from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
 from tablestore.log.record import KIND_HEADER, ORDINAL_HEADER, SNAPSHOT_HEADER, TABLE_HEADER, LogRecords
 from tablestore.log.settings import log_settings
 from tablestore.store.history.holds import LOG_HOLD, Holds
@@ -60,7 +61,6 @@ def run(setting: Setting) -> None:
         except BrokerUnavailable as error:
             setting.report.skipped.append(f"kafka: {error}")
             return
-        stack.callback(PUBLISHERS.close)
         _let_use_all_cores(broker.pid)
         _publish(setting, space, broker)
         _consume(setting, space, broker)
@@ -139,12 +139,12 @@ def _publish(setting: Setting, space: Path, broker: KafkaBroker) -> None:
         schema = table.table_schema
         options = {"log.kafka.bootstrap.servers": broker.servers, "log.kafka.topic": f"ours-{next(number)}", "log.system": "kafka"}
         settings = log_settings(_with_options(schema, options), name="")
-        log = open_log(settings)
+        log = open_log_store(settings)
         log.create(partitions=1, retention_ms=None, ignore_if_exists=False)
         # Progress is recorded in the table: every run begins without any.
         LogProgress(table.context.files).forget()
         Holds(table.context.files).release(LOG_HOLD)
-        outbox = LogPublisher(table.context, log, settings)
+        outbox = LogPublisher(table.context, log, settings, SlotLocks(user_lock_folder()))
         outbox._open()
         sample, report = stopwatch(outbox.publish)
         outbox.close()
@@ -324,9 +324,9 @@ def _small_transactions(setting: Setting, space: Path, broker: KafkaBroker) -> N
     settings = log_settings(
         _with_options(table.table_schema, {"log.system": "kafka", "log.kafka.bootstrap.servers": broker.servers}), name="small"
     )
-    log = open_log(settings)
+    log = open_log_store(settings)
     log.create(partitions=1, retention_ms=None, ignore_if_exists=False)
-    outbox = LogPublisher(table.context, log, settings)
+    outbox = LogPublisher(table.context, log, settings, SlotLocks(user_lock_folder()))
     rows = _rows(1, setting.seed)
     table.upsert(rows)
     outbox.publish()
@@ -425,5 +425,5 @@ def _waits(setting: Setting, table: ts.Table) -> list[float]:
         clock.sleep(0.02)
     done.set()
     follower.join(10)
-    PUBLISHERS.close(table.location)
+    table.close()
     return [arrived[n] - sent[n] for n in range(warm + 1, number + 1)]

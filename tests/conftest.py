@@ -7,6 +7,7 @@ skipped with the reason; in CI (``CI`` is set) nothing is skipped, so a missing 
 import importlib.util
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,14 @@ def why_no_spark() -> str | None:
     if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").is_file()):
         return "there is no Java: install a JDK 17 or later, or set JAVA_HOME"
     return None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _locks_outside_of_the_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The locks of publisher slots lie in the user's cache folder; processes that tests start inherit this one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,6 @@ class TableSpec:
         context = open_branch(open_store(self.location, self.storage_options), self.branch)
         return context if schema_id is None else context.at_schema(context.schemas.read(schema_id))
 
-    def table(self) -> Table:
+    def table(self, schema_id: int | None = None) -> Table:
         """A handle of the table."""
-        return Table(self.open(), self.location)
+        return Table(self.open(schema_id), self.location)

@@ -7,7 +7,7 @@
 A task can be run again: every attempt writes files of its own names, and only the messages that are committed count.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
-from tablestore.log.changelog import publish_log
+from tablestore.log.port import ChangeLog
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
@@ -71,10 +71,10 @@ def prepare_write(
 
 def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> bytes:
     """Write one task's rows as new files; returns the commit message. Of equal keys the later task's row wins."""
-    context = job.spec.open(job.schema_id)
+    table = job.spec.table(job.schema_id)
     batches = iter(rows)
     first_sequence = job.first_sequence + task_index * TASK_STRIDE
-    with TableWriter(context, first_sequence=first_sequence, overwrites=job.overwrite) as writer:
+    with TableWriter(table.context, table.change_log, first_sequence=first_sequence, overwrites=job.overwrite) as writer:
         if (first := next(batches, None)) is not None:
             # As one stream: the writer gathers small batches before it looks at them.
             stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))
@@ -95,16 +95,16 @@ def commit_messages(
     overwrite: bool = False,
     commit_user: str | None = None,
     identifier: int | None = None,
-    publish: Callable[[TableContext], object] = publish_log,
+    log: ChangeLog | None = None,
 ) -> Snapshot | None:
-    """Commit the messages of all tasks, in task order, as one snapshot. ``publish`` then sends to the log what it lacks.
+    """Commit the messages of all tasks, in task order, as one snapshot. ``log``: the table's, unless another one is given.
 
     Committed again, the same messages change nothing: the snapshot that landed is returned, None if it has expired. Raises
     ConflictError of kind ``partly-committed`` where some were committed together with others, and ``files-gone`` where their files
     were removed because a commit was refused; InvalidInputError (``no-identity``) for an overwrite without a message or a number,
     by which it would be known again.
     """
-    context = table.context
+    context, log = table.context, log or table.change_log
     message = merge_messages([CommitMessage.from_bytes(data) for data in messages])
     if message is None:
         if overwrite and (commit_user is None or identifier is None):
@@ -114,19 +114,19 @@ def commit_messages(
                 "commit_user and identifier",
                 kind="no-identity",
             )
-        message = TableWriter(context).prepare()
+        message = TableWriter(context, log).prepare()
     user = commit_user or context.ids.uuid()
     if overwrite:
-        return commit_overwrite(context, message, None, user=user, identifier=identifier, publish=publish, prepared=True)
+        return commit_overwrite(context, log, message, None, user=user, identifier=identifier, prepared=True)
     effect = Effect(allow_empty=identifier is not None)
     return commit_message(
         context,
+        log,
         message,
         effect,
         user=user,
         identifier=identifier,
         most_compaction_bytes=DRIVER_BUDGET_BYTES,
-        publish=publish,
         prepared=True,
     )
 

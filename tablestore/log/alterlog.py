@@ -18,10 +18,11 @@ from enum import Enum, auto
 
 from tablestore import options as opt
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputError, TablestoreError, UnsupportedError
-from tablestore.log.changelog import EARLY_CONCERNS, PUBLISHERS, hold_for_log, named_log, open_log, remove_log, settings_of
+from tablestore.log.connector import open_log_store
 from tablestore.log.logprogress import LogProgress
-from tablestore.log.publish.ownership import forget_record_limit, own_log
-from tablestore.log.settings import LogSettings
+from tablestore.log.publish.ownership import forget_record_limit, hold_for_log, own_log, remove_log
+from tablestore.log.publish.publishers import Publishers
+from tablestore.log.settings import EARLY_CONCERNS, LogSettings, named_log, settings_of
 from tablestore.options import TableOptions
 from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.context import TableContext
@@ -79,7 +80,9 @@ def pick_step(before: LogChoice, after: LogChoice, *, table: str) -> LogStep:
     return LogStep.KEEP if old.properties.get(_SERVERS) == new.properties.get(_SERVERS) else LogStep.MOVE
 
 
-def alter_table(context: TableContext, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
+def alter_table(
+    context: TableContext, publishers: Publishers, changes: Sequence[SchemaChange] | SchemaChange
+) -> TableSchema:
     """Alter a table, and its log where its options say so; returns the schema that then is the newest.
 
     Raises what :func:`~tablestore.store.commit.alterschema.alter_schema` raises, and for the log UnsupportedError,
@@ -108,16 +111,16 @@ def alter_table(context: TableContext, changes: Sequence[SchemaChange] | SchemaC
         return alter_schema(context, given, check=check)
 
     if step is LogStep.END:
-        return _end(context, before.settings, land)
+        return _end(context, publishers, before.settings, land)
     if step is LogStep.BEGIN:
         return _begin(context, after.settings, land)
     if step is LogStep.MOVE:
         _check_moved(context, before.settings, after.settings)
-    return _retain(context, before.settings, after.settings, land)
+    return _retain(context, publishers, before.settings, after.settings, land)
 
 
 def _begin(context: TableContext, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
-    log = open_log(settings)
+    log = open_log_store(settings)
     log.create(partitions=settings.partitions, retention_ms=settings.retention_ms, ignore_if_exists=False)
     try:
         # Of a log that the table had before.
@@ -138,12 +141,12 @@ def _begin(context: TableContext, settings: LogSettings, land: Callable[[], Tabl
         raise
 
 
-def _end(context: TableContext, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
+def _end(context: TableContext, publishers: Publishers, settings: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
     made = land()
     where = f"schema {made.id} of table {context.files.root_uri}, whose log was topic {settings.topic},"
-    attempt(Chore.END_LOG, lambda: PUBLISHERS.close(context.files.root_uri), where=where)
+    attempt(Chore.END_LOG, lambda: publishers.close(context.files.root_uri), where=where)
     # Whose log it is, is known before the table forgets it.
-    attempt(Chore.DROP_LOG, lambda: remove_log(context, open_log(settings), settings), where=where)
+    attempt(Chore.DROP_LOG, lambda: remove_log(context, open_log_store(settings), settings), where=where)
     attempt(Chore.END_LOG, LogProgress(context.files).forget, where=where)
     attempt(Chore.END_LOG, lambda: Holds(context.files).release(LOG_HOLD), where=where)
     return made
@@ -154,8 +157,8 @@ def _check_moved(context: TableContext, old: LogSettings, new: LogSettings) -> N
     recorded = [LogProgress(context.files).read(slot, old.slots) for slot in range(old.slots)]
     known = next((one.incarnation for one in recorded if one is not None), None)
     if known is None:
-        known = open_log(old).incarnation(partitions=old.partitions)
-    found = open_log(new).incarnation(partitions=new.partitions)
+        known = open_log_store(old).incarnation(partitions=old.partitions)
+    found = open_log_store(new).incarnation(partitions=new.partitions)
     if found != known:
         raise InvalidInputError(
             f"topic {new.topic} at {new.properties[_SERVERS]} is not the log of table {context.files.root_uri}: it has the id "
@@ -164,8 +167,10 @@ def _check_moved(context: TableContext, old: LogSettings, new: LogSettings) -> N
         )
 
 
-def _retain(context: TableContext, old: LogSettings, new: LogSettings, land: Callable[[], TableSchema]) -> TableSchema:
-    log = open_log(new)
+def _retain(
+    context: TableContext, publishers: Publishers, old: LogSettings, new: LogSettings, land: Callable[[], TableSchema]
+) -> TableSchema:
+    log = open_log_store(new)
     if (old.retention_ms, old.properties.get(_LARGEST)) == (new.retention_ms, new.properties.get(_LARGEST)):
         return land()
     log.retain(new.retention_ms)
@@ -173,13 +178,13 @@ def _retain(context: TableContext, old: LogSettings, new: LogSettings, land: Cal
         forget_record_limit(context)
         made = land()
         # They go by the old limit.
-        PUBLISHERS.close(context.files.root_uri)
+        publishers.close(context.files.root_uri)
         return made
     except CommitOutcomeUnknown:
         raise
     except TablestoreError:
         with suppress(TablestoreError):
-            open_log(old).retain(old.retention_ms)
+            open_log_store(old).retain(old.retention_ms)
         raise
 
 

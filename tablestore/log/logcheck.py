@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 
 from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
-from tablestore.log.changelog import open_log, settings_of
 from tablestore.log.early.earlypublisher import unsettled_keys
 from tablestore.log.follow.topicreader import LogReader, LogRows
 from tablestore.log.logprogress import LogProgress
@@ -74,9 +73,8 @@ class LogCheck:
     problems: tuple[str, ...]
 
 
-def log_status(context: TableContext, *, count_records: bool = True) -> LogStatus:
-    """How far the log is. Raises UnsupportedError if the log is the file store, StorageError if it does not answer."""
-    settings, log = _log_of(context)
+def log_status(context: TableContext, log: LogStore, settings: LogSettings, *, count_records: bool) -> LogStatus:
+    """How far the log is. Raises StorageError if it does not answer."""
     latest = context.snapshots.latest()
     progress = LogProgress(context.files)
     ends = log.bounds(list(range(settings.partitions)))
@@ -128,13 +126,11 @@ def _lag_records(context: TableContext, settings: LogSettings, bucket: int, publ
     return found
 
 
-def verify_log(context: TableContext) -> LogCheck:
+def verify_log(context: TableContext, log: LogStore, settings: LogSettings) -> LogCheck:
     """Compare the log with the table as of the newest snapshot that is published everywhere.
 
-    Raises UnsupportedError for tables without a log of their own or without a key, FormatError for records that cannot be
-    understood, StorageError.
+    Raises UnsupportedError for tables without a key, FormatError for records that cannot be understood, StorageError.
     """
-    settings, log = _log_of(context)
     if not context.schema.is_keyed:
         raise UnsupportedError(
             f"table {context.files.root_uri} has no primary key: its log can be counted, not folded; compare "
@@ -172,17 +168,6 @@ def _check_settled(context: TableContext, log: LogStore, bucket: int, problems: 
             f"{[key.decode(errors='replace') for key in early[:_SHOWN]]}: a writer is at work, or it has died and `tablestore log "
             "publish` takes them back"
         )
-
-
-def _log_of(context: TableContext) -> tuple[LogSettings, LogStore]:
-    settings = settings_of(context)
-    if settings.system == "filestore":
-        raise UnsupportedError(
-            f"the log of table {context.files.root_uri} is the file store itself: there is nothing to compare; set "
-            "log.kafka.bootstrap.servers when a table is created to give it a topic",
-            kind="no-log",
-        )
-    return settings, open_log(settings)
 
 
 def _last_gap(context: TableContext, settings: LogSettings, upto: int) -> int:

@@ -97,6 +97,19 @@ class LogProgress:
         names = (info.name.partition("-")[0] for info in self.files.list(PROGRESS_DIR) if info.is_dir)
         return tuple(sorted({int(name) for name in names if name.isdigit()}))
 
+    def lower_bounds(self, slots: int, partitions: int) -> tuple[str, dict[int, int]] | None:
+        """The log's incarnation, and per bucket a position at or before which records of snapshots to come begin.
+
+        None if nothing is known.
+        """
+        known = [one for slot in range(slots) if (one := self.read(slot, slots)) is not None]
+        if not known or len({one.incarnation for one in known}) > 1:
+            return None
+        offsets = dict.fromkeys(range(partitions), 0)
+        for one in known:
+            offsets.update(one.offsets)
+        return known[0].incarnation, offsets
+
     def forget(self) -> None:
         """Remove all progress: the log is made anew."""
         self.files.delete_directory(PROGRESS_DIR)

@@ -19,6 +19,8 @@ from tablestore.errors import InvalidInputError
 from tablestore.log.json.debezium import ENVELOPE_BYTES, ChangelogMode, Kinds, encode_changes
 from tablestore.log.json.jsontext import text_bounds, text_bytes
 from tablestore.log.record import LogRecords, sizes_of
+from tablestore.log.settings import LogSettings
+from tablestore.store.context import TableContext
 from tablestore.types.pieces import pieces
 
 _SHOWN_KEY_BYTES = 200
@@ -28,6 +30,27 @@ class RecordTooLarge(InvalidInputError):
     """A row is larger than its log takes."""
 
     default_kind = "log-record-too-large"
+
+
+def refuse_large_rows(
+    context: TableContext, settings: LogSettings, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None, *, limit: int
+) -> None:
+    """Raise RecordTooLarge for the first row whose record has more than ``limit`` bytes, if readers of changes see its partition.
+
+    Merged rows (aggregates, partial updates) may be larger than what is written: of those the publisher names the first.
+    """
+    schema = context.schema
+    codes = None if kinds is None else np.asarray(kinds.to_numpy(zero_copy_only=False), dtype=np.int8)
+    for row in large_rows(rows, codes, key=schema.primary_keys, mode=settings.mode, limit=limit):
+        # One row at a time: these are few, and mostly the first one ends it.
+        partition = tuple(rows.column(name)[row.position].as_py() for name in schema.partition_keys)
+        if context.settings.tracking.includes(partition):
+            raise RecordTooLarge(
+                f"table {context.files.root_uri}: {row} makes a record of {row.size:,} bytes, expected at most {limit:,} for its "
+                f"log, topic {settings.topic}; the row is not written. Raise the limit: alter log.kafka.message.max.bytes of the "
+                "table, which the topic follows (where the topic was altered by hand, `tablestore log publish` looks at it anew); "
+                "or keep what is written from readers of changes (change-tracking = false), or end the log (log.system = filestore)"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,33 @@ The messages of combinations that cannot be are those of the seed (FLIP-188).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.paths import MAIN_BRANCH
 from tablestore.log.json.debezium import ChangelogMode
 from tablestore.options import TableOptions
+from tablestore.store.context import TableContext
+from tablestore.store.settings import table_settings
 from tablestore.types.schema import TableSchema
 
 LogSystem = Literal["filestore", "kafka"]
+
+# Options that decide whether rows may be sent before their snapshot.
+EARLY_CONCERNS = frozenset(
+    option.key
+    for option in (
+        opt.MERGE_ENGINE,
+        opt.SEQUENCE_FIELD,
+        opt.IGNORE_DELETE,
+        opt.DELETION_VECTORS_ENABLED,
+        opt.CHANGELOG_PRODUCER,
+        opt.CHANGE_TRACKING,
+        opt.UNTRACKED_PARTITIONS,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +114,42 @@ def log_settings(schema: TableSchema, *, name: str) -> LogSettings:
         retention_ms=retention if isinstance(retention, int) else None,
         properties=properties,
     )
+
+
+def settings_of(context: TableContext) -> LogSettings:
+    """The log of an open table. A branch is a history of its own: its changes are in the file store only."""
+    settings = log_settings(context.schema, name=context.files.root_uri.rstrip("/").rpartition("/")[2])
+    return settings if context.branch == MAIN_BRANCH else replace(settings, system="filestore")
+
+
+def named_log(schema: TableSchema, name: str) -> TableSchema:
+    """The schema of a table that is to be made, with the topic of its log written down. Raises what :func:`log_settings` raises."""
+    settings = log_settings(schema, name=name)
+    if settings.system == "filestore":
+        return schema
+    check_early(schema, settings)
+    return replace(schema, options={**schema.options, opt.LOG_KAFKA_TOPIC.key: settings.topic})
+
+
+def check_early(schema: TableSchema, settings: LogSettings) -> None:
+    """Whether rows of this table may be sent before their snapshot. Raises UnsupportedError that names the option in the way."""
+    if not settings.eventual:
+        return
+    plain = table_settings(schema)
+    options = TableOptions(schema.options)
+    producer = options.text(opt.CHANGELOG_PRODUCER).lower()
+    in_the_way = {
+        "merge-engine, sequence.field, ignore-delete or deletion-vectors.enabled": not plain.is_plain,
+        f"changelog-producer = {producer}": producer != "none",
+        "change-tracking = false, of the table or of a partition": not plain.tracking.is_whole,
+    }
+    for what, applies in in_the_way.items():
+        if applies:
+            raise UnsupportedError(
+                f"log.consistency = eventual does not go with {what}: what is written must be what readers see in the end; leave "
+                "it out, or log.consistency",
+                kind="log-consistency",
+            )
 
 
 def _check_filestore(options: TableOptions) -> None:

@@ -9,7 +9,9 @@ from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
-from tablestore.log.changelog import create_log, drop_log, named_log, rename_log
+from tablestore.log.opening import ChangeLogs
+from tablestore.log.port import ChangeLog
+from tablestore.log.settings import named_log
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.system.systemtable import SEPARATOR, SystemTable
@@ -24,6 +26,7 @@ class Catalog:
 
     def __init__(self, meta: MetaCatalog, clock: Clock, ids: Ids, uri: str) -> None:
         self._meta, self._clock, self._ids, self._uri = meta, clock, ids, uri
+        self._logs = ChangeLogs()
 
     def list_databases(self) -> tuple[str, ...]:
         """Database names, ascending."""
@@ -76,7 +79,7 @@ class Catalog:
         self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
         try:
             table = self._open(identifier)
-            create_log(table.context, ignore_if_exists=ignore_if_exists)
+            table.change_log.begin(ignore_if_exists=ignore_if_exists)
         except BaseException as error:
             # All or nothing, whatever the error; a table that was there before is left as it is.
             if not existed:
@@ -101,7 +104,7 @@ class Catalog:
 
     def _open(self, identifier: Identifier) -> Table:
         files = self._meta.table_files(identifier)
-        return Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier))
+        return Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier), self._logs)
 
     def alter_table(
         self, name: str, changes: Sequence[SchemaChange] | SchemaChange, ignore_if_not_exists: bool = False
@@ -125,13 +128,20 @@ class Catalog:
         ``filestore`` first. With settings that no client of the log takes the table goes, and its log is left behind: that is said.
         """
         identifier = parse_identifier(name)
-        context = self._log_owner(identifier)
-        if context is not None:
-            drop_log(context)
+        if (log := self._log(identifier)) is not None:
+            log.drop()
         self._meta.drop_table(identifier, ignore_if_not_exists=ignore_if_not_exists)
 
-    def _log_owner(self, identifier: Identifier) -> TableContext | None:
-        """The context of a table that is about to be dropped, as far as it can be read at all."""
+    def _log(self, identifier: Identifier) -> ChangeLog | None:
+        """The change log of a table, None if the table cannot be read, or its options (another engine's) name no log of ours."""
+        try:
+            context = self._readable(identifier)
+            return None if context is None else self._logs.of(context)
+        except TablestoreError:
+            return None
+
+    def _readable(self, identifier: Identifier) -> TableContext | None:
+        """The context of a table, None if it cannot be read at all."""
         try:
             return open_context(self._meta.table_files(identifier), clock=self._clock, ids=self._ids)
         except TablestoreError:
@@ -140,10 +150,14 @@ class Catalog:
     def rename_table(self, name: str, new_name: str, ignore_if_not_exists: bool = False) -> None:
         """Give a table another name; ``new_name`` may be in another database."""
         old, new = parse_identifier(name), parse_identifier(new_name)
-        context = self._log_owner(old)
+        before = self._readable(old)
         self._meta.rename_table(old, new, ignore_if_not_exists=ignore_if_not_exists)
-        if context is not None:
-            rename_log(context, self._open(new).context)
+        if before is not None:
+            self._logs.moved(before.files.root_uri, self._open(new).context)
+
+    def close(self) -> None:
+        """Give up open connections to change logs, of this catalog and its tables; the next write opens them again."""
+        self._logs.close()
 
     def __repr__(self) -> str:
         return f"Catalog({self._uri!r})"

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
-from tablestore.log import changelog as logs
-from tablestore.log.alterlog import alter_table
 from tablestore.log.follow import consumption as consume
 from tablestore.log.follow.consumption import ChangeBatch, ScanMode
 from tablestore.log.identity import Identity
@@ -94,7 +92,7 @@ class Table(Maintenance):
 
     def refresh(self) -> "Table":
         """The same table at its newest schema. Raises ConflictError if another one is in its place."""
-        return Table(self._present.reopened(), self._name)
+        return Table(self._present.reopened(), self._name, self._logs)
 
     # -- altering
 
@@ -107,8 +105,8 @@ class Table(Maintenance):
         StorageError (nothing was altered), CommitOutcomeUnknown.
         """
         old = self._context
-        schema = alter_table(old, changes)
-        return Table(old.reopened(schema), self._name)
+        schema = self.change_log.alter(changes)
+        return Table(old.reopened(schema), self._name, self._logs)
 
     def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.
@@ -116,8 +114,8 @@ class Table(Maintenance):
         Writers with an older handle are refused. Called again, it goes on where it was interrupted. ``progress`` is called
         with what is done, how many bytes of how many. Returns the altered table.
         """
-        context = rescale(self._context, buckets, progress=progress)
-        return Table(context.reopened(context.schema), self._name)
+        context = rescale(self._context, self._logs, buckets, progress=progress)
+        return Table(context.reopened(context.schema), self._name, self._logs)
 
     # -- reading
 
@@ -199,7 +197,7 @@ class Table(Maintenance):
         if isinstance(keys_or_predicate, (str, pc.Expression)) or _is_predicate(keys_or_predicate):
             predicate = parse_filter(keys_or_predicate, self._context.schema.fields)
             assert predicate is not None, "a filter was given"
-            return delete_where(self._context, predicate)
+            return delete_where(self._context, self.change_log, predicate)
         with self.new_writer() as writer:
             writer.delete(keys_or_predicate)
             return writer.commit()
@@ -207,7 +205,7 @@ class Table(Maintenance):
     def overwrite(self, rows: Any, partition: Mapping[str, Any] | None = None) -> Snapshot | None:
         """Replace rows. With ``partition`` exactly the partitions that match it (``{}``: the whole table); without it the
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
-        return overwrite(self._context, rows, partition)
+        return overwrite(self._context, self.change_log, rows, partition)
 
     def compact(
         self,
@@ -222,15 +220,16 @@ class Table(Maintenance):
         due expire afterwards, those of ``write-only`` tables too, whose writers leave that to this. ``progress`` is called with
         what is done, how many bytes of how many. Returns what was done; print it.
         """
-        context = self.refresh().context
+        newest = self.refresh()
+        context = newest.context
         chosen = None if partitions is None else tuple(partitions)
         report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen, progress=progress)
-        after_compaction(context, report.snapshot_ids)
+        after_compaction(context, lambda: newest.change_log, report.snapshot_ids)
         return report
 
     def new_writer(self, commit_user: str | None = None) -> TableWriter:
         """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
-        return TableWriter(self._context, commit_user=commit_user, early=True)
+        return TableWriter(self._context, self.change_log, commit_user=commit_user, early=True)
 
     def _write(self, rows: Any, *, changes: bool = False, missing_columns: str = "refuse") -> Snapshot | None:
         with self.new_writer() as writer:
@@ -303,7 +302,7 @@ class Table(Maintenance):
             on_discontinuity=on_discontinuity,
             stop=stop,
         )
-        return logs.consumption(self._context, request).batches()
+        return self.change_log.follow(request)
 
     def position_after(self, snapshot_id: int) -> Position:
         """The position behind a snapshot: ``consume(position=...)`` goes on with the changes of the next one; 0 for all of them."""

@@ -3,8 +3,6 @@
 No broker is asked: the client refuses its settings, or the address answers nothing.
 """
 
-import os
-import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +10,6 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError, StorageError
-from tablestore.log.publish.publisher import slot_lock, try_lock
 from tablestore.store.followup import read_undone
 from tablestore.types.evolution.schemachanges import SetOption
 
@@ -33,7 +30,7 @@ def catalog(tmp_path: Path) -> ts.Catalog:
 def table(catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
     """A table whose topic was made at another time."""
     with monkeypatch.context() as m:
-        m.setattr("tablestore.table.catalog.create_log", lambda *_, **__: None)
+        m.setattr("tablestore.log.publishedlog.PublishedLog.begin", lambda *_, **__: None)
         return catalog.create_table("shop.t", SCHEMA, primary_key=["id"], options=KAFKA)
 
 
@@ -69,7 +66,7 @@ def test_a_table_is_not_made_whose_log_fails_with_an_unexpected_error(catalog: t
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("a bug of some library")
 
-    monkeypatch.setattr("tablestore.table.catalog.create_log", fail)
+    monkeypatch.setattr("tablestore.log.publishedlog.PublishedLog.begin", fail)
     with pytest.raises(RuntimeError):
         catalog.create_table("shop.t", SCHEMA, primary_key=["id"], options=KAFKA)
     assert catalog.list_tables("shop") == ()
@@ -103,29 +100,9 @@ def test_a_table_is_altered_with_a_mistyped_property_of_the_client(
     assert ended.refresh().options()["log.system"] == "filestore"
 
 
-def test_the_lock_of_a_publisher_is_one_of_its_os_user_and_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    mine, others = slot_lock("one", "topic", 0), slot_lock("another", "topic", 0)
-    assert try_lock(mine) and try_lock(others) and not try_lock(slot_lock("one", "topic", 0))
-    mine.release()
-    others.release()
-    assert [path.name for path in tmp_path.iterdir()] == [f"tablestore-locks-{os.getuid()}"]
-    monkeypatch.setattr(os, "getuid", lambda: 4711)
-    assert Path(slot_lock("one", "topic", 0).lock_file).parent.name == "tablestore-locks-4711"
-
-
-def test_a_lock_that_cannot_be_had_leaves_it_to_the_fence(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    # Somebody else has made something of the name of our folder.
-    (tmp_path / "locks").write_text("")
-    lock = slot_lock("one", "topic", 0)
-    lock = type(lock)(str(tmp_path / "locks" / "log-1"))
-    assert try_lock(lock) and not lock.is_locked and "fence each other" in caplog.text
-    lock.release()
-
-
 def test_a_new_consumer_reads_the_snapshots_where_no_broker_answers(table: ts.Table, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.MonkeyPatch.context() as m:
-        m.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
+        m.setattr("tablestore.log.publishedlog.PublishedLog.after_commit", lambda *_: None)
         table.upsert(rows(1))
         table.upsert(rows(2))
 

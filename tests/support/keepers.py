@@ -208,9 +208,9 @@ class Keepers:
     def _overwrite(self, table: Table, what: str) -> None:
         rows: Rows = [(0, what), (50, what)]
         self._effects[what] = lambda state: list(rows)
-        with TableWriter(table.context, commit_user=what, replaces=True) as writer:
+        with TableWriter(table.context, table.change_log, commit_user=what, replaces=True) as writer:
             writer.write(self._lab.rows(*rows))
-            self._heard(commit_overwrite(table.context, writer.prepare(), {}, user=what))
+            self._heard(commit_overwrite(table.context, table.change_log, writer.prepare(), {}, user=what))
 
     def _compactor(self) -> None:
         table = self._open("compactor")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark_tablestore.options import parse_options, placed
-from pyspark_tablestore.publish import publisher
+from pyspark_tablestore.publish import spark_log
 from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.table.upkeep.aftercommit import after_compaction
@@ -46,7 +46,7 @@ def compact(
         report += done
         if not done.tasks:
             break
-    after_compaction(handle.context, report.snapshot_ids, publish=publisher(spark, spec))
+    after_compaction(handle.context, lambda: spark_log(spark, spec, handle), report.snapshot_ids)
     return report
 
 

@@ -24,14 +24,13 @@ import pyarrow as pa
 from pyspark_tablestore.options import parse_options, placed
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import ConflictError, StorageError, TablestoreError
-from tablestore.log.changelog import PUBLISHERS, publish_log, settings_of
+from tablestore.log.port import ChangeLog
 from tablestore.log.publish.backlog import Backlog, log_backlog
 from tablestore.log.publish.publisher import PublishReport
+from tablestore.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from tablestore.store.context import TableContext
 
 # From here on tasks are worth the second or two that they take to begin: a process sends some 100,000 records a second.
 PARALLEL_BACKLOG = Backlog(rows=500_000, bytes=64 * 1024 * 1024)
@@ -49,33 +48,33 @@ def publish(
     tablestore's errors, StorageError for tasks that Spark gave up.
     """
     handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
-    return _publish_slots(spark, spec, handle.context, look=look)
+    return _publish_slots(spark, spec, handle, look=look)
 
 
-def publisher(spark: "SparkSession", spec: TableSpec) -> "Callable[[TableContext], object]":
-    """How a writer with a session publishes after its commit: much of it as tasks, little of it, or a single slot, here."""
+def spark_log(spark: "SparkSession", spec: TableSpec, table: Table) -> ChangeLog:
+    """The log of a table for a writer with a session: after a commit much is published as tasks; little, or a single slot, here."""
+    log = table.change_log
 
-    def publish_written(context: "TableContext") -> object:
-        settings = settings_of(context)
-        if settings.system == "filestore" or settings.slots == 1:
-            return publish_log(context)
-        found = log_backlog(context, settings, enough=PARALLEL_BACKLOG)
+    def publish_written() -> object:
+        if log.slots == 1:
+            return log.publish()
+        found = log_backlog(table.context, log.settings, enough=PARALLEL_BACKLOG)
         if found.rows < PARALLEL_BACKLOG.rows and found.bytes < PARALLEL_BACKLOG.bytes:
-            return publish_log(context)
-        return _publish_slots(spark, spec, context, look=False)
+            return log.publish()
+        return _publish_slots(spark, spec, table, look=False)
 
-    return publish_written
+    return log.publishing(publish_written)
 
 
-def _publish_slots(spark: "SparkSession", spec: TableSpec, context: "TableContext", *, look: bool) -> tuple[PublishReport, ...]:
-    settings = settings_of(context)
-    if settings.system == "filestore":
+def _publish_slots(spark: "SparkSession", spec: TableSpec, table: Table, *, look: bool) -> tuple[PublishReport, ...]:
+    log = table.change_log
+    if not log.slots:
         return ()
-    # The tasks are about to fence them.
-    PUBLISHERS.close(context.files.root_uri)
-    task = partial(_run_task, partial(publish_slot, spec, settings.slots, look=look))
+    # The tasks are about to fence those that are open here.
+    log.close()
+    task = partial(_run_task, partial(publish_slot, spec, log.slots, look=look))
     # As many partitions as rows: a task each.
-    numbers = spark.range(0, settings.slots, 1, settings.slots)
+    numbers = spark.range(0, log.slots, 1, log.slots)
     try:
         rows = numbers.mapInArrow(task, "outcome binary").collect()
     # Classic sessions and Spark Connect raise errors of different trees.
@@ -98,23 +97,24 @@ def publish_slot(spec: TableSpec, slots: int, slot: int, *, look: bool) -> Publi
     Where another process is at work on the slot, this one waits until that has sent what there was, or gets nowhere: of two
     attempts of one task Spark kills the one that does not end first, and that must not be the one that works.
     """
-    context = spec.open()
-    if (found := settings_of(context).slots) != slots:
+    table = spec.table()
+    log = table.change_log
+    if (found := log.slots) != slots:
         raise ConflictError(
             f"table {spec.location} has {found} publisher slot(s), the job began with {slots}: the number was changed meanwhile; "
             "publish again",
             kind="publisher-slots",
         )
-    latest = context.snapshots.latest()
+    latest = table.context.snapshots.latest()
     try:
         while True:
             # Ends: a busy slot is reported when its holder has come further, and one that does not is taken over.
-            (report,) = publish_log(context, slots=(slot,), look=look)
+            (report,) = log.publish(slots=(slot,), look=look)
             if not report.busy or latest is None or report.snapshot_id >= latest.id:
                 return report
     finally:
         # Which process has the slot next time is chance: what stays open here would only be fenced.
-        PUBLISHERS.close(context.files.root_uri)
+        log.close()
 
 
 def _run_task(publish_one: Callable[[int], PublishReport], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

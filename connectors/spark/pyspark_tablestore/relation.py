@@ -33,7 +33,7 @@ from pyspark_tablestore.native import (
     reads_alike,
 )
 from pyspark_tablestore.options import PINNED, SourceOptions, parse_options, placed
-from pyspark_tablestore.publish import publisher
+from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_read
@@ -113,13 +113,14 @@ def write(
     job = prepare(options, df.schema, overwrite=overwrite)
     rows = _clustered(df, job) if cluster else df
     written = rows.mapInArrow(partial(_write_rows, job), "message binary").collect()
+    handle = job.spec.table()
     return commit_messages(
-        job.spec.table(),
+        handle,
         [bytes(row.message) for row in written] or [write_task(job, iter(()))],
         overwrite=overwrite,
         commit_user=options.commit_user,
         identifier=options.commit_identifier,
-        publish=publisher(df.sparkSession, job.spec),
+        log=spark_log(df.sparkSession, job.spec, handle),
     )
 
 

@@ -43,7 +43,7 @@ def describe(
     context = table.context
     latest = context.snapshots.latest()
     pictures = describe_buckets(context, latest)
-    drawn, left = _chosen(pictures, every), upkeep(context)
+    drawn, left = _chosen(pictures, every), upkeep(context, lambda: table.change_log)
     if svg is not None:
         _write_svg(svg, f"{table.name}, snapshot {latest.id if latest else 'none'}", drawn, keyed=bool(table.primary_key))
     if session.out.as_json:

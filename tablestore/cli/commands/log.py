@@ -9,8 +9,6 @@ import tablestore as ts
 from tablestore.cli.session import FoundProblems, Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.clock import SystemClock
-from tablestore.log.changelog import adopt, publish_log, rebuild_log, settings_of
-from tablestore.log.logcheck import log_status, verify_log
 from tablestore.options import parse_duration
 
 app = typer.Typer(no_args_is_help=True, help="The topic of a table: how far it is, publish, verify, rebuild, adopt.")
@@ -28,7 +26,7 @@ _STATUS = (
 @command(app, "status", "tablestore log status shop.orders")
 def status(session: Session, name: TableName) -> None:
     """Show per bucket up to which snapshot the topic holds the changes, and what it lacks."""
-    found = log_status(session.table(name).context)
+    found = session.table(name).change_log.status()
     if session.out.as_json:
         session.out.document(asdict(found))
         return
@@ -51,7 +49,7 @@ def publish(
     """Send the changes that the topic lacks, each once; repairs what a broker has lost."""
     wait_s = parse_duration(interval) / 1000
     table = session.table(name)
-    slots = settings_of(table.context).slots
+    slots = table.change_log.settings.slots
     if slot is not None and slot >= slots:
         raise typer.BadParameter(f"the table has the slots 0 to {slots - 1}", param_hint="'--slot'")
     wanted = None if slot is None else (slot,)
@@ -61,13 +59,13 @@ def publish(
         def send(table: ts.Table) -> None:
             nonlocal is_first
             look, is_first = is_first, False
-            for report in publish_log(table.context, slots=wanted, look=look):
+            for report in table.change_log.publish(slots=wanted, look=look):
                 if report.records:
                     session.say_found(table, report)
 
         session.watch([table], send, SystemClock(), wait_s)
         return
-    reports = publish_log(table.context, slots=wanted, look=True)
+    reports = table.change_log.publish(slots=wanted, look=True)
     if session.out.as_json:
         session.out.document({"table": table.name, "slots": [asdict(report) for report in reports]})
     for report in reports:
@@ -81,7 +79,7 @@ def verify(session: Session, name: TableName) -> None:
     """Read the topic and compare what it adds up to with the table. Exit code 3 if they differ."""
     table = session.table(name)
     with session.out.progress(f"reading the log of {table.name}", None):
-        check = verify_log(table.context)
+        check = table.change_log.verify()
     document: dict[str, Any] = {"table": table.name, **asdict(check)}
     if check.problems:
         if session.out.as_json:
@@ -98,10 +96,10 @@ def verify(session: Session, name: TableName) -> None:
 def rebuild(session: Session, name: TableName, yes: Yes = False) -> None:
     """Delete the topic, make it again, and publish the changes of all retained snapshots."""
     table = session.table(name)
-    settings = settings_of(table.context)
+    settings = table.change_log.settings
     plan = {"topic": settings.topic, "partitions": settings.partitions, "snapshots": len(table.context.snapshots.live_ids())}
     session.confirm(yes, f"Would delete topic {settings.topic} and publish {plan['snapshots']} snapshot(s) to a new one.", plan)
-    reports = rebuild_log(table.context)
+    reports = table.change_log.rebuild()
     document = {"table": table.name, "slots": [asdict(report) for report in reports]}
     session.out.done(document, f"{table.name}: {sum(report.records for report in reports):,} records in the new topic.")
 
@@ -113,9 +111,9 @@ def adopt_log(session: Session, name: TableName, yes: Yes = False) -> None:
     Not for a copy: only one place may publish to a topic, and the other one is refused from then on. Give a copy its own topic.
     """
     table = session.table(name)
-    settings = settings_of(table.context)
+    settings = table.change_log.settings
     plan = {"topic": settings.topic, "location": table.location}
     session.confirm(yes, f"Would make {table.location} the only place that publishes to topic {settings.topic}.", plan)
-    owner = adopt(table.context)
+    owner = table.change_log.adopt()
     document = {"table": table.name, "topic": settings.topic, "location": owner.location, "former": list(owner.former)}
     session.out.done(document, f"{table.name}: topic {settings.topic} belongs to {owner.location}.")

@@ -17,14 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from filelock import FileLock
 
 from tablestore.errors import NotFoundError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.early.earlyrepair import repairs
 from tablestore.log.logprogress import SlotProgress
 from tablestore.log.logstore import LogStore, SlotFenced, cut_into_transactions
-from tablestore.log.publish.publisher import MAX_BYTES, MAX_RECORDS, LogPublisher, PublishReport, slot_lock, try_lock
+from tablestore.log.publish.publisher import MAX_BYTES, MAX_RECORDS, LogPublisher, PublishReport
+from tablestore.log.publish.slotlocks import SlotLocks, try_lock
 from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, LogRecords, Mark, RawRecords, Tail
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
@@ -37,11 +37,6 @@ _READ_RECORDS = 10_000
 _TRIES = 5
 
 
-def session_lock(table_uuid: str | None, name: str) -> FileLock:
-    """Held by the writer of this host whose early rows may still land; ``name`` is the log's."""
-    return slot_lock(table_uuid, f"{name}\0early", 0)
-
-
 class EarlyPublisher(LogPublisher):
     """Publishes a table's snapshots, its early rows, and what takes these back. Not thread-safe.
 
@@ -49,8 +44,9 @@ class EarlyPublisher(LogPublisher):
     the write that is going on in this process.
     """
 
-    def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, *, slot: int = 0) -> None:
-        super().__init__(context, log, settings, slot=slot)
+    def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, locks: SlotLocks, *, slot: int = 0) -> None:
+        super().__init__(context, log, settings, locks, slot=slot)
+        self._session = locks.early_writer(context.table_uuid, log.name)
         self._unsettled: Mapping[int, int] | None = None
         self._ours = False
         # The tails that are early rows.
@@ -91,8 +87,7 @@ class EarlyPublisher(LogPublisher):
             return report
         if self._slot is None and not self._finds_early_rows():
             return report
-        session = session_lock(self._context.table_uuid, self._log.name)
-        if not try_lock(session):
+        if not try_lock(self._session):
             # That write goes on; whatever becomes of it, its writer publishes afterwards.
             return report
         try:
@@ -102,7 +97,7 @@ class EarlyPublisher(LogPublisher):
                 finally:
                     self._lock.release()
         finally:
-            session.release()
+            self._session.release()
         return self._report(busy=False)
 
     # -- what is different from an outbox without early rows

@@ -9,19 +9,20 @@ when it has landed, as every write is. Whatever fails here never fails the write
 
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from tablestore.bounds import TEXT_BYTES
 from tablestore.format.bucket import bucket_of
-from tablestore.log.changelog import PUBLISHERS, leave_alone, log_rests, publish_log, settings_of
-from tablestore.log.early.earlypublisher import EarlyPublisher, session_lock
+from tablestore.log.early.earlypublisher import EarlyPublisher
 from tablestore.log.json.debezium import encode_changes
 from tablestore.log.json.jsontext import text_bytes
 from tablestore.log.logstore import SlotFenced
-from tablestore.log.publish.publisher import try_lock
+from tablestore.log.publish.publisher import LogPublisher
+from tablestore.log.publish.slotlocks import SlotLocks, try_lock
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
@@ -33,20 +34,28 @@ LOG = logging.getLogger(__name__)
 _ROWS = 50_000
 
 
-def early_rows(context: TableContext) -> "EarlyRows | None":
-    """What sends the rows of one write early; None for a table whose rows come with their snapshot."""
-    settings = settings_of(context)
-    if settings.system == "filestore" or not settings.eventual or not context.settings.tracking.is_whole or log_rests(context):
-        return None
-    return EarlyRows(context, settings)
+class Publishing(Protocol):
+    """What the rows go through: the log of the table that is written."""
+
+    def use(self, slot: int) -> AbstractContextManager[LogPublisher]:
+        """The publisher of a slot."""
+        ...
+
+    def publish(self) -> object:
+        """Send what the log lacks, and take back what did not land."""
+        ...
+
+    def note_error(self, error: Exception) -> None:
+        """The log has failed a writer."""
+        ...
 
 
 class EarlyRows:
     """Sends the rows of one write after another. One writer, one thread."""
 
-    def __init__(self, context: TableContext, settings: LogSettings) -> None:
-        self._context, self._settings = context, settings
-        self._lock = session_lock(context.table_uuid, settings.topic)
+    def __init__(self, context: TableContext, settings: LogSettings, publishing: Publishing, locks: SlotLocks) -> None:
+        self._context, self._settings, self._publishing = context, settings, publishing
+        self._lock = locks.early_writer(context.table_uuid, settings.topic)
         self._begun = self._silent = False
 
     def send(self, rows: pa.Table, kinds: pa.Array | None) -> None:
@@ -58,7 +67,7 @@ class EarlyRows:
             if first and not self._begin():
                 return
             for part in self._records(rows, kinds):
-                with PUBLISHERS.use(self._context, self._settings, 0) as publisher:
+                with self._publishing.use(0) as publisher:
                     assert isinstance(publisher, EarlyPublisher)
                     publisher.send_early(part, first=first)
                 first = False
@@ -68,7 +77,7 @@ class EarlyRows:
         except Exception as error:  # Rows that are not sent early are sent in time, whatever failed.
             self._silent = True
             with suppress(Exception):
-                leave_alone(self._context, error)
+                self._publishing.note_error(error)
             LOG.warning("rows written to %s are seen when they have landed, not before (%s)", self._context.files.root_uri, error)
 
     def ended(self, *, landed: bool) -> None:
@@ -78,7 +87,7 @@ class EarlyRows:
             return
         try:
             if landed:
-                with PUBLISHERS.use(self._context, self._settings, 0) as publisher:
+                with self._publishing.use(0) as publisher:
                     assert isinstance(publisher, EarlyPublisher)
                     publisher.landed()
         finally:
@@ -91,7 +100,7 @@ class EarlyRows:
             return
         self.ended(landed=False)
         try:
-            publish_log(self._context)
+            self._publishing.publish()
         except Exception as error:  # The write has failed: that is what its caller has to hear.
             LOG.warning(
                 "a write to %s has failed, and readers of its log have seen rows of it: %s; the next publisher takes them back: "

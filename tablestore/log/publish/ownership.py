@@ -16,18 +16,22 @@ The last record of everything that is sent carries the location and the snapshot
 its buckets, so they are looked at when it is opened.
 """
 
+import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tablestore.errors import ConflictError, FormatError, InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.errors import ConflictError, FormatError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.opening import same_place
 from tablestore.log.identity import Identity
 from tablestore.log.logstore import LogStore
-from tablestore.log.ownerfile import LogOwner, read_log_owner, write_log_owner
+from tablestore.log.publish.ownerfile import LogOwner, read_log_owner, write_log_owner
 from tablestore.log.record import Tail
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
+from tablestore.store.history.holds import LOG_HOLD, Holds
+
+LOG = logging.getLogger(__name__)
 
 OPEN_TIMEOUT_S = 60.0
 CLAIM_BUCKET = 0
@@ -159,14 +163,31 @@ def own_log(context: TableContext, log: LogStore, settings: LogSettings) -> None
     write_log_owner(context.files, owner)
 
 
+def hold_for_log(context: TableContext, log: LogStore, settings: LogSettings, next_snapshot: int) -> None:
+    """Keep snapshots from ``next_snapshot`` on until the log that was just made has their changes."""
+    owner = log_owner(log, log.incarnation(partitions=settings.partitions))
+    Holds(context.files).take(LOG_HOLD, next_snapshot, owner=owner, ids=context.ids)
+
+
+def log_owner(log: LogStore, incarnation: str) -> str:
+    """Who holds snapshots for a log."""
+    return f"the log {log.name} (id {incarnation})"
+
+
+def remove_log(context: TableContext, log: LogStore, settings: LogSettings) -> None:
+    """Delete the log of a table that will have none; that of another table, or of the one it is a copy of, is left alone."""
+    if (found := foreign_log(context, log, settings)) is not None:
+        LOG.warning("topic %s is left as it is: %s", log.name, found)
+        return
+    log.drop(ignore_if_not_exists=True)
+
+
 def adopt_log(context: TableContext, log: LogStore, settings: LogSettings) -> LogOwner:
     """Make this place the owner of the log: the table was moved here. Whoever owned it is told so when it writes next.
 
-    Raises UnsupportedError (no log of that kind), ForeignLog (of another table), NotFoundError, StorageError.
+    Raises ForeignLog (of another table), NotFoundError, StorageError.
     """
     root = context.files.root_uri
-    if settings.system == "filestore":
-        raise UnsupportedError(f"the log of {root} is the file store itself: there is nothing to adopt", kind="no-log")
     incarnation = log.incarnation(partitions=settings.partitions)
     fence_slots(log, range(1, settings.slots))
     slot = log.open_slot(0, (), timeout_s=OPEN_TIMEOUT_S)

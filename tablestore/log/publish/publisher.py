@@ -13,26 +13,28 @@ While a slot stays open and is not fenced nobody else has written to its buckets
 per slot keeps the publishers of one host from fencing each other; across hosts a fenced one steps back and looks again.
 """
 
-import getpass
-import hashlib
 import logging
-import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.identity import Identity
 from tablestore.log.logprogress import LogProgress, SlotProgress
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
-from tablestore.log.ownerfile import LogOwner, write_log_owner
 from tablestore.log.publish.changerecords import find_published, snapshot_records
-from tablestore.log.publish.ownership import CLAIM_BUCKET, OPEN_TIMEOUT_S, check_end, check_history, check_name, owner_here
+from tablestore.log.publish.ownerfile import LogOwner, write_log_owner
+from tablestore.log.publish.ownership import (
+    CLAIM_BUCKET,
+    OPEN_TIMEOUT_S,
+    check_end,
+    check_history,
+    check_name,
+    log_owner,
+    owner_here,
+)
+from tablestore.log.publish.slotlocks import SlotLocks, try_lock
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.recordlimit import RecordTooLarge, refused_record, within_limit
 from tablestore.log.settings import LogSettings, log_settings
@@ -76,11 +78,11 @@ class PublishReport:
 class LogPublisher:
     """Publishes the buckets of one slot of one table. Keeps its slot open between calls; not thread-safe."""
 
-    def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, *, slot: int = 0) -> None:
+    def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, locks: SlotLocks, *, slot: int = 0) -> None:
         self._context, self._log, self._settings, self._number = context, log, settings, slot
         self._buckets = [b for b in range(settings.partitions) if b % settings.slots == slot]
         self._progress = LogProgress(context.files)
-        self._lock = slot_lock(context.table_uuid, log.name, slot)
+        self._lock = locks.slot(context.table_uuid, log.name, slot)
         self._slot: LogSlot | None = None
         self._incarnation = self._location = ""
         self._marks: dict[int, Mark | None] = {}
@@ -403,48 +405,7 @@ class LogPublisher:
                 holds.move(hold, next_snapshot)
 
 
-def log_owner(log: LogStore, incarnation: str) -> str:
-    """Who holds snapshots for a log."""
-    return f"the log {log.name} (id {incarnation})"
-
-
 def _log_of(schema: TableSchema) -> tuple[object, ...]:
     """What publishers of one log must agree on."""
     settings = log_settings(schema, name="")
     return settings.system, settings.topic, settings.mode, settings.partitions, settings.slots
-
-
-def slot_lock(table_uuid: str | None, name: str, slot: int) -> FileLock:
-    """The lock of a slot among the processes of this host and this user; ``name`` is the log's.
-
-    Of a folder of one's own: what another user made in the temporary directory cannot be locked by us. Two users, or two hosts,
-    are kept apart by the fence of the slot alone.
-    """
-    digest = hashlib.sha256(f"{table_uuid}\0{name}\0{slot}".encode()).hexdigest()[:32]
-    owner = os.getuid() if hasattr(os, "getuid") else getpass.getuser()
-    return FileLock(str(Path(tempfile.gettempdir()) / f"tablestore-locks-{owner}" / f"log-{digest}"))
-
-
-def try_lock(lock: FileLock) -> bool:
-    """Whether nobody else of this host holds it: we do now, or it cannot be had at all and the fence has to do."""
-    try:
-        Path(lock.lock_file).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    except OSError as error:
-        LOG.warning("no lock for publishing in %s (%s): publishers of this host may fence each other", lock.lock_file, error)
-    return True
-
-
-def current_offsets(context: TableContext, settings: LogSettings) -> tuple[str, dict[int, int]] | None:
-    """Per bucket a lower bound of where records of snapshots that land from now on will begin; None if nothing is known."""
-    progress = LogProgress(context.files)
-    found: Sequence[SlotProgress | None] = [progress.read(slot, settings.slots) for slot in range(settings.slots)]
-    known = [one for one in found if one is not None]
-    if not known or len({one.incarnation for one in known}) > 1:
-        return None
-    offsets = dict.fromkeys(range(settings.partitions), 0)
-    for one in known:
-        offsets.update(one.offsets)
-    return known[0].incarnation, offsets

@@ -5,12 +5,15 @@ The methods of :class:`~tablestore.table.table.Table` for all of these; each han
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, Self
 
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.paths import MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
 from tablestore.format.tagfile import Tag
+from tablestore.log.opening import ChangeLogs
+from tablestore.log.port import ChangeLog
 from tablestore.names import check_reference
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
@@ -38,8 +41,18 @@ from tablestore.table.upkeep.expiry import Age, millis_of
 class Maintenance:
     """The part of a table's handle that decides what is kept."""
 
-    def __init__(self, context: TableContext, name: str) -> None:
-        self._context, self._name = context, name
+    def __init__(self, context: TableContext, name: str, logs: ChangeLogs | None = None) -> None:
+        # Handles that come from one catalog share their logs' open connections.
+        self._context, self._name, self._logs = context, name, logs or ChangeLogs()
+
+    @cached_property
+    def change_log(self) -> ChangeLog:
+        """Its change log, for connectors and tools. Raises InvalidInputError, UnsupportedError for options that name none."""
+        return self._logs.of(self._context)
+
+    def close(self) -> None:
+        """Give up open connections to the change log; the next write opens them again."""
+        self._logs.close()
 
     # -- snapshots
 
@@ -73,7 +86,7 @@ class Maintenance:
 
         Nothing is taken out of the history. The newest schema stays: columns that were dropped since do not come back.
         """
-        return restore.rollback_to(self._present, self._named_snapshot(snapshot_id, tag, "rollback_to"))
+        return restore.rollback_to(self._present, self._logs, self._named_snapshot(snapshot_id, tag, "rollback_to"))
 
     # -- tags
 
@@ -150,7 +163,7 @@ class Maintenance:
             check_branch(context.main_files, check_reference(name, "branch"))
         table = self._name.partition("$branch_")[0]
         opened = open_branch(context.main_files, name, clock=context.clock, ids=context.ids)
-        return type(self)(opened, table if name == MAIN_BRANCH else f"{table}$branch_{name}")
+        return type(self)(opened, table if name == MAIN_BRANCH else f"{table}$branch_{name}", self._logs)
 
     @property
     def branch_name(self) -> str:
@@ -164,7 +177,7 @@ class Maintenance:
         """
         if self.branch_name != MAIN_BRANCH:
             raise InvalidInputError(f"fast_forward is a matter of the table itself, this is its branch {self.branch_name!r}")
-        return restore.fast_forward(self._present, check_reference(branch, "branch"), discard_newer=discard_newer)
+        return restore.fast_forward(self._present, self._logs, check_reference(branch, "branch"), discard_newer=discard_newer)
 
     # -- consumers
 
@@ -184,7 +197,7 @@ class Maintenance:
 
     def drop_partitions(self, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> PartitionReport:
         """Drop partitions, each given by some or all of its column values, in one commit."""
-        return partitionexpiry.drop_partitions(self._present, partitions, dry_run=dry_run)
+        return partitionexpiry.drop_partitions(self._present, self.change_log, partitions, dry_run=dry_run)
 
     def expire_partitions(self, older_than: timedelta | int | None = None, *, dry_run: bool = False) -> PartitionReport:
         """Drop the partitions older than ``older_than`` (default: the option ``partition.expiration-time``), in one commit.
@@ -192,7 +205,7 @@ class Maintenance:
         Nobody else ever calls this: data does not expire by itself.
         """
         age = millis_of(older_than, "older_than")
-        return partitionexpiry.expire_partitions(self._present, age_millis=age, dry_run=dry_run)
+        return partitionexpiry.expire_partitions(self._present, self.change_log, age_millis=age, dry_run=dry_run)
 
     def remove_orphan_files(self, older_than: Age = None, *, dry_run: bool = True) -> CleanReport:
         """Remove files that nothing in the table names, over all of its branches; by default only says which (``dry_run``).

@@ -18,6 +18,7 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import partition_dir
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.log.port import ChangeLog
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.history.storeclock import check_clock
@@ -55,7 +56,9 @@ class PartitionReport:
         return text
 
 
-def drop_partitions(context: TableContext, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> PartitionReport:
+def drop_partitions(
+    context: TableContext, log: ChangeLog, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False
+) -> PartitionReport:
     """Drop the partitions given by some or all of their values. Raises InvalidInputError."""
     wanted = list(partitions) if not isinstance(partitions, Mapping) else partitions
     if not isinstance(wanted, Mapping) and any(not one for one in wanted):
@@ -65,10 +68,12 @@ def drop_partitions(context: TableContext, partitions: Iterable[Mapping[str, Any
             kind="unknown-partition-column",
         )
     matches = partition_matcher(context.schema, wanted)
-    return _drop(context, lambda live: {e.partition for e in live if matches(e.partition)}, dry_run=dry_run)
+    return _drop(context, log, lambda live: {e.partition for e in live if matches(e.partition)}, dry_run=dry_run)
 
 
-def expire_partitions(context: TableContext, *, age_millis: int | None = None, dry_run: bool = False) -> PartitionReport:
+def expire_partitions(
+    context: TableContext, log: ChangeLog, *, age_millis: int | None = None, dry_run: bool = False
+) -> PartitionReport:
     """Drop the partitions older than ``age_millis``, or than the table's ``partition.expiration-time``.
 
     Raises InvalidInputError, and StorageError (kind ``clock-skew``) where the host's clock is ahead of the store's.
@@ -101,10 +106,10 @@ def expire_partitions(context: TableContext, *, age_millis: int | None = None, d
         undated[:] = sorted(_text(context, partition) for partition, time in found.items() if time is None)
         return {partition for partition, time in found.items() if time is not None and time < limit}
 
-    return replace(_drop(context, expired, dry_run=dry_run), undated=tuple(undated))
+    return replace(_drop(context, log, expired, dry_run=dry_run), undated=tuple(undated))
 
 
-def _drop(context: TableContext, choose: Choose, *, dry_run: bool) -> PartitionReport:
+def _drop(context: TableContext, log: ChangeLog, choose: Choose, *, dry_run: bool) -> PartitionReport:
     """Drop what ``choose`` picks from the live files, anew in every round of the commit."""
     latest = context.snapshots.latest()
     live = context.manifests.live(latest)
@@ -139,7 +144,7 @@ def _drop(context: TableContext, choose: Choose, *, dry_run: bool) -> PartitionR
         replaces=lambda partition: partition in chosen,
         replaces_everything_it_meets=True,
     )
-    return replace(report, snapshot=commit_message(context, message, effect, user=context.ids.uuid()))
+    return replace(report, snapshot=commit_message(context, log, message, effect, user=context.ids.uuid()))
 
 
 def _update_times(live: Iterable[ManifestEntry]) -> dict[bytes, datetime | None]:

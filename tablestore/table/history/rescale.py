@@ -15,7 +15,8 @@ from tablestore.errors import ConflictError, InvalidInputError, UnsupportedError
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.log.changelog import settings_of
+from tablestore.log.opening import ChangeLogs
+from tablestore.log.port import ChangeLog
 from tablestore.options import BUCKET
 from tablestore.progress import Progress, no_progress
 from tablestore.store.commit.alterschema import alter_schema
@@ -29,7 +30,7 @@ from tablestore.types.evolution.schemachanges import SetOption
 _Seen = tuple[frozenset[object], tuple[IndexEntry, ...]]
 
 
-def rescale(context: TableContext, buckets: int, *, progress: Progress | None = None) -> TableContext:
+def rescale(context: TableContext, logs: ChangeLogs, buckets: int, *, progress: Progress | None = None) -> TableContext:
     """Give a table of fixed buckets ``buckets`` of them; the table at its new schema.
 
     Memory is that of a writer. ``progress`` gets the bytes of the partitions that are done, and of all. Raises
@@ -45,12 +46,7 @@ def rescale(context: TableContext, buckets: int, *, progress: Progress | None = 
             "create a table with a fixed number and copy the rows into it",
             kind="no-fixed-buckets",
         )
-    if (log := settings_of(context)).system != "filestore":
-        raise UnsupportedError(
-            f"table {context.files.root_uri} has topic {log.topic} for its log, with one partition per bucket: set log.system = "
-            "filestore, which ends the log and deletes its topic, rescale, and set log.system = kafka again, which begins another",
-            kind="immutable-option",
-        )
+    logs.of(context).check_rescale()
     made = alter_schema(context, [SetOption(BUCKET.key, str(buckets))], rescaling=True)
     context = context.at_schema(made)
     live = context.manifests.live(context.snapshots.latest())
@@ -60,17 +56,17 @@ def rescale(context: TableContext, buckets: int, *, progress: Progress | None = 
             left[entry.partition] += entry.file.file_size
     done, total = 0, sum(left.values())
     for number, (partition, size) in enumerate(left.items(), start=1):
-        _rescale_partition(context, partition)
+        _rescale_partition(context, logs.of(context), partition)
         done += size
         (progress or no_progress)(f"rescaling, {len(left) - number} partition(s) left", done, total)
     return context
 
 
-def _rescale_partition(context: TableContext, partition: bytes) -> None:
+def _rescale_partition(context: TableContext, log: ChangeLog, partition: bytes) -> None:
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
     while True:
         try:
-            _rewrite(context, partition)
+            _rewrite(context, log, partition)
             return
         except StalePlan as error:
             if context.clock.steady_s() >= deadline_s:
@@ -81,7 +77,7 @@ def _rescale_partition(context: TableContext, partition: bytes) -> None:
                 ) from error
 
 
-def _rewrite(context: TableContext, partition: bytes) -> None:
+def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
     snapshot = context.snapshots.latest()
     entries, seen = _look(context, snapshot, partition)
     wanted = context.settings.total_buckets
@@ -109,7 +105,7 @@ def _rewrite(context: TableContext, partition: bytes) -> None:
         replaces=lambda candidate: candidate == partition,
         replaces_everything_it_meets=True,
     )
-    with TableWriter(context, replaces=True) as writer:
+    with TableWriter(context, log, replaces=True) as writer:
         for split in plan.splits:
             for batch in reader.read(split):
                 writer.keep(batch)

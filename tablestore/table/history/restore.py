@@ -16,6 +16,8 @@ from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import MAIN_BRANCH, schema_path
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.log.opening import ChangeLogs
+from tablestore.log.port import ChangeLog
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.commit.rollback import check_bucket_count, plan_removal, plan_restore, restored_index
 from tablestore.store.context import TableContext
@@ -34,15 +36,15 @@ ROLLBACK_PROPERTY = "tablestore.rollback"
 Check = Callable[[Snapshot | None], None]
 
 
-def rollback_to(context: TableContext, target: Snapshot) -> Snapshot | None:
+def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot) -> Snapshot | None:
     """Make the table what it was at ``target``. Returns the new snapshot, None if nothing was to be changed.
 
     Raises NotFoundError if the target's files go meanwhile, ConflictError if others commit faster than this can plan.
     """
-    return restore(context, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
+    return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
 
 
-def fast_forward(context: TableContext, branch: str, *, discard_newer: bool = False) -> Snapshot | None:
+def fast_forward(context: TableContext, logs: ChangeLogs, branch: str, *, discard_newer: bool = False) -> Snapshot | None:
     """Make main what ``branch`` is. With ``discard_newer`` even if main went on since the branch began.
 
     Raises NotFoundError, ConflictError (kind ``not-a-fast-forward`` or ``schema-changed``).
@@ -63,11 +65,11 @@ def fast_forward(context: TableContext, branch: str, *, discard_newer: bool = Fa
     check(latest)
     _bring_schemas(context, line, target)
     context = context.reopened()
-    return restore(context, target, properties={FAST_FORWARD_PROPERTY: _pointer(branch, target)}, check=check)
+    return restore(context, logs, target, properties={FAST_FORWARD_PROPERTY: _pointer(branch, target)}, check=check)
 
 
 def restore(
-    context: TableContext, target: Snapshot, *, properties: Mapping[str, str], check: Check | None = None
+    context: TableContext, logs: ChangeLogs, target: Snapshot, *, properties: Mapping[str, str], check: Check | None = None
 ) -> Snapshot | None:
     """Commit the live files of ``target``. ``check`` is asked in every round, with the newest snapshot."""
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
@@ -75,7 +77,7 @@ def restore(
     while True:
         context = context.at_newest_schema()
         try:
-            return _restore_once(context, target, properties, check)
+            return _restore_once(context, logs.of(context), target, properties, check)
         except StalePlan as error:
             attempts += 1
             if context.clock.steady_s() >= deadline_s:
@@ -86,7 +88,9 @@ def restore(
                 ) from error
 
 
-def _restore_once(context: TableContext, target: Snapshot, properties: Mapping[str, str], check: Check | None) -> Snapshot | None:
+def _restore_once(
+    context: TableContext, log: ChangeLog, target: Snapshot, properties: Mapping[str, str], check: Check | None
+) -> Snapshot | None:
     manifests, table = context.manifests, context.files.root_uri
     base = context.snapshots.latest()
     then = manifests.live(target)
@@ -123,7 +127,7 @@ def _restore_once(context: TableContext, target: Snapshot, properties: Mapping[s
         replaces_everything_it_meets=True,
         properties=properties,
     )
-    return commit_message(context, message, effect, user=context.ids.uuid())
+    return commit_message(context, log, message, effect, user=context.ids.uuid())
 
 
 def _copies(context: TableContext, entries: Sequence[ManifestEntry]) -> tuple[ManifestEntry, ...]:

@@ -10,25 +10,22 @@ from collections.abc import Callable, Sequence
 
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
-from tablestore.log.changelog import publish_after_commit, publish_log
-from tablestore.log.early.earlywriter import EarlyRows
+from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, FollowUp, LeftAlone
 from tablestore.store.history.autotags import tag_automatically
 from tablestore.table.upkeep.compaction import compact_after_write, settle_level_zero
 from tablestore.table.upkeep.expiry import expire_after_commit, is_write_only
 
-Publish = Callable[[TableContext], object]
-
 
 def after_write(
     context: TableContext,
+    log: ChangeLog,
     snapshot: Snapshot,
     written: Sequence[ManifestEntry],
     *,
     most_compaction_bytes: int,
-    publish: Publish = publish_log,
-    early: EarlyRows | None = None,
+    early: RowsAhead | None = None,
     is_replay: bool = False,
 ) -> None:
     """Follow up a write that brought the files ``written``. ``is_replay``: the snapshot is one that landed before, and was
@@ -38,7 +35,7 @@ def after_write(
         # A replay returns what landed the first time: these rows are not in it.
         chores.do(Chore.EARLY, lambda: early.ended(landed=not is_replay))
     # First what others wait for; then what is compacted may bring changes of its own.
-    published = chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
+    published = chores.do(Chore.PUBLISH, log.after_commit)
 
     def compact() -> None:
         is_waiting = is_replay and context.settings.skips_level_zero
@@ -53,17 +50,20 @@ def after_write(
     chores.do(Chore.SHOW if context.settings.skips_level_zero else Chore.COMPACT, compact)
     _keep_house(chores, context, snapshot)
     if published:
-        chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
+        chores.do(Chore.PUBLISH, log.after_commit)
     chores.settle()
 
 
-def after_compaction(context: TableContext, committed: Sequence[int], *, publish: Publish = publish_log) -> None:
-    """Follow up a compaction that was asked for. Of a ``write-only`` table nobody else expires snapshots."""
+def after_compaction(context: TableContext, log: Callable[[], ChangeLog], committed: Sequence[int]) -> None:
+    """Follow up a compaction that was asked for. Of a ``write-only`` table nobody else expires snapshots.
+
+    ``log`` chooses the log: a table whose options name none of ours can be compacted too, and is warned of.
+    """
     if not committed:
         return
     chores = FollowUp(context.files, context.clock, committed[-1])
     # With some changelog producers it is the compaction that writes the changes.
-    chores.do(Chore.PUBLISH, lambda: publish_after_commit(context, publish))
+    chores.do(Chore.PUBLISH, lambda: log().after_commit())
     _keep_house(chores, context, None)
     # What was compacted on demand leaves nothing undone that a writer's share left.
     chores.do(Chore.COMPACT, lambda: None)

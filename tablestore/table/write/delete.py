@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from tablestore.errors import ConflictError, NotFoundError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.log.port import ChangeLog
 from tablestore.lsm.run import Section
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
@@ -26,7 +27,7 @@ from tablestore.table.write.writer import Effect, TableWriter
 from tablestore.types.filter.predicate import Predicate, evaluate
 
 
-def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None:
+def delete_where(context: TableContext, log: ChangeLog, predicate: Predicate) -> Snapshot | None:
     """Delete the rows for which ``predicate`` is TRUE. Raises ConflictError when others change rows faster than it can plan."""
     if context.settings.merge is not None:
         context.settings.merge.check_removal(f"table {context.files.root_uri}", by_key=False)
@@ -37,7 +38,7 @@ def delete_where(context: TableContext, predicate: Predicate) -> Snapshot | None
         context.check_is_there()
         if base is None:
             return None
-        with TableWriter(context) as writer:
+        with TableWriter(context, log) as writer:
             try:
                 if context.schema.is_keyed:
                     return _delete_keyed(context, writer, base, predicate)

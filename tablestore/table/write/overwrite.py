@@ -14,7 +14,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.log.changelog import publish_log
+from tablestore.log.port import ChangeLog
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.table.write.rows import schema_and_tables
@@ -25,26 +25,26 @@ from tablestore.types.schema import TableSchema
 Matches = Callable[[bytes], bool]
 
 
-def overwrite(context: TableContext, rows: Any, partition: Mapping[str, Any] | None) -> Snapshot | None:
+def overwrite(context: TableContext, log: ChangeLog, rows: Any, partition: Mapping[str, Any] | None) -> Snapshot | None:
     """Write ``rows`` in place of what the chosen partitions hold. Raises InvalidInputError for rows outside of them."""
     wanted = _partition_spec(context.schema, partition)
-    with TableWriter(context, replaces=True) as writer:
+    with TableWriter(context, log, replaces=True) as writer:
         schema, tables = schema_and_tables(rows)
         if wanted:
             schema, tables = _with_partition_columns(schema, tables, wanted, context.schema)
         writer.write(pa.RecordBatchReader.from_batches(schema, (b for table in tables for b in table.to_batches())))
         message = writer.prepare()
-        return commit_overwrite(context, message, wanted, user=context.ids.uuid())
+        return commit_overwrite(context, log, message, wanted, user=context.ids.uuid())
 
 
 def commit_overwrite(
     context: TableContext,
+    log: ChangeLog,
     message: CommitMessage,
     wanted: Mapping[str, object] | None,
     *,
     user: str,
     identifier: int | None = None,
-    publish: Callable[[TableContext], object] = publish_log,
     prepared: bool = False,
 ) -> Snapshot | None:
     """Commit written files as an overwrite; ``wanted`` is :func:`overwrite`'s partition, the others are as of a commit."""
@@ -71,7 +71,7 @@ def commit_overwrite(
         replaces=matches,
         replaces_everything_it_meets=True,
     )
-    return commit_message(context, message, effect, user=user, identifier=identifier, publish=publish, prepared=prepared)
+    return commit_message(context, log, message, effect, user=user, identifier=identifier, prepared=prepared)
 
 
 def _partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> dict[str, object] | None:

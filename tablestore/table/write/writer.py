@@ -18,9 +18,7 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.log.changelog import log_properties, publish_log
-from tablestore.log.early.earlywriter import EarlyRows, early_rows
-from tablestore.log.publish.recordsizes import refuse_large_rows
+from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.lsm.write.missingcolumns import Lost, MissingColumns, lost_to_nulls, path_text
 from tablestore.store.commit.committer import CommitRequest, PlanDeletes, PlanIndex
 from tablestore.store.commit.committerfactory import committer
@@ -62,13 +60,14 @@ class TableWriter:
     ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash
     is applied once. Without it every commit stands for itself. ``first_sequence`` is for tasks of one distributed write, whose
     driver numbers them. ``replaces``: the rows will take the place of what their partitions hold; of a task that writes for such a
-    commit only, ``overwrites`` says so. ``early``: where the log of the table is eventual, readers of it see the rows while they
-    are written.
+    commit only, ``overwrites`` says so. ``log`` is the table's. ``early``: where that shows rows before they land, it is sent the
+    rows of this writer.
     """
 
     def __init__(
         self,
         context: TableContext,
+        log: ChangeLog,
         *,
         commit_user: str | None = None,
         first_sequence: int | None = None,
@@ -78,7 +77,7 @@ class TableWriter:
     ) -> None:
         if commit_user is not None and not (isinstance(commit_user, str) and 0 < len(commit_user) <= 256):
             raise InvalidInputError(f"expected a commit user of 1 to 256 characters, found {commit_user!r:.80}")
-        self._context = context
+        self._context, self._log = context, log
         self._user = commit_user or context.ids.uuid()
         self._is_new_user = commit_user is None
         self._first_sequence, self._replaces = first_sequence, replaces
@@ -87,7 +86,7 @@ class TableWriter:
         self._writer: DataWriter | None = None
         self._base: Snapshot | None = None
         self._failed = False
-        self._early = early_rows(context) if early else None
+        self._early = log.ahead() if early else None
 
     def write(
         self, rows: Any, *, changes: bool | None = None, missing_columns: "str | MissingColumns" = MissingColumns.REFUSE
@@ -148,7 +147,7 @@ class TableWriter:
     def _check_sizes(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:
         """Refuse rows that the table's log would not take. Raises RecordTooLarge."""
         if self._is_told:
-            refuse_large_rows(self._context, rows, kinds)
+            self._log.check_sizes(rows, kinds)
 
     def _kinds_in_rows(self, rows: pa.Table, where: str) -> pa.ChunkedArray | None:
         """The kinds that a column of the table holds (``rowkind.field``), None if none does."""
@@ -215,6 +214,7 @@ class TableWriter:
         try:
             snapshot = commit_message(
                 self._context,
+                self._log,
                 message,
                 effect,
                 user=self._user,
@@ -358,6 +358,7 @@ def _fills(context: TableContext) -> bool:
 
 def commit_message(
     context: TableContext,
+    log: ChangeLog,
     message: CommitMessage,
     effect: Effect,
     *,
@@ -365,12 +366,11 @@ def commit_message(
     identifier: int | None = None,
     is_new_user: bool = False,
     most_compaction_bytes: int = MOST_BUDGET_BYTES,
-    publish: Callable[[TableContext], object] = publish_log,
-    early: EarlyRows | None = None,
+    early: RowsAhead | None = None,
     prepared: bool = False,
 ) -> Snapshot | None:
     """Commit prepared files, then compact a share of the buckets that they lie in, of ``most_compaction_bytes`` at most, and
-    expire snapshots that are due. ``publish`` sends to the log what it lacks then.
+    expire snapshots that are due, and publish to the log what it lacks.
 
     ``prepared``: the message has crossed processes. If it, or the commit of that identifier, has landed before, nothing is done. If
     the commit certainly did not land, the files are removed before the error is raised. Nothing is raised once it has landed.
@@ -394,7 +394,7 @@ def commit_message(
         if dynamic
         else None,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
-        properties={**log_properties(context), **(effect.properties or {})},
+        properties={**log.properties(), **(effect.properties or {})},
         allow_empty=effect.allow_empty,
     )
     committed = committer(context).commit_once(request)
@@ -402,10 +402,10 @@ def commit_message(
     if snapshot is not None:
         after_write(
             context,
+            log,
             snapshot,
             committed.entries,
             most_compaction_bytes=most_compaction_bytes,
-            publish=publish,
             early=early,
             is_replay=committed.is_replay,
         )

@@ -1,8 +1,8 @@
 """What the tests of eventual tables run in processes of their own, and how they look at a topic without the engine's reader."""
 
 import json
+import os
 import random
-import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -112,7 +112,7 @@ def write_and_hang(location: str, ids: list[int], text: str) -> None:
 
 def upsert_elsewhere(location: str, ids: list[int], text: str, directory: str) -> None:
     """Upsert as another host does, which shares no locks with this one."""
-    tempfile.tempdir = directory
+    os.environ["XDG_CACHE_HOME"] = directory
     Path(directory).mkdir(exist_ok=True)
     ts.open_table(location).upsert(rows(ids, text))
 
@@ -120,7 +120,7 @@ def upsert_elsewhere(location: str, ids: list[int], text: str, directory: str) -
 def write_at_random(location: str, seed: int, directory: str | None = None) -> None:
     """Write, delete, commit or give up, until somebody kills this process; with a ``directory`` as another host does."""
     if directory is not None:
-        tempfile.tempdir = directory
+        os.environ["XDG_CACHE_HOME"] = directory
         Path(directory).mkdir(exist_ok=True)
     chance = random.Random(seed)
     table = ts.open_table(location)

@@ -9,7 +9,6 @@ import pyarrow as pa
 from confluent_kafka import Consumer, TopicPartition
 
 import tablestore as ts
-from tablestore.log.changelog import publish_log
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 
@@ -40,7 +39,7 @@ def write_some(location: str, writer: int, commits: int) -> None:
     table = ts.open_table(location)
     for step in range(commits):
         table.upsert(rows([1000 * (writer + 1) + step, 0], f"w{writer}-{step}-"))
-    publish_log(table.context)
+    table.change_log.publish()
 
 
 def topic_of(table: ts.Table) -> str:

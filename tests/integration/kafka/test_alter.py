@@ -1,7 +1,6 @@
 """ALTER of a table's log options on a real broker: all or nothing, or refused with the way out."""
 
 import sys
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -11,8 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 import tablestore as ts
 from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
 from tablestore.log import alterlog as logalter
-from tablestore.log.changelog import PUBLISHERS, open_log, settings_of
-from tablestore.log.logcheck import verify_log
+from tablestore.log.connector import open_log_store
 from tablestore.store.history.consumers import Consumers
 from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
@@ -23,12 +21,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from topics import records, topics
 
 TOPICS = (f"altered-{number}" for number in count())
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 @pytest.fixture
@@ -69,7 +61,7 @@ def test_a_table_gets_a_topic_and_readers_find_the_rest_in_the_file_store(plain:
     assert once(whole) and len(whole) == 4 and folded(whole) == content(table)
     rest = told(early[:1]) + told(all_of(table, consumer_id="whole"))
     assert once(rest) and folded(rest) == content(table)
-    assert verify_log(table.context).problems == ()
+    assert table.change_log.verify().problems == ()
 
 
 def test_a_log_ends_and_another_begins_with_another_number_of_buckets(plain: ts.Table, broker: KafkaBroker) -> None:
@@ -87,7 +79,7 @@ def test_a_log_ends_and_another_begins_with_another_number_of_buckets(plain: ts.
     for batch in silent.consume(consumer_id="c", follow=False):
         batch.commit()
     again = silent.rescale(3).alter([SetOption("log.system", "kafka")])
-    assert open_log(settings_of(again.context)).incarnation(partitions=3)
+    assert open_log_store(again.change_log.settings).incarnation(partitions=3)
     again.upsert(rows([2], "c"))
     with pytest.raises(NotFoundError, match="snapshot 3") as caught:
         all_of(again, consumer_id="c")
@@ -144,7 +136,7 @@ def test_other_brokers_must_have_the_same_topic(plain: ts.Table, broker: KafkaBr
     moved = table.alter([SetOption("log.kafka.bootstrap.servers", broker.servers.replace("127.0.0.1", "localhost"))])
     moved.upsert(rows([2], "b"))
     assert {record[3] for record in records(moved)} == {1, 2}
-    log = open_log(settings_of(moved.context))
+    log = open_log_store(moved.change_log.settings)
     log.drop(ignore_if_not_exists=False)
     log.create(partitions=2, retention_ms=None, ignore_if_exists=False)
     with pytest.raises(InvalidInputError, match="is not the log of table"):

@@ -1,6 +1,6 @@
 """The suite of everybody who follows a table, on tables with a topic. The same runs on the file store in tests/log/follow."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 
 import tablestore as ts
-from tablestore.log.changelog import PUBLISHERS
 from tablestore.testing.contracts.following import SCHEMA, Following
 from tablestore.testing.kafka import KafkaBroker
 
 TOPICS = count()
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 class TestKafka(Following):

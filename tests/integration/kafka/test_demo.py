@@ -9,7 +9,6 @@ from rich.console import Console
 from tablestore.clock import SystemClock
 from tablestore.demo import kafka
 from tablestore.demo.report import Report
-from tablestore.log.changelog import PUBLISHERS
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.testing.kafka.__main__ import main
 
@@ -19,7 +18,6 @@ def test_the_demo_passes_its_checks(broker: KafkaBroker, tmp_path: Path) -> None
     kafka.run(str(tmp_path), broker.servers, report, changes=5)
     # All but one do not depend on how busy the machine is.
     assert report.passed >= 4
-    PUBLISHERS.close()
 
 
 def test_a_reader_that_misses_a_change_is_noticed(broker: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +31,6 @@ def test_a_reader_that_misses_a_change_is_noticed(broker: KafkaBroker, tmp_path:
     report = Report(Console(quiet=True), SystemClock())
     kafka.run(str(tmp_path), broker.servers, report, changes=3)
     assert report.failed >= 2
-    PUBLISHERS.close()
 
 
 def test_without_a_broker_it_says_what_to_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

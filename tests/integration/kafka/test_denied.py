@@ -18,7 +18,6 @@ from confluent_kafka.admin import (
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
-from tablestore.log.changelog import PUBLISHERS, publish_log
 from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, rows, told
 from tablestore.testing.kafka import KafkaBroker
 
@@ -27,12 +26,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from topics import records, topics
 
 Deny = Callable[[ResourceType, str, AclOperation], AbstractContextManager[None]]
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 @pytest.fixture(scope="module")
@@ -118,14 +111,14 @@ def test_what_may_not_be_published_is_published_once_it_may(
     topic = f"published-{kind.name}-{operation.name}"
     table = make(catalog, guarded, topic)
     table.upsert(rows([1], "a"))
-    PUBLISHERS.close()
+    table.close()
     with deny(kind, topic + suffix, operation):
         assert table.upsert(rows([2], "b")) is not None
         assert "has landed" in caplog.text and "ask for the right" in caplog.text
         with pytest.raises(InvalidInputError, match="ask for the right") as caught:
-            publish_log(table.context)
+            table.change_log.publish()
         assert caught.value.kind == "kafka-denied" and content(table) == {1: "a1", 2: "b2"}
-    assert sum(report.records for report in publish_log(table.context)) == 1
+    assert sum(report.records for report in table.change_log.publish()) == 1
     assert [record[3:] for record in records(table)] == [(1, "a1"), (2, "b2")]
 
 

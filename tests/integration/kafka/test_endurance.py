@@ -12,20 +12,16 @@ import pytest
 
 import tablestore as ts
 from tablestore.clock import SystemClock
-from tablestore.log.changelog import PUBLISHERS, open_log, publish_log, settings_of
+from tablestore.log.connector import open_log_store
 from tablestore.log.logstore import SlotFenced
 from tablestore.log.publish.publisher import LogPublisher
+from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import PROCESSES, SCHEMA, check_topic, content, rows, write_for_ever, write_some
 
 CLOCK = SystemClock()
 QUICK = {"write-only": "true", "snapshot.num-retained.min": "100000"}
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
+LOCKS = SlotLocks(user_lock_folder())
 
 
 def make(path: Path, broker: KafkaBroker, topic: str, **options: str) -> ts.Table:
@@ -48,7 +44,7 @@ def test_writers_that_are_killed_anywhere_leave_a_topic_that_says_what_the_table
         CLOCK.sleep(0.4 * chance.random())
         writer.kill()
         writer.join()
-    publish_log(table.context)
+    table.change_log.publish()
     check_topic(table, broker.servers)
 
 
@@ -92,20 +88,20 @@ def test_a_broker_that_dies_or_stands_still_loses_nothing_and_doubles_nothing(
     stop.set()
     writer.join(180)
     assert not writer.is_alive() and not errors
-    publish_log(table.context)
+    table.change_log.publish()
     check_topic(table, own_broker.servers)
 
 
 @pytest.mark.parametrize("zombies", [10, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_publisher_that_was_overtaken_is_fenced(zombies: int, tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, f"zombies-{zombies}", **{"log.system": "kafka"})
-    settings = settings_of(table.context)
+    settings = table.change_log.settings
     fenced = 0
     for number in range(zombies):
         # The table publishes what it writes itself: that is the one who overtakes.
-        zombie = LogPublisher(table.context, open_log(settings), settings)
+        zombie = LogPublisher(table.context, open_log_store(settings), settings, LOCKS)
         zombie._open()
-        PUBLISHERS.close()
+        table.close()
         table.upsert(rows([number, 500], f"z{number}-"))
         try:
             assert zombie._slot is not None
@@ -115,7 +111,7 @@ def test_a_publisher_that_was_overtaken_is_fenced(zombies: int, tmp_path: Path, 
             fenced += 1
         zombie.close()
     assert fenced == zombies
-    publish_log(table.context)
+    table.change_log.publish()
     check_topic(table, broker.servers)
 
 
@@ -136,7 +132,7 @@ def test_eight_writers_publish_every_change_once_and_do_not_fence_each_other_for
         writer.join(300)
         assert writer.exitcode == 0
     assert len(content(table)) == 8 * 6 + 1
-    publish_log(table.context)
+    table.change_log.publish()
     check_topic(table, broker.servers)
 
 
@@ -151,7 +147,7 @@ def test_the_number_of_slots_changes_while_writers_are_at_work(tmp_path: Path, b
             writer.join(300)
         # A writer that had opened the table before the change is told so; its rows are not there, nor half of them.
         table.upsert(rows([slots], "after"))
-    publish_log(table.context)
+    table.change_log.publish()
     check_topic(table, broker.servers)
 
 

@@ -1,15 +1,12 @@
 """Tables with log.consistency = eventual: rows are seen while they are written, and everybody ends with what the table holds."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.log.changelog import PUBLISHERS, publish_log, rebuild_log
-from tablestore.log.logcheck import verify_log
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import (
     CLOCK,
@@ -23,12 +20,6 @@ from tests.integration.kafka.early import (
 )
 from tests.integration.kafka.endurance import PROCESSES, content, rows
 from tests.support.commandline import run_command
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 @pytest.fixture
@@ -51,7 +42,7 @@ def check_all(table: ts.Table, servers: str, *followers: Follower) -> None:
     late = Follower(table)
     late.start()
     check(table, servers, *followers, late)
-    assert verify_log(table.context).problems == ()
+    assert table.change_log.verify().problems == ()
 
 
 def test_rows_are_seen_before_their_snapshot_and_only_once(table: ts.Table, broker: KafkaBroker) -> None:
@@ -98,8 +89,8 @@ def test_the_first_write_of_a_table_is_taken_back_too(table: ts.Table, broker: K
     with table.new_writer() as writer:
         writer.write(rows([1], "phantom"))
     assert told(table, broker.servers) == {}
-    PUBLISHERS.close()
-    assert [report.records for report in publish_log(table.context)] == [0], "what is taken back is taken back once"
+    table.close()
+    assert [report.records for report in table.change_log.publish()] == [0], "what is taken back is taken back once"
     table.upsert(rows([2], "a"))
     check(table, broker.servers)
 
@@ -130,7 +121,7 @@ def test_a_replay_is_taken_back_where_the_table_has_moved_on(table: ts.Table, br
 
 def test_rows_of_a_writer_that_was_killed_are_taken_back_by_the_next_publisher(table: ts.Table, broker: KafkaBroker) -> None:
     table.upsert(rows([1, 2], "a"))
-    PUBLISHERS.close()
+    table.close()
     follower = Follower(table)
     follower.start()
     writer = PROCESSES.Process(target=write_and_hang, args=(table.location, [2, 3], "phantom"), daemon=True)
@@ -138,13 +129,13 @@ def test_rows_of_a_writer_that_was_killed_are_taken_back_by_the_next_publisher(t
     deadline_s = CLOCK.steady_s() + 60
     while told(table, broker.servers) != {1: "a1", 2: "phantom2", 3: "phantom3"}:
         assert CLOCK.steady_s() < deadline_s, "the writer does not get to work"
-    publish_log(table.context)
+    table.change_log.publish()
     assert told(table, broker.servers)[2] == "phantom2", "a write that goes on is left alone"
-    problems = verify_log(table.context).problems
+    problems = table.change_log.verify().problems
     assert problems and "have not landed" in problems[0]
     writer.kill()
     writer.join()
-    assert sum(report.records for report in publish_log(table.context)) == 2
+    assert sum(report.records for report in table.change_log.publish()) == 2
     check(table, broker.servers, follower)
 
 
@@ -196,7 +187,7 @@ def test_a_broker_that_goes_down_in_the_midst_of_a_write(own_broker: KafkaBroker
         writer.write(rows([1, 4], "phantom"))
         own_broker.kill()
         own_broker.start()
-    publish_log(table.context, look=True)
+    table.change_log.publish(look=True)
     check(table, own_broker.servers)
 
 
@@ -254,7 +245,7 @@ def test_keys_of_several_columns_in_a_partitioned_table_that_was_altered(tmp_pat
                 state[key] = row
     held = table.scan().to_arrow().to_pylist()
     assert state == {(row["day"], row["price"], row["code"]): row for row in held} and len(held) == 7
-    assert verify_log(table.context).problems == ()
+    assert table.change_log.verify().problems == ()
 
 
 @pytest.mark.parametrize(
@@ -346,7 +337,7 @@ def test_a_log_that_was_made_anew_says_the_same(table: ts.Table, broker: KafkaBr
     table.upsert(rows([1], "a"))
     with table.new_writer() as writer:
         writer.write(rows([1, 2], "b"))
-        rebuild_log(table.context)
+        table.change_log.rebuild()
         writer.commit()
     check(table, broker.servers)
 
@@ -380,7 +371,7 @@ def test_writers_that_are_killed_anywhere_leave_no_phantom(kills: int, tmp_path:
         CLOCK.sleep(0.4 * chance.random())
         writer.kill()
         writer.join()
-    publish_log(table.context)
+    table.change_log.publish()
     check_all(table, broker.servers, follower)
 
 
@@ -406,5 +397,5 @@ def test_writers_of_two_hosts_at_once_that_are_killed_leave_no_phantom(kills: in
     for writer in writers.values():
         writer.kill()
         writer.join()
-    publish_log(table.context)
+    table.change_log.publish()
     check_all(table, broker.servers, follower)

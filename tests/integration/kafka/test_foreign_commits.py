@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 import tablestore as ts
-from tablestore.log.changelog import PUBLISHERS, publish_log
-from tablestore.log.logcheck import verify_log
 from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tests.support.services import require_service
@@ -23,12 +21,6 @@ from topics import records
 
 # The broker's worker starts the Java process as well: a second broker would cost more.
 pytestmark = [pytest.mark.interop, pytest.mark.xdist_group("kafka")]
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +64,7 @@ def test_foreign_commits_reach_readers_once_before_and_after_they_are_published(
     table.upsert(rows([5], "b"))
     table.delete(keys([1]))
     java.write(path, foreign([6], "java"))
-    assert sum(report.records for report in publish_log(table.context)) == 1
+    assert sum(report.records for report in table.change_log.publish()) == 1
     for batch in table.consume(consumer_id="c", follow=False):
         got += told([batch])
         batch.commit()
@@ -80,7 +72,7 @@ def test_foreign_commits_reach_readers_once_before_and_after_they_are_published(
     for changes in (got, whole, since):
         assert once(changes) and folded(changes) == content(table) == {2: "java2", 4: "java4", 5: "b5", 6: "java6"}
     assert sorted(record[3] for record in records(table)) == [1, 1, 2, 2, 3, 3, 4, 5, 6]
-    assert verify_log(table.context).problems == ()
+    assert table.change_log.verify().problems == ()
     # A foreign overwrite does not tell its changes, with or without our properties.
     java.write(path, foreign([7], "java"), overwrite={})
     table.upsert(rows([8], "c"))

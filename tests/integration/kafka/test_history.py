@@ -1,7 +1,7 @@
 """A table's whole life over a topic: whatever happens to either, the topic and every reader are right, or say by name why not."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import count, islice
 from pathlib import Path
@@ -13,11 +13,11 @@ from confluent_kafka.admin import AdminClient
 
 import tablestore as ts
 from tablestore.errors import ConflictError, NotFoundError, StorageError
-from tablestore.log.changelog import PUBLISHERS, open_log, publish_log, rebuild_log, settings_of
-from tablestore.log.logcheck import verify_log
+from tablestore.log.connector import open_log_store
 from tablestore.log.logstore import SlotFenced
 from tablestore.log.publish.changerecords import snapshot_records
 from tablestore.log.publish.publisher import LogPublisher
+from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
 from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, keys, once, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.types.evolution.schemachanges import RenameColumn, SetOption
@@ -28,12 +28,7 @@ from topics import records, topics
 
 TOPICS = (f"history-{number}" for number in count())
 NewTable = Callable[..., ts.Table]
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
+LOCKS = SlotLocks(user_lock_folder())
 
 
 @pytest.fixture
@@ -56,21 +51,21 @@ def new_table(tmp_path: Path, broker: KafkaBroker) -> NewTable:
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers publish nothing by themselves."""
-    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.log.publishedlog.PublishedLog.after_commit", lambda *_: None)
 
 
 def publisher(table: ts.Table, slot: int = 0) -> LogPublisher:
-    settings = settings_of(table.context)
-    return LogPublisher(table.context, open_log(settings), settings, slot=slot)
+    settings = table.change_log.settings
+    return LogPublisher(table.context, open_log_store(settings), settings, LOCKS, slot=slot)
 
 
 def publish(table: ts.Table) -> int:
-    return sum(report.records for report in publish_log(table.context))
+    return sum(report.records for report in table.change_log.publish())
 
 
 def expire_all_but_the_newest(table: ts.Table) -> None:
     """The publisher tells expiry now and then; one that has just begun does so at once."""
-    PUBLISHERS.close()
+    table.close()
     table.upsert(rows([99], "last"))
     table.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
     assert len(table.snapshots()) == 1
@@ -94,7 +89,7 @@ def test_rollbacks_overwrites_and_untracked_writes_are_not_in_the_topic_and_what
     table.delete(keys([7]))
     assert publish(table) == 2
     assert sorted({record[0] for record in records(table)}) == [1, 2, 4, 7, 8]
-    assert verify_log(table.context).problems == ()
+    assert table.change_log.verify().problems == ()
     assert content(table) == {5: "o5", 6: "u6"}
 
 
@@ -132,7 +127,7 @@ def test_records_whose_columns_nobody_knows_any_more_are_refused(new_table: NewT
     position = from_the_start(table)[-1].position
     table.upsert(rows([2], "b"))
     table = table.alter([RenameColumn("v", to="w")])
-    PUBLISHERS.close()
+    table.close()
     table.upsert(rows([3], "c").rename_columns(["day", "id", "w"]))
     table.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
     assert len(table.snapshots()) == 1
@@ -150,7 +145,7 @@ def test_two_warehouses_cannot_name_the_same_topic(new_table: NewTable) -> None:
             new_table("b", ignore_if_exists=ignoring, **{"log.kafka.topic": topic})
         assert ts.open_catalog(str(Path(one.location.removeprefix("file://")).parents[2] / "b")).list_tables("shop") == ()
     one.upsert(rows([9], "b"))
-    assert verify_log(one.context).problems == () and len(records(one)) == 5
+    assert one.change_log.verify().problems == () and len(records(one)) == 5
 
 
 def test_a_publisher_of_a_dropped_table_does_not_speak_for_the_one_made_again(new_table: NewTable, silent: None) -> None:
@@ -169,7 +164,7 @@ def test_a_publisher_of_a_dropped_table_does_not_speak_for_the_one_made_again(ne
     assert publish(table) == 3
     assert zombie.publish().records == 0
     zombie.close()
-    assert verify_log(table.context).complete and verify_log(table.context).problems == ()
+    assert table.change_log.verify().complete and table.change_log.verify().problems == ()
 
 
 def test_a_table_made_again_is_published_by_the_process_that_knew_the_old_one(
@@ -188,7 +183,7 @@ def test_slots_of_another_number_are_fenced_before_anything_is_sent(new_table: N
     table = new_table(bucket="3", **{"tablestore.log.publisher-slots": "3"})
     table.upsert(rows(range(9), "a"))
     assert publish(table) == 9
-    PUBLISHERS.close()
+    table.close()
     zombie = publisher(table, slot=2)
     zombie._open()
     table.upsert(rows(range(9), "b"))
@@ -213,16 +208,16 @@ def test_slots_of_another_number_are_fenced_before_anything_is_sent(new_table: N
 def test_a_topic_deleted_underneath_is_named_and_made_anew(new_table: NewTable, caplog: pytest.LogCaptureFixture) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))
-    PUBLISHERS.close()
-    open_log(settings_of(table.context)).drop(ignore_if_not_exists=False)
+    table.close()
+    open_log_store(table.change_log.settings).drop(ignore_if_not_exists=False)
     assert table.upsert(rows([2], "b")) is not None and "does not exist" in caplog.text
-    for look in (lambda: publish(table), lambda: all_of(table), lambda: verify_log(table.context)):
+    for look in (lambda: publish(table), lambda: all_of(table), lambda: table.change_log.verify()):
         with pytest.raises(NotFoundError, match="log rebuild") as caught:
             look()
         assert caught.value.kind == "no-such-topic"
     assert content(table) == {1: "a1", 2: "b2"}
-    rebuild_log(table.context)
-    assert verify_log(table.context).complete and len(records(table)) == 2
+    table.change_log.rebuild()
+    assert table.change_log.verify().complete and len(records(table)) == 2
     assert folded(told(all_of(table))) == content(table)
 
 
@@ -265,7 +260,7 @@ def test_what_retention_took_away_is_read_from_the_file_store_and_said(
     got[0].commit()
     for text in "bc":
         table.upsert(rows(range(2, 6), text))
-    log = open_log(settings_of(table.context))
+    log = open_log_store(table.change_log.settings)
     ends = {bucket: end for bucket, (_, end) in log.bounds([0, 1]).items()}
     admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 0})
     cut = [TopicPartition(log.name, bucket, end) for bucket, end in ends.items()]
@@ -276,7 +271,7 @@ def test_what_retention_took_away_is_read_from_the_file_store_and_said(
     changes = told(got)
     assert once(changes) and folded(changes) == content(table) and len(changes) == 13
     assert "read from the file store" in caplog.text
-    assert publish(table) == 0 and verify_log(table.context).problems == ()
+    assert publish(table) == 0 and table.change_log.verify().problems == ()
 
 
 def test_branches_and_tags_leave_the_topic_alone(new_table: NewTable) -> None:
@@ -293,11 +288,11 @@ def test_branches_and_tags_leave_the_topic_alone(new_table: NewTable) -> None:
     table.rollback_to(tag="before")
     table.upsert(rows([5], "c"))
     assert sorted(record[3] for record in records(table)) == [1, 3, 5]
-    assert verify_log(table.context).problems == ()
+    assert table.change_log.verify().problems == ()
     table.fast_forward("b", discard_newer=True)
     table.upsert(rows([6], "d"))
     assert sorted(record[3] for record in records(table)) == [1, 3, 5, 6]
-    assert verify_log(table.context).problems == () and content(table) == {1: "a1", 2: "branch2", 4: "branch4", 6: "d6"}
+    assert table.change_log.verify().problems == () and content(table) == {1: "a1", 2: "branch2", 4: "branch4", 6: "d6"}
 
 
 def test_a_topic_that_cannot_be_deleted_keeps_its_table(

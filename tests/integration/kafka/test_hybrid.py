@@ -1,6 +1,5 @@
 """Seams of the hybrid read that only a topic has; what it shares with the file store is in test_conformance."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,10 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 import tablestore as ts
-from tablestore.log.changelog import PUBLISHERS, publish_log, rebuild_log
-from tablestore.log.logcheck import log_status
 from tablestore.log.position import LogPlace
 from tablestore.testing.kafka import KafkaBroker
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 @pytest.fixture
@@ -87,7 +78,7 @@ def test_snapshots_that_nobody_published_are_read_from_the_file_store_and_left_o
 ) -> None:
     table.upsert(rows([1], "a"))
     reading = table.consume("from-timestamp", timestamp=0, follow=False, consumer_id="c")
-    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.log.publishedlog.PublishedLog.after_commit", lambda *_: None)
     table.upsert(rows([2], "b"))
     got = []
     for batch in reading:
@@ -101,7 +92,7 @@ def test_snapshots_that_nobody_published_are_read_from_the_file_store_and_left_o
 
 def only_the_newest(table: ts.Table) -> None:
     # A publisher that has just begun tells expiry how far it is.
-    publish_log(table.context, look=True)
+    table.change_log.publish(look=True)
     table.expire_snapshots(retain_min=1, retain_max=1, older_than=timedelta(0))
     assert [snapshot.id for snapshot in table.snapshots()] == [table.snapshots()[-1].id]
 
@@ -171,7 +162,7 @@ def test_a_log_that_was_made_anew_is_noticed_and_the_hole_filled(table: ts.Table
     for batch in table.consume(consumer_id="c", follow=False):
         batch.commit()
     table.upsert(rows([2], "b"))
-    rebuild_log(table.context)
+    table.change_log.rebuild()
     table.upsert(rows([3], "c"))
     got = listed(table.consume(consumer_id="c", follow=False))
     assert once(got) and folded(got) == {2: "b2", 3: "c3"}
@@ -211,7 +202,7 @@ def test_a_broker_that_is_down_stops_no_write_and_one_that_is_back_is_caught_up_
 ) -> None:
     monkeypatch.setattr("tablestore_kafka.slot._COMMIT_TRY_S", 1.0)
     monkeypatch.setattr("tablestore_kafka.logstore.CALL_TIMEOUT_S", 3.0)
-    monkeypatch.setattr("tablestore.log.circuitbreaker.REST_S", 0.0)
+    monkeypatch.setattr("tablestore.log.publish.circuitbreaker.PAUSE_S", 0.0)
     table = make(catalog, own_broker, "down", **{"log.kafka.socket.timeout.ms": "2000"})
     table.upsert(rows([1], "a"))
     own_broker.kill()
@@ -224,7 +215,7 @@ def test_a_broker_that_is_down_stops_no_write_and_one_that_is_back_is_caught_up_
     own_broker.start()
     for number in range(5, 15):
         table.upsert(rows([number], "c"))
-        if all(bucket.lag_snapshots == 0 for bucket in log_status(table.context).buckets):
+        if all(bucket.lag_snapshots == 0 for bucket in table.change_log.status().buckets):
             break
     else:
         raise AssertionError("the broker is back and no write publishes")

@@ -9,9 +9,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
-from tablestore.log.changelog import PUBLISHERS, publish_log
-from tablestore.log.logcheck import log_status
-from tablestore.log.ownerfile import read_log_owner
+from tablestore.log.publish.ownerfile import read_log_owner
 from tablestore.store.followup import read_undone
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import make, told
@@ -49,7 +47,6 @@ def test_a_row_over_the_limit_is_refused_until_the_limit_is_raised(tmp_path: Pat
         lowered.upsert(row(4, "x" * 60_000))
     lowered.upsert(pa.table({"id": list(range(10, 20)), "v": ["x" * 45_000] * 10}))
     assert sorted(told(lowered, broker.servers)) == [3, *range(10, 20)], "batches of records are within the limit"
-    PUBLISHERS.close()
 
 
 def test_a_topic_whose_limit_was_lowered_names_the_row_and_goes_on_once_it_is_raised(
@@ -66,23 +63,22 @@ def test_a_topic_whose_limit_was_lowered_names_the_row_and_goes_on_once_it_is_ra
     assert sorted(told(table, broker.servers, "read_committed")) == [1]
     # Opened anew it asks for the limit.
     with pytest.raises(InvalidInputError, match=r'{"id":3} makes a record of 100,0\d\d bytes, expected at most 41,808'):
-        publish_log(table.context)
+        table.change_log.publish()
     assert sorted(told(table, broker.servers, "read_committed")) == [1, 2], "what comes before it is there"
     with pytest.raises(InvalidInputError, match="expected at most 41,808"):
         ts.open_table(table.location).upsert(row(9, "x" * 60_000))
     table.upsert(row(3, "overwritten"))
     table.expire_snapshots(retain_min=1, retain_max=1)
     assert len(table.snapshots()) > 1, "what is not published is kept"
-    status = log_status(table.context)
+    status = table.change_log.status()
     assert status.problem is not None and '{"id":3}' in status.problem and "log.kafka.message.max.bytes" in status.problem
     raised = table.alter(ts.SetOption("log.kafka.message.max.bytes", "4000000"))
-    publish_log(raised.context)
+    raised.change_log.publish()
     assert told(raised, broker.servers, "read_committed") == {1: "a", 2: "b", 3: "overwritten", 4: "c"}
     raised.upsert(row(6, "e"))
-    assert read_undone(raised.context.files) == () and log_status(raised.context).problem is None
+    assert read_undone(raised.context.files) == () and raised.change_log.status().problem is None
     raised.expire_snapshots(retain_min=1, retain_max=1)
     assert len(raised.snapshots()) == 1
-    PUBLISHERS.close()
 
 
 def test_a_row_may_be_given_up_and_another_log_begun_behind_it(tmp_path: Path, broker: KafkaBroker) -> None:
@@ -98,14 +94,12 @@ def test_a_row_may_be_given_up_and_another_log_begun_behind_it(tmp_path: Path, b
     begun.upsert(row(5, "d"))
     assert told(begun, broker.servers, "read_committed") == {5: "d"} and read_undone(begun.context.files) == ()
     assert begun.scan().count() == 4
-    PUBLISHERS.close()
 
 
 def test_a_table_may_begin_with_a_larger_limit(tmp_path: Path, broker: KafkaBroker) -> None:
     table = make(tmp_path, broker, "large-from-the-start", **PLAIN, **{"log.kafka.message.max.bytes": "4000000"})
     table.upsert(row(1, "x" * 3_000_000))
     assert sorted(told(table, broker.servers)) == [1]
-    PUBLISHERS.close()
 
 
 @pytest.mark.parametrize("limit", ["1000", None])
@@ -118,4 +112,3 @@ def test_a_row_of_just_the_limit_is_published_and_one_byte_more_is_refused(
     assert read_undone(table.context.files) == () and sorted(told(table, broker.servers)) == [1, 2, 3]
     with pytest.raises(InvalidInputError, match=r'the row with key {"id":4} makes a record of'):
         table.upsert(row(4, "x" * (fitting + 1)))
-    PUBLISHERS.close()

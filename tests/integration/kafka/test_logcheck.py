@@ -1,6 +1,5 @@
 """``log status``, ``publish``, ``verify`` and ``rebuild``: what the command line says of a topic, and sees wrong in it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +8,10 @@ import pytest
 from confluent_kafka import Producer
 
 import tablestore as ts
-from tablestore.log.changelog import PUBLISHERS
 from tablestore.testing.kafka import KafkaBroker
 from tests.support.commandline import run_command
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 @pytest.fixture
@@ -57,7 +49,7 @@ def test_status_says_what_the_topic_lacks_and_publish_brings_it(table: ts.Table,
     table.upsert(rows([1, 2, 3, 4], "a"))
     before = say("status", table.location)
     assert before["mode"] == "upsert" and [b["lag_snapshots"] for b in before["buckets"]] == [0, 0]
-    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.log.publishedlog.PublishedLog.after_commit", lambda *_: None)
     table.upsert(rows([1, 5], "b"))
     lagging = say("status", table.location)
     assert [b["lag_snapshots"] for b in lagging["buckets"]] == [1, 1]

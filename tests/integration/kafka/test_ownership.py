@@ -1,7 +1,7 @@
 """A topic is that of one table, in one place, and of one history: whoever else comes is refused by name, and loses no write."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -11,9 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 import tablestore as ts
 from tablestore.errors import ConflictError
-from tablestore.log.changelog import PUBLISHERS, adopt, publish_log, rebuild_log
-from tablestore.log.logcheck import log_status, verify_log
-from tablestore.log.ownerfile import read_log_owner
+from tablestore.log.publish.ownerfile import read_log_owner
 from tablestore.testing.contracts.following import SCHEMA, all_of, content, folded, from_the_start, rows, told
 from tablestore.testing.kafka import KafkaBroker
 from tablestore.types.evolution.schemachanges import SetOption
@@ -21,12 +19,6 @@ from tests.support.commandline import run_command
 
 TOPICS = (f"owned-{number}" for number in count())
 NewTable = Callable[..., ts.Table]
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 @pytest.fixture
@@ -52,7 +44,7 @@ def at(path: Path) -> ts.Table:
 
 
 def publish(table: ts.Table) -> int:
-    return sum(report.records for report in publish_log(table.context))
+    return sum(report.records for report in table.change_log.publish())
 
 
 def seen(broker: KafkaBroker, topic: str, *, level: str = "read_committed") -> list[tuple[bytes | None, bytes | None]]:
@@ -93,19 +85,19 @@ def test_a_copy_of_a_warehouse_does_not_publish_to_the_topic_of_the_original(
     table.upsert(rows([4], "original"))
     assert content(table) == {1: "a1", 2: "a2", 4: "original4"}
     assert folded(told(from_the_start(table))) == content(table) and len(seen(broker, topic_of(table))) == 3
-    assert verify_log(table.context).problems == () and log_status(table.context).problem is None
+    assert table.change_log.verify().problems == () and table.change_log.status().problem is None
     # Who follows the copy gets the copy's changes.
     assert folded(told(from_the_start(copy))) == folded(told(all_of(copy))) == content(copy) == {1: "a1", 2: "a2", 3: "copy3"}
-    for refused in (publish, lambda table: rebuild_log(table.context)):
+    for refused in (publish, lambda table: table.change_log.rebuild()):
         with pytest.raises(ConflictError, match="this is a copy of it, or it was moved") as caught:
             refused(copy)
         assert caught.value.kind == "log-moved"
-    assert "this is a copy" in str(log_status(copy.context).problem)
+    assert "this is a copy" in str(copy.change_log.status().problem)
     # Dropping the copy, or giving it another log, leaves the topic alone.
     ended = copy.alter([SetOption("log.system", "filestore")])
     again = ended.alter([SetOption("log.kafka.topic", next(TOPICS)), SetOption("log.system", "kafka")])
     again.upsert(rows([5], "copy"))
-    assert publish(again) == 0 and log_status(again.context).problem is None
+    assert publish(again) == 0 and again.change_log.status().problem is None
     shutil.copytree(tmp_path / "wh", tmp_path / "dropped")
     ts.open_catalog(str(tmp_path / "dropped")).drop_table("shop.t")
     assert there(broker, topic_of(table))
@@ -116,7 +108,7 @@ def test_a_copy_of_a_warehouse_does_not_publish_to_the_topic_of_the_original(
 def test_a_table_that_was_moved_takes_its_topic_along_when_it_is_told_to(new_table: NewTable, tmp_path: Path) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))
-    PUBLISHERS.close()
+    table.close()
     (tmp_path / "wh").rename(tmp_path / "moved")
     moved = at(tmp_path / "moved")
     moved.upsert(rows([2], "b"))
@@ -125,8 +117,8 @@ def test_a_table_that_was_moved_takes_its_topic_along_when_it_is_told_to(new_tab
     assert "Would make" in run_command("log", "adopt", moved.location, code=3).out
     adopted = run_command("log", "adopt", moved.location, "--yes", "--json").json
     assert (adopted["location"], adopted["former"]) == (moved.location, [table.location])
-    assert publish(moved) == 1 and log_status(moved.context).problem is None
-    assert verify_log(moved.context).complete and verify_log(moved.context).problems == ()
+    assert publish(moved) == 1 and moved.change_log.status().problem is None
+    assert moved.change_log.verify().complete and moved.change_log.verify().problems == ()
     assert folded(told(from_the_start(moved))) == content(moved) == {1: "a1", 2: "b2"}
 
 
@@ -135,7 +127,7 @@ def test_of_a_table_and_its_copy_that_adopted_the_topic_only_one_publishes(new_t
     table.upsert(rows([1], "a"))
     shutil.copytree(tmp_path / "wh", tmp_path / "copy")
     copy = at(tmp_path / "copy")
-    adopt(copy.context)
+    copy.change_log.adopt()
     table.upsert(rows([2], "original"))
     with pytest.raises(ConflictError, match=f"belongs to {copy.location} by now") as caught:
         publish(table)
@@ -144,12 +136,12 @@ def test_of_a_table_and_its_copy_that_adopted_the_topic_only_one_publishes(new_t
     assert folded(told(from_the_start(copy))) == content(copy) == {1: "a1", 3: "copy3"}
     assert folded(told(all_of(table))) == content(table) == {1: "a1", 2: "original2"}
     # Taken back, the topic holds the other's history: that is refused too, until it is made anew.
-    adopt(table.context)
+    table.change_log.adopt()
     with pytest.raises(ConflictError, match=r"snapshot 2 that .* does not have") as caught:
         publish(table)
     assert caught.value.kind == "log-history"
-    rebuild_log(table.context)
-    assert verify_log(table.context).problems == () and folded(told(from_the_start(table))) == content(table)
+    table.change_log.rebuild()
+    assert table.change_log.verify().problems == () and folded(told(from_the_start(table))) == content(table)
 
 
 @pytest.mark.parametrize("written", [pytest.param(0, marks=pytest.mark.slow), 1, 4])
@@ -162,21 +154,21 @@ def test_an_older_copy_in_the_tables_place_does_not_mix_two_histories(
     for number in range(2):
         table.upsert(rows(range(4), f"lost{number}-"))
     before = seen(broker, topic_of(table))
-    PUBLISHERS.close()
+    table.close()
     shutil.rmtree(tmp_path / "wh")
     (tmp_path / "backup").rename(tmp_path / "wh")
     restored = at(tmp_path / "wh")
     for number in range(written):
         restored.upsert(rows([number], f"new{number}-"))
     with pytest.raises(ConflictError, match="older copy") as caught:
-        publish_log(restored.context, look=True)
+        restored.change_log.publish(look=True)
     assert caught.value.kind == ("log-history" if written > 2 else "log-ahead")
     assert seen(broker, topic_of(restored)) == before
-    assert "`tablestore log rebuild`" in str(log_status(restored.context).problem)
+    assert "`tablestore log rebuild`" in str(restored.change_log.status().problem)
     assert folded(told(all_of(restored))) == folded(told(from_the_start(restored))) == content(restored)
     assert "read from the file store" in caplog.text
-    rebuild_log(restored.context)
-    assert verify_log(restored.context).problems == () and log_status(restored.context).problem is None
+    restored.change_log.rebuild()
+    assert restored.change_log.verify().problems == () and restored.change_log.status().problem is None
 
 
 def test_an_empty_topic_of_another_table_is_neither_adopted_nor_deleted(
@@ -201,7 +193,7 @@ def test_a_topic_that_was_made_beforehand_and_never_used_is_taken(new_table: New
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result()
     table = new_table(ignore_if_exists=True, **{"log.kafka.topic": topic})
     table.upsert(rows([1], "a"))
-    assert folded(told(from_the_start(table))) == {1: "a1"} and log_status(table.context).problem is None
+    assert folded(told(from_the_start(table))) == {1: "a1"} and table.change_log.status().problem is None
 
 
 def test_a_table_that_is_renamed_keeps_its_topic(new_table: NewTable, tmp_path: Path, broker: KafkaBroker) -> None:
@@ -211,7 +203,7 @@ def test_a_table_that_is_renamed_keeps_its_topic(new_table: NewTable, tmp_path: 
     catalog.rename_table("shop.t", "shop.u")
     renamed = catalog.table("shop.u")
     renamed.upsert(rows([2], "b"))
-    assert len(seen(broker, topic_of(renamed))) == 2 and log_status(renamed.context).problem is None
+    assert len(seen(broker, topic_of(renamed))) == 2 and renamed.change_log.status().problem is None
     catalog.drop_table("shop.u")
     assert not there(broker, topic_of(renamed))
 
@@ -221,7 +213,7 @@ def test_a_table_of_an_early_version_records_where_it_lies_with_its_next_publish
     table.upsert(rows([1], "a"))
     table.context.files.delete("tablestore-log/owner.json")
     shutil.copytree(tmp_path / "wh", tmp_path / "copy")
-    PUBLISHERS.close()
+    table.close()
     table.upsert(rows([2], "b"))
     owner = read_log_owner(table.context.files)
     assert owner is not None and owner.location == table.location and owner.incarnation
@@ -229,14 +221,14 @@ def test_a_table_of_an_early_version_records_where_it_lies_with_its_next_publish
     copy.upsert(rows([3], "copy"))
     with pytest.raises(ConflictError, match="belongs to"):
         publish(copy)
-    assert verify_log(table.context).problems == ()
+    assert table.change_log.verify().problems == ()
 
 
 def test_a_table_seen_through_a_link_is_no_copy(new_table: NewTable, tmp_path: Path) -> None:
     table = new_table()
     table.upsert(rows([1], "a"))
-    PUBLISHERS.close()
+    table.close()
     (tmp_path / "link").symlink_to(tmp_path / "wh")
     linked = at(tmp_path / "link")
     linked.upsert(rows([2], "b"))
-    assert log_status(linked.context).problem is None and log_status(table.context).buckets[0].lag_snapshots == 0
+    assert linked.change_log.status().problem is None and table.change_log.status().buckets[0].lag_snapshots == 0

@@ -15,12 +15,14 @@ import tablestore as ts
 from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import cut_into_transactions
 from tablestore.log.publish.publisher import LogPublisher
+from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
 from tablestore.log.settings import log_settings
 from tablestore.store.history.consumers import LOG_CONSUMER, Consumers
 from tablestore.testing.kafka import KafkaBroker
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 MakeLog = Callable[..., KafkaLogStore]
+LOCKS = SlotLocks(user_lock_folder())
 
 
 def make(path: Path, **options: str) -> ts.Table:
@@ -39,7 +41,7 @@ def publisher(table: ts.Table, log: KafkaLogStore, *, slot: int = 0, **options: 
     settings = log_settings(
         replace(schema, options={**schema.options, **options, "log.kafka.bootstrap.servers": "set"}), name=log.name
     )
-    return LogPublisher(table.context, log, settings, slot=slot)
+    return LogPublisher(table.context, log, settings, LOCKS, slot=slot)
 
 
 def messages(log: KafkaLogStore, servers: str, bucket: int) -> list[tuple[int, int, bytes | None, bytes | None]]:

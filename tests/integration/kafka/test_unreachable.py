@@ -7,7 +7,6 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 import tablestore as ts
-from tablestore.log.changelog import PUBLISHERS
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.early import make
 
@@ -20,7 +19,7 @@ def rows(*ids: int) -> pa.Table:
 
 def silenced(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> ts.Table:
     """The same table for a process that cannot reach its brokers."""
-    PUBLISHERS.close()
+    table.close()
     monkeypatch.setenv("TABLESTORE_KAFKA_BOOTSTRAP_SERVERS", SILENT)
     monkeypatch.setenv("TABLESTORE_KAFKA_SOCKET_TIMEOUT_MS", "1000")
     return ts.open_table(table.location)
@@ -38,13 +37,12 @@ def test_a_new_consumer_reads_the_snapshots_while_the_brokers_are_down(
         assert sorted(found) == [1, 2] and "read from its snapshots instead" in caplog.text
         for batch in cut_off.consume("full", consumer_id="c", follow=False):
             batch.commit()
-    PUBLISHERS.close()
+    table.close()
     table.upsert(rows(3))
     again = ts.open_table(table.location)
     behind = [row["id"] for batch in again.consume(consumer_id="c", follow=False) for row in batch.rows.to_pylist()]
     # Rows that were sent early may come once more, before what has landed since.
     assert behind == [3] if consistency == "transactional" else behind[-1] == 3
-    PUBLISHERS.close()
 
 
 def test_a_partition_that_somebody_adds_stops_neither_readers_nor_publishers(tmp_path: Path, broker: KafkaBroker) -> None:
@@ -53,11 +51,10 @@ def test_a_partition_that_somebody_adds_stops_neither_readers_nor_publishers(tmp
     admin = AdminClient({"bootstrap.servers": broker.servers})
     for future in admin.create_partitions([NewPartitions("added-partition", 3)]).values():
         future.result()
-    PUBLISHERS.close()
+    table.close()
     table.upsert(rows(3))
     found = [row["id"] for batch in table.consume("full", follow=False) for row in batch.rows.to_pylist()]
     assert sorted(found) == [1, 2, 3]
-    PUBLISHERS.close()
 
 
 def test_a_named_consumer_of_an_eventual_table_goes_on_behind_an_alteration_and_an_expiry(
@@ -86,4 +83,3 @@ def test_a_named_consumer_of_an_eventual_table_goes_on_behind_an_alteration_and_
         table.upsert(rows(number).append_column("extra", pa.array([number])))
     table.expire_snapshots(retain_min=1, retain_max=1)
     assert sorted(set(read(table))) == list(range(8, 30))
-    PUBLISHERS.close()

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.clock import SystemClock
-from tablestore.log.changelog import PUBLISHERS, open_log, publish_log, settings_of
-from tablestore.log.logcheck import verify_log
+from tablestore.log.connector import open_log_store
 from tablestore.log.publish.publisher import PublishReport
 from tablestore.table.catalog import Catalog
 from tablestore.testing.kafka import KafkaBroker
@@ -29,12 +28,6 @@ SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string(
 CLOCK = SystemClock()
 PublishSlot = Callable[..., PublishReport]
 THREE_SLOTS = {"bucket": "6", "tablestore.log.publisher-slots": "3"}
-
-
-@pytest.fixture(autouse=True)
-def _closed_publishers() -> Iterator[None]:
-    yield
-    PUBLISHERS.close()
 
 
 @pytest.fixture
@@ -59,7 +52,7 @@ def make(catalog: Catalog, broker: KafkaBroker, request: pytest.FixtureRequest) 
 @pytest.fixture
 def unpublished(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers of this process leave publishing to others."""
-    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.log.publishedlog.PublishedLog.after_commit", lambda *_: None)
 
 
 def rows(start: int, end: int, text: str) -> pa.Table:
@@ -73,7 +66,7 @@ def frame(spark: "SparkSession", start: int, end: int, text: str) -> "DataFrame"
 def check(table: ts.Table, broker: KafkaBroker) -> None:
     """A plain consumer, a reader of ours and the verification agree with the table."""
     check_topic(table, broker.servers)
-    found = verify_log(table.refresh().context)
+    found = table.refresh().change_log.verify()
     assert found.problems == () and found.complete
     state: dict[int, str] = {}
     for batch in table.consume(follow=False):
@@ -192,7 +185,7 @@ def test_a_task_waits_for_whoever_holds_its_slot_until_that_has_sent_what_there_
         table.upsert(rows(0, 5, f"s{step}-"))
     answers = [PublishReport(slot=1, snapshot_id=done, records=0, transactions=0, busy=True) for done in (0, 1, 2, 3)]
     left = iter(answers)
-    monkeypatch.setattr("pyspark_tablestore.publish.publish_log", lambda context, *, slots, look: (next(left),))
+    monkeypatch.setattr("tablestore.log.publishedlog.PublishedLog.publish", lambda log, *, slots, look: (next(left),))
     assert publish_slot(TableSpec(location=table.location, storage_options={}), 2, 1, look=False) == answers[2]
 
 
@@ -211,7 +204,6 @@ def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
             from pathlib import Path
             from unittest.mock import patch
 
-            from filelock import FileLock
             from pyspark_tablestore.publish import publish_slot
 
             from tablestore.clock import SystemClock
@@ -230,7 +222,7 @@ def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
 
             # Hosts share the table and the broker, but no lock.
             with (
-                patch("tablestore.log.publish.publisher.slot_lock", lambda uuid, name, slot: FileLock(own / "lock")),
+                patch("tablestore.log.opening.user_lock_folder", lambda: own),
                 patch("tablestore.log.publish.publisher.MAX_RECORDS", 50),
                 patch.object(LogPublisher, "_record", recorded),
             ):
@@ -287,7 +279,7 @@ def test_errors_of_tasks_are_ours_and_other_slots_go_on(
             publish(spark, table.location)
     publish(spark, table.location)
     check(table, broker)
-    log = open_log(settings_of(table.context))
+    log = open_log_store(table.change_log.settings)
     log.drop(ignore_if_not_exists=False)
     log.create(partitions=6, retention_ms=None, ignore_if_exists=False)
     table.upsert(rows(0, 60, "b"))
@@ -331,8 +323,8 @@ def test_what_spark_writes_is_published_once(
     pyspark_tablestore.write(frame(spark, 5, 15, "p"), table.location, "overwrite")
     pyspark_tablestore.write(frame(spark, 5, 6, "q"), table.location)
     assert sum(map(len, records_of(table, broker.servers).values())) == 50 + 50 + 50 + 5 + 20 + 1
-    assert {report.snapshot_id for report in publish_log(table.context)} == {table.snapshots()[-1].id}
-    assert verify_log(table.refresh().context).problems == ()
+    assert {report.snapshot_id for report in table.change_log.publish()} == {table.snapshots()[-1].id}
+    assert table.refresh().change_log.verify().problems == ()
 
 
 def test_what_a_compaction_tells_is_published_by_it(
@@ -350,7 +342,7 @@ def test_what_a_compaction_tells_is_published_by_it(
     table.upsert(rows(0, 5, "b"))
     table.compact(full=True)
     assert sum(map(len, records_of(table, broker.servers).values())) == 55
-    assert verify_log(table.refresh().context).problems == ()
+    assert table.refresh().change_log.verify().problems == ()
 
 
 def test_a_write_lands_when_its_publish_fails_and_the_next_one_catches_up(

@@ -8,7 +8,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
-from tablestore.log.ownerfile import LogOwner, read_log_owner, write_log_owner
+from tablestore.log.publish.ownerfile import LogOwner, read_log_owner, write_log_owner
 from tablestore.log.publish.ownership import forget_record_limit
 
 pytest.importorskip("confluent_kafka")
@@ -19,8 +19,8 @@ KAFKA = {"bucket": "1", "log.kafka.bootstrap.servers": "localhost:1"}
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tablestore.table.catalog.create_log", lambda *_, **__: None)
-    monkeypatch.setattr("tablestore.table.upkeep.aftercommit.publish_after_commit", lambda *_: None)
+    monkeypatch.setattr("tablestore.log.publishedlog.PublishedLog.begin", lambda *_, **__: None)
+    monkeypatch.setattr("tablestore.log.publishedlog.PublishedLog.after_commit", lambda *_: None)
 
     def asked(*_: object, **__: object) -> None:
         raise AssertionError("a write asks nobody")

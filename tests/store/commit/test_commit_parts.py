@@ -12,6 +12,7 @@ from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, DeletionV
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.log.opening import ChangeLogs
 from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
@@ -54,7 +55,7 @@ def upgrade(entry: ManifestEntry, level: int) -> dict[str, tuple[ManifestEntry, 
 
 
 def commit(context: TableContext, part: CommitMessage, effect: Effect = COMPACT) -> Snapshot:
-    snapshot = commit_message(context, part, effect, user="compactor")
+    snapshot = commit_message(context, ChangeLogs().of(context), part, effect, user="compactor")
     assert snapshot is not None
     return snapshot
 

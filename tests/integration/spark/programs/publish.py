@@ -53,7 +53,7 @@ options = {
     "write-only": "true",
 }
 table = catalog.create_table("shop.t", schema=schema, primary_key=["id"], options=options)
-with patch("tablestore.table.upkeep.aftercommit.publish_after_commit"):
+with patch("tablestore.log.publishedlog.PublishedLog.after_commit"):
     table.upsert(pa.table({"id": range(2000), "v": [f"a{i}" for i in range(2000)]}, schema=schema))
     table.upsert(pa.table({"id": range(0, 2000, 4), "v": [f"b{i}" for i in range(0, 2000, 4)]}, schema=schema))
 

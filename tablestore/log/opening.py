@@ -1,0 +1,36 @@
+"""Which change log does a table have? Chosen once, when the table is opened.
+
+:class:`ChangeLogs` is made where handles come from, one per ``open_catalog`` or ``open_table``, and is handed to every handle that
+comes from there: so the tables of one catalog share their open publishers.
+"""
+
+from tablestore.log.filestorelog import FileStoreLog
+from tablestore.log.port import ChangeLog
+from tablestore.log.publish.ownership import move_owner
+from tablestore.log.publish.publishers import Publishers
+from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
+from tablestore.log.publishedlog import PublishedLog
+from tablestore.log.settings import settings_of
+from tablestore.store.context import TableContext
+
+
+class ChangeLogs:
+    """The change logs of the tables of one catalog. ``locks``: those of this user on this host, unless others are given."""
+
+    def __init__(self, locks: SlotLocks | None = None) -> None:
+        self._publishers = Publishers(locks or SlotLocks(user_lock_folder()))
+
+    def of(self, context: TableContext) -> ChangeLog:
+        """The change log of an open table. Raises InvalidInputError, UnsupportedError for options that name none of ours."""
+        settings = settings_of(context)
+        kind = FileStoreLog if settings.system == "filestore" else PublishedLog
+        return kind(context, settings, self._publishers)
+
+    def moved(self, old_address: str, context: TableContext) -> None:
+        """A table was renamed, and lay at ``old_address`` before: its log keeps its name and goes with it."""
+        self._publishers.close(old_address)
+        move_owner(context, old_address)
+
+    def close(self) -> None:
+        """Close the publishers that are open. They are opened again when they are needed."""
+        self._publishers.close()
