@@ -5,6 +5,7 @@ committed. :class:`PlainDocstrings` lets mkdocstrings show docstrings that were 
 """
 
 import ast
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -90,7 +91,10 @@ def api_page() -> str:
     for heading, shown in API.items():
         lines += [f"## {heading}", ""]
         for one in shown:
-            lines += [f"::: tablestore.{one}" if isinstance(one, str) else f"::: {one.__module__}.{one.__qualname__}", ""]
+            lines.append(f"::: tablestore.{one}" if isinstance(one, str) else f"::: {one.__module__}.{one.__qualname__}")
+            # The constructor of a value shows its fields; tables, scans and writers are made by calls.
+            is_value = dataclasses.is_dataclass(getattr(ts, one) if isinstance(one, str) else one)
+            lines += [f"    options: {{merge_init_into_class: {str(is_value).lower()}}}", ""]
     return "\n".join(lines)
 
 

@@ -46,9 +46,9 @@ def wrong(words: list[str]) -> str | None:
         children = getattr(command, "commands", {})
         if not children or not re.fullmatch(r"[a-z][a-z-]*", word):
             break
-        if command is program() and word in COMING:
-            return None
         if word not in children:
+            if command is program() and word in COMING:
+                return None
             return f"there is no `tablestore {' '.join(words)}`"
         command = children[word]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
