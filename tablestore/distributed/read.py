@@ -22,7 +22,7 @@ from tablestore.format.paths import MAIN_BRANCH
 from tablestore.lsm.run import Section
 from tablestore.options import MIB
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import DeletionFile, Split, plan_scan
+from tablestore.store.scan.splits import SPLIT_BYTES, DeletionFile, Split, plan_scan
 from tablestore.table.read.scan import check_columns, compacted_files
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
 from tablestore.table.system.tablenames import BRANCH_PREFIX
@@ -37,10 +37,6 @@ _KIND = "read task"
 TASK_BYTES = 128 * MIB
 # A task costs its process some tens of milliseconds: less than this is not worth a task of its own.
 LEAST_TASK_BYTES = 4 * MIB
-# Splits are made small, so that tasks come out even, and tasks are packed from them.
-SPLIT_BYTES = 8 * MIB
-# What opening one more file costs, as bytes.
-OPEN_COST_BYTES = MIB // 4
 # Batches are put together up to so many rows, if they are not too many bytes: each has a fixed cost on its way to another process.
 BATCH_ROWS = 65_536
 _MARKER = b"tablestore:task1"
@@ -160,7 +156,7 @@ def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) ->
 
     As many tasks as the data needs, and up to ``parallelism`` while each is worth one.
     """
-    weights = [max(split.size_bytes, OPEN_COST_BYTES * len(split.files)) for split in splits]
+    weights = [split.weight for split in splits]
     total = sum(weights)
     count = max(-(-total // task_bytes), min(parallelism, total // LEAST_TASK_BYTES), 1)
     loads = [0] * min(count, len(splits))

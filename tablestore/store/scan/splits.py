@@ -36,9 +36,10 @@ from tablestore.types.filter.predicate import Predicate, equalities, keep_only, 
 from tablestore.types.filter.pruning import ColumnRange, may_match, values_may_match
 from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
-SPLIT_BYTES = 128 * 1024 * 1024
-# What opening a file costs, as bytes: many small files make a split of their own weight.
-OPEN_COST_BYTES = 1024 * 1024
+# Small, so that tasks that are packed from splits come out even.
+SPLIT_BYTES = 8 * 1024 * 1024
+# What opening one more file costs, as bytes: many small files make a split of their own weight.
+OPEN_COST_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,11 @@ class Split:
     def size_bytes(self) -> int:
         """Bytes on disk."""
         return sum(file.file_size for file in self.files)
+
+    @property
+    def weight(self) -> int:
+        """What reading it costs, as bytes."""
+        return sum(map(_weight, self.sections))
 
     @property
     def needs_merge(self) -> bool:
@@ -222,12 +228,16 @@ def _readable(file: DataFileMeta) -> DataFileMeta:
     return file
 
 
+def _weight(section: Section) -> int:
+    return sum(max(file.file_size, OPEN_COST_BYTES) for file in section.files)
+
+
 def _pack(sections: Sequence[Section], split_bytes: int) -> Iterable[tuple[Section, ...]]:
     """Neighbouring sections up to ``split_bytes`` together; a larger one alone."""
     pending: list[Section] = []
     weight = 0
     for section in sections:
-        cost = sum(max(file.file_size, OPEN_COST_BYTES) for file in section.files)
+        cost = _weight(section)
         if pending and weight + cost > split_bytes:
             yield tuple(pending)
             pending, weight = [], 0
