@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import (
     READ_LIMIT_BYTES,
@@ -281,7 +281,11 @@ class LocalFileStore:
         source, target = self._proved(old), self._proved(new)
         try:
             self._make_directory(os.path.dirname(target))
-            rename_if_absent(source, target)
+            if not rename_if_absent(source, target):
+                raise UnsupportedError(
+                    f"cannot rename {source} to {target}: its file system has no rename that does not replace; create the new "
+                    "table from the old one and drop the old one"
+                )
             _sync_directory(os.path.dirname(target))
             _sync_directory(os.path.dirname(source))
         except FileExistsError as error:

@@ -9,7 +9,6 @@ import ctypes
 import errno
 import os
 
-from tablestore.errors import UnsupportedError
 from tablestore.io.oserrors import no_conditional_publish, translated, unknown_outcome
 
 _AT_FDCWD = -100
@@ -42,7 +41,9 @@ def link_if_absent(temporary: str, final: str) -> bool:
         except OSError as error:
             if error.errno not in _NO_HARD_LINKS:
                 raise
-            rename_if_absent(temporary, final)
+            if not rename_if_absent(temporary, final):
+                reason = "its file system has neither hard links nor a rename that does not replace"
+                raise no_conditional_publish(final, reason) from None
         return True
     except OSError as error:
         if error.errno == errno.EEXIST:
@@ -71,18 +72,15 @@ def _is_same_file(one: str, other: str) -> bool:
         return False
 
 
-def rename_if_absent(source: str, target: str) -> None:
-    """Rename ``source`` to ``target``; FileExistsError if ``target`` is there, UnsupportedError if it cannot be had."""
+def rename_if_absent(source: str, target: str) -> bool:
+    """Rename ``source`` to ``target``; FileExistsError if ``target`` is there, False if there is no such rename here."""
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "renameat2"):
-        raise _unsupported(target)
+        return False
     failed = library.renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE)
     if failed:
         code = ctypes.get_errno()
         if code in _CANNOT:
-            raise _unsupported(target)
+            return False
         raise OSError(code, os.strerror(code), target)
-
-
-def _unsupported(target: str) -> UnsupportedError:
-    return no_conditional_publish(target, "its file system has neither hard links nor a rename that does not replace")
+    return True

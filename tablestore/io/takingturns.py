@@ -9,29 +9,27 @@ is for any reader that comes late. Only reads are wrapped. One set of turns belo
 """
 
 from collections import OrderedDict
-from typing import Any, BinaryIO, cast
+from dataclasses import dataclass, field
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from tablestore.io.filestore import FileStore
 from tablestore.io.ranged import RangedFile
+from tablestore.io.wrapped import WrappedFileStore
 
 
-class TakingTurns:
-    """A file store whose inputs share ``handles`` open files; everything else is that of ``store``."""
+@dataclass(frozen=True, eq=False)
+class TakingTurns(WrappedFileStore):
+    """A file store whose inputs share ``handles`` open files; everything else is that of ``inner``."""
 
-    def __init__(self, store: FileStore, handles: int) -> None:
-        self._store, self._handles = store, handles
-        # Who has a file open, least recently read first.
-        self._open: OrderedDict[_Input, pa.NativeFile] = OrderedDict()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+    handles: int
+    # Who has a file open, least recently read first.
+    _open: "OrderedDict[_Input, pa.NativeFile]" = field(default_factory=OrderedDict, init=False)
 
     def open_input(self, path: str) -> "pa.NativeFile | BinaryIO":
         """A random-access file, as :meth:`FileStore.open_input`; it is open only while it has its turn."""
         self._make_room()
-        found = self._store.open_input(path)
+        found = self.inner.open_input(path)
         # A file of a far store is asked for piece by piece: it holds nothing open.
         if not isinstance(found, pa.NativeFile):
             return found
@@ -45,7 +43,7 @@ class TakingTurns:
             self._open.move_to_end(reader)
             return self._open[reader]
         self._make_room()
-        found = self._store.open_input(reader.path)
+        found = self.inner.open_input(reader.path)
         assert isinstance(found, pa.NativeFile), "a store opens its files in one way"
         self._open[reader] = found
         return found
@@ -56,7 +54,7 @@ class TakingTurns:
             file.close()
 
     def _make_room(self) -> None:
-        while len(self._open) >= self._handles:
+        while len(self._open) >= self.handles:
             _, longest_ago = self._open.popitem(last=False)
             longest_ago.close()
 

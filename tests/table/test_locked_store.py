@@ -161,6 +161,15 @@ def test_a_local_file_system_without_links_and_exclusive_renames_is_written_unde
     table.append(pa.table({"id": [1], "who": ["x"]}, schema=SCHEMA))
     assert rows_of(table) == [(1, "x")]
     assert open_store(table.location, options).publish_if_absent("snapshot/snapshot-1", b"") is False
+    with pytest.raises(UnsupportedError, match="no rename that does not replace"):
+        ts.open_catalog(f"{tmp_path}/wh", **options).rename_table("db.t", "db.u")
+
+
+def test_a_table_on_local_files_is_renamed_under_a_lock_as_without(tmp_path: Path, options: dict[str, str]) -> None:
+    make_table(f"{tmp_path}/wh", options).append(pa.table({"id": [1], "who": ["x"]}, schema=SCHEMA))
+    catalog = ts.open_catalog(f"{tmp_path}/wh", **options)
+    catalog.rename_table("db.t", "db.u")
+    assert rows_of(catalog.table("db.u")) == [(1, "x")] and catalog.list_tables("db") == ("u",)
 
 
 def test_a_publish_whose_lock_was_lost_is_settled_by_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,33 +9,30 @@ whose last names are equal wait for each other, which costs time and no rows.
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, BinaryIO
+from dataclasses import dataclass
 
 from tablestore.errors import UnsupportedError
-from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, FileStore, PublishesAlone, RenamesDirectories, check_path
+from tablestore.io.filestore import PublishesAlone, RenamesDirectories, check_path
 from tablestore.io.lock.cataloglock import CatalogLock
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from tablestore.io.wrapped import WrappedFileStore
 
 _NAMES = 3
 
 
-class LockedFileStore:
+@dataclass(frozen=True)
+class LockedFileStore(WrappedFileStore):
     """``inner``, which publishes while ``lock`` is held by every one who does."""
 
-    can_publish = True
+    lock: CatalogLock
 
-    def __init__(self, inner: FileStore, lock: CatalogLock) -> None:
-        self.inner, self.lock = inner, lock
-        if isinstance(inner, RenamesDirectories):
-            self.rename_directory = inner.rename_directory
+    def __post_init__(self) -> None:
+        # Who asks for this verb asks whether it is there.
+        if isinstance(self.inner, RenamesDirectories):
+            object.__setattr__(self, "rename_directory", self.inner.rename_directory)
 
     @property
-    def root_uri(self) -> str:
-        return self.inner.root_uri
+    def can_publish(self) -> bool:
+        return True
 
     def publish_if_absent(self, path: str, data: bytes) -> bool:
         check_path(path)
@@ -51,45 +48,6 @@ class LockedFileStore:
 
     def at(self, path: str) -> "LockedFileStore":
         return LockedFileStore(self.inner.at(path), self.lock)
-
-    def read(self, path: str, *, max_bytes: int = READ_LIMIT_BYTES) -> bytes:
-        return self.inner.read(path, max_bytes=max_bytes)
-
-    def size(self, path: str) -> int:
-        return self.inner.size(path)
-
-    def exists(self, path: str) -> bool:
-        return self.inner.exists(path)
-
-    def open_input(self, path: str) -> "pa.NativeFile | BinaryIO":
-        return self.inner.open_input(path)
-
-    def open_output(self, path: str) -> AbstractContextManager[BinaryIO]:
-        return self.inner.open_output(path)
-
-    def write(self, path: str, data: bytes) -> None:
-        self.inner.write(path, data)
-
-    def write_all(self, files: Mapping[str, bytes]) -> None:
-        self.inner.write_all(files)
-
-    def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
-        self.inner.overwrite(path, data, lasting=lasting)
-
-    def list(self, directory: str, prefix: str = "") -> Sequence[FileInfo]:
-        return self.inner.list(directory, prefix)
-
-    def names(self, directory: str, prefix: str = "") -> Sequence[str]:
-        return self.inner.names(directory, prefix)
-
-    def delete(self, path: str) -> bool:
-        return self.inner.delete(path)
-
-    def delete_directory(self, path: str) -> None:
-        self.inner.delete_directory(path)
-
-    def sync(self, directory: str) -> None:
-        self.inner.sync(directory)
 
 
 def lock_place(root_uri: str, path: str) -> str:

@@ -11,7 +11,6 @@ runs than one merge may have files open is read in turns.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +94,7 @@ class SplitReader:
     def of_runs(self, count: int) -> "SplitReader":
         """A reader for one merge of so many runs: they share the window, and take turns if they are more than may be open."""
         most = self.bounds.open_files
-        files = self.files if count <= most else cast(FileStore, TakingTurns(self.files, most))
+        files = self.files if count <= most else TakingTurns(self.files, most)
         return replace(self, files=files, bounds=self.bounds.of_runs(count))
 
     def directory(self, partition: bytes, bucket: int) -> str:

@@ -9,6 +9,9 @@ import pytest
 import tablestore as ts
 from tablestore.cli import environment
 from tablestore.cli.environment import look_around, look_at_warehouse
+from tablestore.io.fsspec_store import FsspecFileStore
+from tablestore.io.lock.filelock import FileCatalogLock
+from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.io.memory import MemoryFileStore
 from tests.support.commandline import Ran
 
@@ -57,6 +60,14 @@ def test_spark_needs_its_java(monkeypatch: pytest.MonkeyPatch, spark: str, java:
 def test_a_problem_returns_3(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "installed", lambda name: None)
     assert run("doctor", "--json", code=3).json["healthy"] is False
+
+
+def test_a_store_that_cannot_publish_needs_the_lock_that_is_named(tmp_path: Path) -> None:
+    bare = FsspecFileStore(f"file://{tmp_path}")
+    stores = (bare, LockedFileStore(bare, FileCatalogLock(directory=f"{tmp_path}/locks")))
+    without, under = ({look.name: look for look in look_at_warehouse(store)}["conditional publish"] for store in stores)
+    assert (without.status, under.status) == ("problem", "ok")
+    assert "catalog.lock.type" in str(without.fix)
 
 
 class Replacing(MemoryFileStore):
