@@ -6,9 +6,10 @@ committed. :class:`PlainDocstrings` lets mkdocstrings show docstrings that were 
 
 import ast
 import dataclasses
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
+from enum import Enum, EnumType
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,10 @@ def api_page() -> str:
         for one in shown:
             lines.append(f"::: tablestore.{one}" if isinstance(one, str) else f"::: {one.__module__}.{one.__qualname__}")
             # The constructor of a value shows its fields; tables, scans and writers are made by calls.
-            is_value = dataclasses.is_dataclass(getattr(ts, one) if isinstance(one, str) else one)
-            lines += [f"    options: {{merge_init_into_class: {str(is_value).lower()}}}", ""]
+            shape = getattr(ts, one) if isinstance(one, str) else one
+            is_value, is_enum = dataclasses.is_dataclass(shape), isinstance(shape, EnumType)
+            options = {"merge_init_into_class": is_value, "show_if_no_docstring": is_enum}
+            lines += [f"    options: {json.dumps(options)}", ""]
     return "\n".join(lines)
 
 
