@@ -3,4 +3,4 @@
 import pytest
 
 # So that a failing test shows the values that it compared.
-pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in ("cataloglock", "filestore", "following")))
+pytest.register_assert_rewrite(*(f"{__name__}.{name}" for name in ("cataloglock", "filestore", "following", "logstore")))

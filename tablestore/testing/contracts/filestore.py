@@ -390,8 +390,8 @@ class PublishContract:
 
     def test_publish_takes_a_free_name_and_no_other(self, store: FileStore) -> None:
         assert store.publish_if_absent("snapshot/snapshot-1", b"mine") is True
-        assert store.publish_if_absent("snapshot/snapshot-1", b"yours") is False
         assert store.publish_if_absent("snapshot/snapshot-1", b"mine") is False
+        assert store.publish_if_absent("snapshot/snapshot-1", b"yours") is False
         assert store.read("snapshot/snapshot-1") == b"mine"
         assert names(store, "snapshot") == ["snapshot-1"]
         assert names(store) == ["snapshot"]

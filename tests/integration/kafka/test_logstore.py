@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from tablestore_kafka import KafkaLogStore
@@ -12,29 +11,16 @@ from tablestore.clock import SystemClock
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from tablestore.log.logstore import LogTruncated, SlotFenced
 from tablestore.log.record import LogRecords, Mark
+from tablestore.testing.contracts.logstore import TABLE, LogStoreContract, publish, records
 from tablestore.testing.kafka import KafkaBroker
-from tablestore.types.rowkind import RowKind
 
-TABLE = "3f1c"
 MakeLog = Callable[..., KafkaLogStore]
 
 
-def records(snapshot_id: int, count: int, *, bucket: int = 0, first: int = 0) -> LogRecords:
-    return LogRecords(
-        bucket=bucket,
-        snapshot_id=snapshot_id,
-        time_millis=1_700_000_000_000 + snapshot_id,
-        ordinals=np.arange(first, first + count, dtype=np.int64),
-        kinds=np.full(count, RowKind.UPDATE_AFTER, dtype=np.int8),
-        keys=[f'{{"id":{i}}}'.encode() for i in range(count)],
-        values=[None if i % 5 == 4 else f'{{"after":{{"id":{i}}},"op":"c"}}'.encode() for i in range(count)],
-    )
-
-
-def publish(log: KafkaLogStore, *batches: LogRecords, slot: int = 0) -> None:
-    opened = log.open_slot(slot, (), timeout_s=30)
-    opened.publish(batches, table=TABLE)
-    opened.close()
+class TestKafka(LogStoreContract):
+    @pytest.fixture
+    def log_of(self, log_of: MakeLog) -> MakeLog:
+        return log_of
 
 
 def read_all(log: KafkaLogStore, bucket: int = 0) -> list[tuple[int, int]]:
@@ -46,22 +32,6 @@ def read_all(log: KafkaLogStore, bucket: int = 0) -> list[tuple[int, int]]:
             found += zip(batch.snapshots.tolist(), batch.ordinals.tolist(), strict=True)
     cursor.close()
     return found
-
-
-def test_records_come_back_with_all_that_they_carry(log_of: MakeLog) -> None:
-    log = log_of(2)
-    publish(log, records(1, 3), records(1, 5, bucket=1))
-    cursor = log.open_cursor({0: 0, 1: 0})
-    batches = {}
-    while len(batches) < 2:
-        batches.update({batch.bucket: batch for batch in cursor.poll(5.0, 100)})
-    cursor.close()
-    sent, found = records(1, 5, bucket=1), batches[1]
-    assert found.values == sent.values
-    assert found.keys == [key if value is None else None for key, value in zip(sent.keys, sent.values, strict=True)]
-    assert found.tables == [TABLE.encode()] * 5 and found.snapshots.tolist() == [1] * 5
-    assert found.ordinals.tolist() == [0, 1, 2, 3, 4] and found.kinds.tolist() == sent.kinds.tolist()
-    assert found.next_offset == 5
 
 
 def test_what_is_not_committed_is_not_seen_and_the_next_holder_of_the_slot_ends_it(log_of: MakeLog) -> None:
@@ -102,17 +72,6 @@ def test_a_slot_that_was_overtaken_says_so_also_in_the_midst_of_sending(log_of: 
     assert isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._FATAL
     slow.close()
     assert log.tails([0])[0].empty
-
-
-def test_slots_do_not_fence_each_other(log_of: MakeLog) -> None:
-    log = log_of(2)
-    one, other = log.open_slot(0, (), timeout_s=30), log.open_slot(1, (), timeout_s=30)
-    one.publish([records(1, 1)], table=TABLE)
-    other.publish([records(1, 1, bucket=1)], table=TABLE)
-    one.publish([records(2, 1)], table=TABLE)
-    one.close()
-    other.close()
-    assert {bucket: tail.mark for bucket, tail in log.tails([0, 1]).items()} == {0: Mark(2, 0), 1: Mark(1, 0)}
 
 
 def test_the_tail_is_found_behind_the_markers_of_many_empty_transactions(log_of: MakeLog) -> None:
