@@ -23,10 +23,9 @@ from tablestore.lsm.run import Section
 from tablestore.options import MIB
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import SPLIT_BYTES, DeletionFile, Split, plan_scan
-from tablestore.table.read.scan import check_columns, compacted_files
+from tablestore.table.read.scan import Readable, check_columns, compacted_files
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
-from tablestore.table.system.tablenames import BRANCH_PREFIX
-from tablestore.table.table import Table
+from tablestore.table.tablenames import BRANCH_PREFIX
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import parse_filter
@@ -80,7 +79,7 @@ class ReadPlan:
         return to_arrow_schema(self.fields)
 
 
-def pin_read(table: Table, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
+def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
     """Fix what a read sees: the newest snapshot, or the one of an id or of a time in milliseconds. Raises NotFoundError."""
     scan = table.scan(snapshot_id=snapshot_id, timestamp=timestamp)
     return ReadPin(spec=spec, snapshot_id=scan.snapshot_id, schema_id=scan.context.schema.id)

@@ -15,8 +15,8 @@ from tablestore.log.settings import named_log
 from tablestore.store.context import TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.system.systemtable import SEPARATOR, SystemTable
-from tablestore.table.system.tablenames import named_part
 from tablestore.table.table import Table
+from tablestore.table.tablenames import named_part
 from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import new_schema
 

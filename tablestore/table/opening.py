@@ -12,8 +12,8 @@ from tablestore.store.context import open_context
 from tablestore.store.schemas import Schemas
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemtable import SEPARATOR, SystemTable
-from tablestore.table.system.tablenames import named_part
 from tablestore.table.table import Table
+from tablestore.table.tablenames import named_part
 
 
 def open_catalog(

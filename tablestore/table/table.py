@@ -6,7 +6,7 @@ it commits; :meth:`Table.refresh` gives a handle at the newest one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,12 +33,9 @@ from tablestore.table.write.delete import delete_where
 from tablestore.table.write.overwrite import overwrite
 from tablestore.table.write.writer import TableWriter
 from tablestore.types.evolution.schemachanges import SchemaChange
-from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.filters import Filter, parse_filter
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.schema import TableSchema
-
-# pyarrow's stubs know no union with Expression: it is Any to the type checker.
-Filter: TypeAlias = "str | pc.Expression | Predicate | None"
 
 
 class Table(Maintenance):

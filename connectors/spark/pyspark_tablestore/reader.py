@@ -21,6 +21,7 @@ from pyspark_tablestore.schema import arrow_schema, check_asked, spark_schema, t
 from tablestore.distributed.read import ReadPin, at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError
+from tablestore.table.read.scan import Readable
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
 
 
@@ -97,12 +98,11 @@ def pin_options(options: SourceOptions) -> ReadPin | MetadataPin:
     """Fix what the options ask for: the newest snapshot, or the one of an id or a time; or a system table."""
     if options.snapshot_id is not None and options.timestamp_millis is not None:
         raise InvalidInputError("expected at most one of the options snapshot-id and timestamp-millis, found both")
-    table, spec = options.open_any()
-    optimised = isinstance(table, SystemTable) and table.kind == READ_OPTIMIZED
-    if isinstance(table, SystemTable):
-        if not optimised:
-            return MetadataPin(spec=spec, kind=table.kind)
-        table = table.base
+    found, spec = options.open_any()
+    optimised = isinstance(found, SystemTable) and found.kind == READ_OPTIMIZED
+    if isinstance(found, SystemTable) and not optimised:
+        return MetadataPin(spec=spec, kind=found.kind)
+    table: Readable = found.base if isinstance(found, SystemTable) else found
     if options.pinned is not None:
         fixed = options.pinned
         return ReadPin(spec=spec, snapshot_id=fixed["snapshot"], schema_id=fixed["schema"], read_optimised=optimised)

@@ -5,8 +5,9 @@ the snapshot that was fixed when the scan was made. It is an Arrow stream export
 without a conversion.
 """
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
@@ -17,8 +18,10 @@ from tablestore.lazy import lazy
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Plan, plan_scan
+from tablestore.types.filter.filters import Filter
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicatetext import to_sql
+from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
     import duckdb
@@ -156,6 +159,32 @@ class Scan(ArrowSource):
     def __repr__(self) -> str:
         text = None if self._predicate is None else to_sql(self._predicate)
         return f"Scan(snapshot_id={self.snapshot_id}, columns={list(self._columns)}, filter={text!r})"
+
+
+class Readable(Protocol):
+    """A table, as far as others read it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def location(self) -> str: ...
+
+    @property
+    def context(self) -> TableContext: ...
+
+    @property
+    def table_schema(self) -> TableSchema: ...
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: Filter = None,
+        *,
+        snapshot_id: int | None = None,
+        timestamp: datetime | int | None = None,
+        tag: str | None = None,
+    ) -> Scan: ...
 
 
 class ReadOptimizedScan(Scan):

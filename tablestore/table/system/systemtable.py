@@ -14,7 +14,7 @@ Names and types of columns are Paimon's. A system table is read-only and compute
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -23,17 +23,14 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.store.context import TableContext
 from tablestore.table.read.changes import read_changes
-from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, check_columns
+from tablestore.table.read.scan import ArrowSource, Readable, ReadOptimizedScan, check_columns
 from tablestore.table.system import systemrows
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
-from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.filters import Filter, parse_filter
 from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import parse_type
-
-if TYPE_CHECKING:
-    from tablestore.table.table import Filter, Table
 
 SEPARATOR = "$"
 KIND_COLUMN = "rowkind"
@@ -178,7 +175,7 @@ class NotOfASystemTableError(UnsupportedError, AttributeError):
 class SystemTable(ArrowSource):
     """One system table of a table. Made by ``table.system(name)`` or ``catalog.table("db.table$name")``; see the module."""
 
-    def __init__(self, base: "Table", name: str) -> None:
+    def __init__(self, base: Readable, name: str) -> None:
         if name not in SYSTEM_TABLES:
             raise NotFoundError(
                 f"table {base.name} has no system table {name!r}{did_you_mean(name, SYSTEM_TABLES)} (there: "
@@ -193,7 +190,7 @@ class SystemTable(ArrowSource):
         return f"{self._base.name}{SEPARATOR}{self._kind}"
 
     @property
-    def base(self) -> "Table":
+    def base(self) -> Readable:
         """The table that it is about."""
         return self._base
 
@@ -219,7 +216,7 @@ class SystemTable(ArrowSource):
         """The Arrow schema of its columns."""
         return to_arrow_schema(self.fields)
 
-    def scan(self, columns: Sequence[str] | None = None, filter: "Filter" = None, **at: Any) -> ArrowSource:
+    def scan(self, columns: Sequence[str] | None = None, filter: Filter = None, **at: Any) -> ArrowSource:
         """Some columns and rows; ``at`` is ``snapshot_id``, ``timestamp`` or ``tag`` for tables that can look back.
 
         Raises InvalidInputError, NotFoundError as ``Table.scan`` does.

@@ -4,6 +4,7 @@ All three become one tree over the table's columns, with literals of exactly the
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import pyarrow.compute as pc
 
@@ -31,7 +32,12 @@ _TOO_DEEP = f"the filter is nested more than {MAX_FILTER_DEPTH} levels deep; wri
 _NODES = (And, Or, Not, Constant, Comparison, IsIn, IsNull, StartsWith, Like)
 
 
-def parse_filter(filter: "str | pc.Expression | Predicate | None", fields: Sequence[Field]) -> Predicate | None:
+# pyarrow's stubs know no union with Expression: it is Any to the type checker.
+Filter: TypeAlias = "str | pc.Expression | Predicate | None"
+"""How callers give a filter. None: all rows."""
+
+
+def parse_filter(filter: Filter, fields: Sequence[Field]) -> Predicate | None:
     """The predicate that a filter says over the columns ``fields``; None keeps every row.
 
     Raises InvalidInputError for an unknown column (naming the nearest), a literal that does not compare with its
