@@ -16,9 +16,6 @@ from tablestore.cli.main import program_app
 from tablestore.io.lock import lockoptions
 from tablestore.options import TABLE_OPTIONS
 
-# Named in messages before they are there. Delete a name with the commit that brings its command.
-COMING = {"verify", "repair"}
-
 # Sentences about the program, at a place where a command could stand; the demo gives Spark its name.
 PROSE = {"demo", "does", "has", "is", "reads", "writes"}
 
@@ -47,8 +44,6 @@ def wrong(words: list[str]) -> str | None:
         if not children or not re.fullmatch(r"[a-z][a-z-]*", word):
             break
         if word not in children:
-            if command is program() and word in COMING:
-                return None
             return f"there is no `tablestore {' '.join(words)}`"
         command = children[word]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help", "-h"}
