@@ -18,7 +18,7 @@ leave the slot zero. Decoding copes with both. The vectorised form is in :mod:`t
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
@@ -32,6 +32,7 @@ from tablestore.types.timevalues import (
     time_to_millis,
     timestamp_to_parts,
 )
+from tablestore.types.typestring import type_to_sql
 
 # Stored, never changed.
 INLINE_BYTES = 7
@@ -41,14 +42,29 @@ COMPACT_TIMESTAMP_PRECISION = 3
 WIDE_DECIMAL_AREA = 16
 EMPTY_ROW = bytes(12)
 
-_INTEGERS = {
-    TypeRoot.TINYINT: struct.Struct("<b7x"),
-    TypeRoot.SMALLINT: struct.Struct("<h6x"),
-    TypeRoot.INT: struct.Struct("<i4x"),
-    TypeRoot.BIGINT: struct.Struct("<q"),
+_INT, _LONG = struct.Struct("<i4x"), struct.Struct("<q")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _one_nan(value: Any) -> Any:
+    """All NaNs are one key, so one form stands for them: Java's floatToIntBits."""
+    return math.nan if value != value else value
+
+
+# Values that lie in the slot as numbers: how, and the number of a value and back.
+_NUMBERS: dict[TypeRoot, tuple[struct.Struct, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    TypeRoot.TINYINT: (struct.Struct("<b7x"), _same, _same),
+    TypeRoot.SMALLINT: (struct.Struct("<h6x"), _same, _same),
+    TypeRoot.INT: (_INT, _same, _same),
+    TypeRoot.BIGINT: (_LONG, _same, _same),
+    TypeRoot.FLOAT: (struct.Struct("<f4x"), _one_nan, _same),
+    TypeRoot.DOUBLE: (struct.Struct("<d"), _one_nan, _same),
+    TypeRoot.DATE: (_INT, date_to_days, days_to_date),
+    TypeRoot.TIME: (_INT, time_to_millis, millis_to_time),
 }
-_FLOAT, _DOUBLE = struct.Struct("<f4x"), struct.Struct("<d")
-_INT, _LONG = _INTEGERS[TypeRoot.INT], _INTEGERS[TypeRoot.BIGINT]
 _PAIR = struct.Struct("<ii")
 _EXACT = Context(prec=80)
 
@@ -96,7 +112,7 @@ def encode_row(values: Sequence[object], types: Sequence[DataType], *, java_proj
                 slot, area = _encode_value(value, _atomic(data_type), offset)
             except (TypeError, ValueError, OverflowError, InvalidOperation, struct.error, AttributeError) as error:
                 raise InvalidInputError(
-                    f"field {index}: expected a value of type {_describe(data_type)}, found {value!r} ({error})"
+                    f"field {index}: expected a value of type {type_to_sql(data_type)}, found {value!r} ({error})"
                 ) from error
         slots.append(slot)
         areas.append(area)
@@ -130,7 +146,7 @@ def decode_row(data: bytes, types: Sequence[DataType], *, beyond_python_is_null:
                 values.append(None)
                 continue
             raise FormatError(
-                f"expected a value of type {_describe(data_type)} in field {index} of a row, found "
+                f"expected a value of type {type_to_sql(data_type)} in field {index} of a row, found "
                 f"{row[head + 8 * index :][:8].hex()} in {len(row)} bytes ({error})"
             ) from error
     return tuple(values)
@@ -165,8 +181,9 @@ def _reserved(data_type: DataType) -> int:
 def _encode_value(value: object, data_type: AtomicType, offset: int) -> tuple[bytes, bytes]:
     """The slot and the area at ``offset`` of a non-null value."""
     root = data_type.root
-    if root in _INTEGERS:
-        return _INTEGERS[root].pack(value), b""
+    if root in _NUMBERS:
+        layout, number_of, _ = _NUMBERS[root]
+        return layout.pack(number_of(value)), b""
     if root in TEXT_ROOTS:
         if not isinstance(value, str):
             raise TypeError("not a string")
@@ -179,25 +196,12 @@ def _encode_value(value: object, data_type: AtomicType, offset: int) -> tuple[by
         if not isinstance(value, bool):
             raise TypeError("not a boolean")
         return bytes([value, 0, 0, 0, 0, 0, 0, 0]), b""
-    if root is TypeRoot.FLOAT:
-        return _FLOAT.pack(_one_nan(value)), b""
-    if root is TypeRoot.DOUBLE:
-        return _DOUBLE.pack(_one_nan(value)), b""
-    if root is TypeRoot.DATE:
-        return _INT.pack(date_to_days(value)), b""
-    if root is TypeRoot.TIME:
-        return _INT.pack(time_to_millis(value)), b""
     if root is TypeRoot.DECIMAL:
         return _encode_decimal(value, data_type, offset)
     millis, nanos = timestamp_to_parts(value)
     if is_wide_timestamp(data_type):
         return _PAIR.pack(nanos, offset), _LONG.pack(millis)
     return _LONG.pack(millis), b""
-
-
-def _one_nan(value: Any) -> Any:
-    """All NaNs are one key, so one form stands for them: Java's floatToIntBits."""
-    return math.nan if value != value else value
 
 
 def _encode_bytes(data: bytes, offset: int) -> tuple[bytes, bytes]:
@@ -222,8 +226,9 @@ def _encode_decimal(value: object, data_type: AtomicType, offset: int) -> tuple[
 
 def _decode_value(row: bytes, at: int, data_type: AtomicType) -> object:
     root = data_type.root
-    if root in _INTEGERS:
-        return _INTEGERS[root].unpack_from(row, at)[0]
+    if root in _NUMBERS:
+        layout, _, value_of = _NUMBERS[root]
+        return value_of(layout.unpack_from(row, at)[0])
     if root in TEXT_ROOTS:
         return _decode_bytes(row, at).decode("utf-8")
     if root in BINARY_ROOTS:
@@ -232,14 +237,6 @@ def _decode_value(row: bytes, at: int, data_type: AtomicType) -> object:
         if row[at] > 1:
             raise ValueError("not a boolean")
         return row[at] == 1
-    if root is TypeRoot.FLOAT:
-        return _FLOAT.unpack_from(row, at)[0]
-    if root is TypeRoot.DOUBLE:
-        return _DOUBLE.unpack_from(row, at)[0]
-    if root is TypeRoot.DATE:
-        return days_to_date(_INT.unpack_from(row, at)[0])
-    if root is TypeRoot.TIME:
-        return millis_to_time(_INT.unpack_from(row, at)[0])
     if root is TypeRoot.DECIMAL:
         if is_wide_decimal(data_type):
             size, offset = _PAIR.unpack_from(row, at)
@@ -280,12 +277,5 @@ def _area(row: bytes, offset: int, size: int) -> bytes:
 
 def _atomic(data_type: DataType) -> AtomicType:
     if not isinstance(data_type, AtomicType):
-        raise UnsupportedError(f"keys, partitions and statistics hold no nested values, found {_describe(data_type)}")
+        raise UnsupportedError(f"keys, partitions and statistics hold no nested values, found {type_to_sql(data_type)}")
     return data_type
-
-
-def _describe(data_type: DataType) -> str:
-    if not isinstance(data_type, AtomicType):
-        return type(data_type).__name__
-    parts = [str(part) for part in (data_type.precision, data_type.scale, data_type.length) if part is not None]
-    return f"{data_type.root}({', '.join(parts)})" if parts else str(data_type.root)

@@ -105,37 +105,32 @@ _FUNCTIONS: dict[str, Callable[[Sequence[pa.Array], Sequence[DataType], int], np
 }
 
 
-def _hash_block(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> U32 | int:
+def _hash_block(arrays: Sequence[pa.Array], types: Sequence[DataType]) -> U32:
     words = encode_rows(arrays, types)
-    state: Word = SEED
+    # One number for all rows until the first word in which they differ.
+    state: U32 = np.array([SEED], np.uint32)
     for word in words.fixed:
-        state = _mix(state, word)
+        state = _mix(state, _scrambled(word))
     for area in words.areas:
         if isinstance(area, TextArea):
-            state = _mix_text(np.array(np.broadcast_to(np.asarray(state, np.uint32), words.rows)), area)
+            state = _mix_text(np.array(np.broadcast_to(state, words.rows)), area)
         else:
             for word in area:
-                state = _mix(state, word)
-    return _finish(state, words.byte_length)
+                state = _mix(state, _scrambled(word))
+    return _finish(state ^ np.asarray(words.byte_length, np.uint32))
 
 
-def _mix(state: Word, word: Word) -> Word:
-    if isinstance(word, int):
-        if isinstance(state, int):
-            return _mix_int(state, word)
-        mixed = state ^ np.uint32(_scramble_int(word))
-    else:
-        mixed = _scramble(word)
-        mixed ^= np.uint32(state) if isinstance(state, int) else state
+def _mix(state: U32, scrambled: U32) -> U32:
+    mixed = state ^ scrambled
     _rotate(mixed, 13)
     mixed *= np.uint32(_M)
     mixed += np.uint32(_N)
     return mixed
 
 
-def _scramble(word: U32) -> U32:
+def _scrambled(word: Word) -> U32:
     """What Murmur does to a word before it meets the state."""
-    scrambled = word * np.uint32(_C1)
+    scrambled: U32 = np.atleast_1d(np.asarray(word, np.uint32)) * np.uint32(_C1)
     _rotate(scrambled, 15)
     scrambled *= np.uint32(_C2)
     return scrambled
@@ -159,7 +154,7 @@ def _mix_text(state: U32, area: TextArea) -> U32:
         if active <= _FEW_ROWS:
             break
         pairs = area.word(index, rows).view("<u4").reshape(-1, 2)
-        state[rows] = _mix(_mix(state[rows], pairs[:, 0]), pairs[:, 1])
+        state[rows] = _mix(_mix(state[rows], _scrambled(pairs[:, 0])), _scrambled(pairs[:, 1]))
         index += 1
     for row in rows.tolist():
         state[row] = _mix_rest(int(state[row]), area, row, index)
@@ -174,41 +169,18 @@ def _mix_rest(state: int, area: TextArea, row: int, index: int) -> int:
     start, size = int(area.starts[row]) + 8 * index, int(area.sizes[row]) - 8 * index
     rest = np.zeros((size + 7) // 8 * 8, np.uint8)
     rest[:size] = area.buffer[start : start + size]
-    for scrambled in _scramble(rest.view("<u4")).tolist():
+    for scrambled in _scrambled(rest.view("<u4")).tolist():
         state ^= scrambled
         state = ((state << 13 | state >> 19) * _M + _N) & _MASK
     return state
 
 
-def _scramble_int(word: int) -> int:
-    word = word * _C1 & _MASK
-    return (word << 15 | word >> 17) * _C2 & _MASK
-
-
-def _mix_int(state: int, word: int) -> int:
-    state ^= _scramble_int(word)
-    return ((state << 13 | state >> 19) * _M + _N) & _MASK
-
-
-def _finish(state: Word, length: Word) -> int | U32:
-    if isinstance(state, int):
-        if isinstance(length, int):
-            return _finish_int(state, length)
-        mixed = length ^ np.uint32(state)
-    else:
-        mixed = state ^ (np.uint32(length) if isinstance(length, int) else length)
+def _finish(state: U32) -> U32:
     for shift, factor in ((16, _F1), (13, _F2)):
-        mixed ^= mixed >> np.uint32(shift)
-        mixed *= np.uint32(factor)
-    mixed ^= mixed >> np.uint32(16)
-    return mixed
-
-
-def _finish_int(state: int, length: int) -> int:
-    state ^= length
-    state = (state ^ state >> 16) * _F1 & _MASK
-    state = (state ^ state >> 13) * _F2 & _MASK
-    return state ^ state >> 16
+        state ^= state >> np.uint32(shift)
+        state *= np.uint32(factor)
+    state ^= state >> np.uint32(16)
+    return state
 
 
 def _hive_hash(array: pa.Array, data_type: DataType) -> U32:

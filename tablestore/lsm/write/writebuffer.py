@@ -30,6 +30,7 @@ from tablestore.lsm.write.flushfold import fold_layers, prepared
 from tablestore.types.arrays import U64, Kinds, Places, one_chunk, retracts
 from tablestore.types.schema import TableSchema
 
+Partitions = list[tuple[object, ...]]
 Pending = list[tuple[pa.Table, pa.ChunkedArray | None]]
 AssignBuckets = Callable[[pa.Table, Sequence[tuple[object, ...]], U64 | None], npt.NDArray[np.integer]]
 """The bucket of each row, from the rows, their partitions, and each row's number among these (None: all are of the first)."""
@@ -142,9 +143,7 @@ class WriteBuffer:
             yield SortedRows((), 0, rows, np.zeros(rows.num_rows, dtype=np.int8), 0)
             return
         rows = rows.combine_chunks()
-        partitions, partition_of = self._partitions(rows)
-        groups, buckets = self._groups(rows, partition_of, partitions)
-        counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
+        partitions, groups, buckets, counts = self._grouped(rows)
         order: Places | None
         if self._merge is not None and self._merge.computes:
             done = self._by_version(rows, groups, len(partitions) * buckets)
@@ -167,13 +166,18 @@ class WriteBuffer:
             rows, kinds = rows.filter(pa.array(~retract)).combine_chunks(), kinds[~retract]
         if not rows.num_rows:
             return
-        partitions, partition_of = self._partitions(rows)
-        groups, buckets = self._groups(rows, partition_of, partitions)
-        counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
+        partitions, groups, buckets, counts = self._grouped(rows)
         order = self._by_version(rows, groups, len(partitions) * buckets).order
         yield from _runs(take_rows(rows, order), None if kinds is None else kinds[order], counts, partitions, buckets)
 
-    def _partitions(self, rows: pa.Table) -> tuple[list[tuple[object, ...]], U64 | None]:
+    def _grouped(self, rows: pa.Table) -> tuple[Partitions, U64 | None, int, list[int]]:
+        """The partitions, each row's (partition, bucket) as a number (None: all are 0), buckets per partition, rows per number."""
+        partitions, partition_of = self._partitions(rows)
+        groups, buckets = self._groups(rows, partition_of, partitions)
+        counts = [rows.num_rows] if groups is None else np.bincount(groups.view(np.int64)).tolist()
+        return partitions, groups, buckets, counts
+
+    def _partitions(self, rows: pa.Table) -> tuple[Partitions, U64 | None]:
         """The distinct partitions by first occurrence, and each row's number among them (None: only one)."""
         names = self._schema.partition_keys
         if not names:
