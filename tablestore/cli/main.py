@@ -11,26 +11,26 @@ from tablestore.cli.commands import (
     altering,
     consume,
     database,
-    describe,
     doctor,
+    housekeeping,
     loading,
     log,
-    maintenance,
-    references,
-    snapshot,
-    table,
+    snapshothistory,
+    tabledescribe,
     tableread,
+    tables,
+    tagsandbranches,
     verify,
 )
 
 # Each registers its verbs where it is imported; these nouns are programs of their own.
-VERBS = (table, describe, tableread, altering, loading, consume, maintenance, verify, doctor)
+VERBS = (tables, tabledescribe, tableread, altering, loading, consume, housekeeping, verify, doctor)
 app.add_typer(database.app, name="db")
-app.add_typer(snapshot.app, name="snapshot")
-app.add_typer(references.tag_app, name="tag")
-app.add_typer(references.branch_app, name="branch")
-app.add_typer(references.consumer_app, name="consumer")
-app.add_typer(maintenance.expire_app, name="expire")
+app.add_typer(snapshothistory.app, name="snapshot")
+app.add_typer(tagsandbranches.tag_app, name="tag")
+app.add_typer(tagsandbranches.branch_app, name="branch")
+app.add_typer(tagsandbranches.consumer_app, name="consumer")
+app.add_typer(housekeeping.expire_app, name="expire")
 app.add_typer(log.app, name="log")
 
 
