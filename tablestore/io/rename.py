@@ -61,6 +61,8 @@ def rename_alone(temporary: str, final: str) -> bool:
     try:
         os.rename(temporary, final)
     except OSError as error:
+        if error.errno in _NOT_APPLIED:
+            raise translated(error, verb="publish", where=final) from error
         raise unknown_outcome(final, error.strerror or str(error)) from error
     return True
 

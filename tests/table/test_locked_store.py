@@ -161,6 +161,10 @@ def test_a_local_file_system_without_links_and_exclusive_renames_is_written_unde
     table.append(pa.table({"id": [1], "who": ["x"]}, schema=SCHEMA))
     assert rows_of(table) == [(1, "x")]
     assert open_store(table.location, options).publish_if_absent("snapshot/snapshot-1", b"") is False
+    monkeypatch.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    with pytest.raises(StorageError) as full:
+        open_store(table.location, options).publish_if_absent("snapshot/snapshot-2", b"")
+    assert full.value.kind == "exhausted", "the name was certainly not made"
     with pytest.raises(UnsupportedError, match="no rename that does not replace"):
         ts.open_catalog(f"{tmp_path}/wh", **options).rename_table("db.t", "db.u")
 

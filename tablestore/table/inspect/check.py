@@ -42,7 +42,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.history.branches import branch_exists
 from tablestore.store.history.branchfiles import open_branch
-from tablestore.store.history.expire import produces_changelog
+from tablestore.store.history.expire import LOOKS, produces_changelog
 from tablestore.store.history.expiryintents import EXPIRY_DIR, damaged_intents, read_intents
 from tablestore.store.history.holds import Holds
 from tablestore.store.history.orphans import is_given_up
@@ -62,10 +62,20 @@ def check_table(context: TableContext, *, deep: bool = False, progress: Progress
     with found.noting("branches", "the list of branches", "look at the branch directory"):
         for line in (own := own_line(context), *other_lines(own)):
             if branch_exists(line.main, line.branch):
-                found.all.extend(_Check(line, context, deep, show).run())
+                found.all.extend(_check_line(line, context, deep, show))
             else:
                 _unfinished_branch(context, line.branch, found)
     return tuple(found.all)
+
+
+def _check_line(line: Line, context: TableContext, deep: bool, show: Progress) -> list[Finding]:
+    for _ in range(LOOKS):
+        first = line.snapshots.live_ids()[:1]
+        found = _Check(line, context, deep, show).run()
+        # What an expiry took while it was looked for is not missing: then all is looked at again.
+        if not any(one.severity == "problem" for one in found) or line.snapshots.live_ids()[:1] == first:
+            break
+    return found
 
 
 def _unfinished_branch(context: TableContext, name: str, found: Findings) -> None:

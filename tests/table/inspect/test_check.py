@@ -160,6 +160,20 @@ def test_tables_of_other_engines_are_whole(name: str) -> None:
     assert check_table(ts.open_table(str(GOLDEN / name)).context, deep=True) == ()
 
 
+def test_what_expires_while_it_is_looked_for_is_not_missing(table: ts.Table) -> None:
+    told: list[str] = []
+
+    def progress(what: str, done: int, total: int) -> None:
+        if not told:
+            table.compact(full=True)
+            table.expire_snapshots(retain_max=1, retain_min=1)
+        told.append(what)
+
+    context = open_context(table.context.files, schema=table.table_schema)
+    assert check_table(context, deep=True, progress=progress) == ()
+    assert [snapshot.id for snapshot in table.refresh().snapshots()] == [4]
+
+
 def test_branches_and_tags_are_looked_at_too(table: ts.Table) -> None:
     table.create_tag("keep", 1)
     table.create_branch("trial")
