@@ -92,8 +92,7 @@ def timestamp_precision(data_type: AtomicType) -> int:
 def encode_row(values: Sequence[object], types: Sequence[DataType], *, java_projection: bool = True) -> bytes:
     """The serialised row (with the arity in front) of Python values as ``pyarrow.Scalar.as_py`` gives them.
 
-    :param java_projection: the null form of wide types; False for statistics.
-    :raises InvalidInputError: if a value does not fit its type.
+    ``java_projection``: the null form of wide types; False for statistics. Raises InvalidInputError if a value does not fit.
     """
     if len(values) != len(types):
         raise InvalidInputError(f"expected {len(types)} values, found {len(values)}")
@@ -123,9 +122,8 @@ def encode_row(values: Sequence[object], types: Sequence[DataType], *, java_proj
 def decode_row(data: bytes, types: Sequence[DataType], *, beyond_python_is_null: bool = False) -> tuple[object, ...]:
     """The values of a serialised row.
 
-    :param beyond_python_is_null: what dates and timestamps become that no Python value stands for (the year 10000), instead of an
-        error: right for bounds, which are then unknown.
-    :raises FormatError: if the bytes are not a row of these types.
+    ``beyond_python_is_null``: dates and timestamps that Python cannot hold (the year 10000) become None: for bounds, which are then
+    unknown. Raises FormatError if the bytes are not a row of these types.
     """
     arity = row_arity(data)
     if arity != len(types):

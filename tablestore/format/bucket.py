@@ -41,10 +41,8 @@ Hashes = npt.NDArray[np.int32]
 
 
 def hash_columns(columns: Sequence[pa.Array | pa.ChunkedArray], types: Sequence[DataType]) -> Hashes:
-    """The signed 32-bit hash of each row of the bucket key columns, in key order.
-
-    :raises InvalidInputError: if a column is not of its type; UnsupportedError for nested types.
-    """
+    """The signed 32-bit hash of each row of the bucket key columns, in key order. Raises InvalidInputError if a column is not of
+    its type, UnsupportedError for nested types."""
     if not columns:
         raise InvalidInputError("expected at least one bucket key column, found none")
     arrays = [storage_array(column, data_type) for column, data_type in zip(columns, types, strict=True)]

@@ -57,10 +57,8 @@ class RowWords:
 
 
 def encode_rows(columns: Sequence[pa.Array], types: Sequence[DataType]) -> RowWords:
-    """The rows of equally long Arrow columns; chunked and dictionary-encoded ones are flattened.
-
-    :raises InvalidInputError: if a column is not of its type; UnsupportedError for nested types.
-    """
+    """The rows of equally long Arrow columns in any layout. Raises InvalidInputError if a column is not of its type,
+    UnsupportedError for nested types."""
     arrays = [storage_array(column, data_type) for column, data_type in zip(columns, types, strict=True)]
     rows = len(arrays[0]) if arrays else 0
     if any(len(array) != rows for array in arrays):

@@ -62,9 +62,8 @@ def encode_schema(schema: TableSchema) -> bytes:
 def decode_schema(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> TableSchema:
     """The schema in the file ``name`` (a path ending in ``schema-<id>``).
 
-    :raises FormatError: kind ``checksum`` for damage, ``too-new`` for a newer version, ``swapped`` if the file is
-        another schema than its name says, else ``corrupt``.
-    :raises UnsupportedError: for a column type that tablestore does not have.
+    Raises FormatError: kind ``checksum`` for damage, ``too-new`` for a newer version, ``swapped`` if the file is another schema
+    than its name says, else ``corrupt``. Raises UnsupportedError for a column type that tablestore does not have.
     """
     source = JsonObject(parse_json_bounded(data, name, limits), name)
     _verify(source)

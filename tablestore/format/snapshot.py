@@ -118,8 +118,8 @@ def decode_snapshot(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> 
 
     The checksum is verified if there is one and left out of ``properties``; a file of ours without one is refused.
 
-    :raises FormatError: kind ``checksum`` for damage, ``too-new`` for a newer version, ``swapped`` if the file is
-        another snapshot than its name says, else ``corrupt``.
+    Raises FormatError: kind ``checksum`` for damage, ``too-new`` for a newer version, ``swapped`` if the file is another snapshot
+    than its name says, else ``corrupt``.
     """
     source = JsonObject(parse_json_bounded(data, name, limits), name)
     version = source.integer("version") if "version" in source.content else SNAPSHOT_VERSION

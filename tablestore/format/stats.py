@@ -60,10 +60,7 @@ def encode_stats(columns: Sequence[ColumnStats], types: Sequence[DataType]) -> S
 
 
 def decode_stats(stats: SimpleStats, types: Sequence[DataType]) -> list[ColumnStats]:
-    """One ColumnStats per type. Statistics over no column (arity 0) are unknown for every column.
-
-    :raises FormatError: if the rows are not rows of these types.
-    """
+    """One ColumnStats per type; all unknown if the statistics are over no column (arity 0). Raises FormatError for other rows."""
     if row_arity(stats.min_values) == 0 and row_arity(stats.max_values) == 0:
         return [UNKNOWN_STATS] * len(types)
     lows = decode_row(stats.min_values, types, beyond_python_is_null=True)

@@ -46,10 +46,8 @@ def check_file_version(data: bytes, name: str) -> None:
 def decode_deletion_vector(data: bytes, name: str, *, row_count: int | None = None) -> npt.NDArray[np.uint32]:
     """The deleted positions, ascending.
 
-    :param data: one vector: its length field, payload and checksum.
-    :param name: the index file's name, for messages.
-    :param row_count: rows of the data file; positions from there on are refused.
-    :raises FormatError: if the bytes are damaged; UnsupportedError for 64-bit vectors.
+    ``data``: one vector in the index file ``name``: length, payload and checksum. ``row_count``: rows of the data file. Raises
+    FormatError if the bytes are damaged or a position is beyond the file, UnsupportedError for 64-bit vectors.
     """
     length = int.from_bytes(data[:4], "big")
     payload, crc = data[4:-4], data[-4:]
@@ -83,10 +81,7 @@ def encode_deletion_vector(positions: npt.NDArray[np.integer]) -> bytes:
 
 
 def encode_vector_file(vectors: Mapping[str, tuple[bytes, int]]) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
-    """An index file of these vectors, and where in it each lies.
-
-    :param vectors: by data file, what :func:`encode_deletion_vector` made and how many positions that holds.
-    """
+    """An index file of ``vectors`` (by data file: the encoded vector, and its number of positions), and where in it each lies."""
     parts, ranges, offset = [bytes([FILE_VERSION])], [], 1
     for data_file, (vector, cardinality) in vectors.items():
         length = len(vector) - OVERHEAD_BYTES

@@ -18,11 +18,7 @@ def encode_hash_index(hashes: Hashes) -> bytes:
 
 
 def decode_hash_index(data: bytes, name: str, *, row_count: int | None = None) -> Hashes:
-    """The hashes, ascending.
-
-    :param row_count: how many there should be, from the index manifest.
-    :raises FormatError: if the bytes are no such file.
-    """
+    """The hashes, ascending; ``row_count``: how many the index manifest says. Raises FormatError."""
     if len(data) % 4 or (row_count is not None and len(data) != 4 * row_count):
         raise FormatError(
             f"{name}: expected {'whole' if row_count is None else row_count} hashes of 4 bytes, found {len(data)} bytes. The index "

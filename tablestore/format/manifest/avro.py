@@ -75,10 +75,8 @@ def write_container(
 ) -> bytes:
     """Encode ``records`` with ``schema``; the same records and nonce give the same bytes.
 
-    :param nonce: 16 bytes, not all zero, different for each attempt (:meth:`tablestore.ids.Ids.nonce`).
-    :param codec: one of the values of :data:`CODECS`.
-    :param what: what the file is, for messages.
-    :raises InvalidInputError: (kind ``limit``) if no reader would take the file.
+    ``nonce``: 16 bytes, not all zero, different for each attempt. ``codec``: one of the values of :data:`CODECS`. Raises
+    InvalidInputError (kind ``limit``) if readers would refuse the file; ``what`` names it.
     """
     if len(nonce) != 16 or not any(nonce):
         raise ValueError("the nonce of an Avro file is 16 bytes, not all zero")
@@ -124,11 +122,9 @@ def read_container(
 ) -> list[dict[str, Any]]:
     """Decode all records; a top-level union of null and one record is unwrapped.
 
-    :param name: the file's name, for messages.
-    :param expected: a record schema. Its fields must be present with a compatible type, or be nullable; other fields
-        are returned too, and ignored by the caller.
-    :param lighten: makes records lighter where a file expands to more than is kept of it.
-    :raises FormatError: for anything that is not a well-formed file within ``limits``.
+    ``expected``: a record schema, whose fields must be present with a compatible type or be nullable; other fields are returned
+    too. ``lighten`` is called where a file expands beyond its bound. Raises FormatError, with the file's ``name``, for anything
+    that is not a well-formed file within ``limits``.
     """
     blocks = read_blocks(data, name=name, limits=limits, expected=expected, lighten=lighten)
     return [record for block in blocks for record in block]

@@ -96,11 +96,7 @@ FILE_RECORD = RecordFormat(
 
 
 def file_from_record(record: Mapping[str, Any], where: str) -> DataFileMeta:
-    """The value of a record of :data:`FILE_RECORD`.
-
-    :param where: the manifest's name, for messages.
-    :raises FormatError: if a required value is missing, or no file can have it.
-    """
+    """The value of a record of :data:`FILE_RECORD` in the manifest ``where``. Raises FormatError for impossible values."""
     file = DataFileMeta(**FILE_RECORD.decode(record, where))
     _check(file, where)
     return file

@@ -132,9 +132,8 @@ def encode_index_manifest(entries: Iterable[IndexEntry], nonce: bytes, *, codec:
 
 
 def decode_index_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[IndexEntry, ...]:
-    """The index files in stored order. The content is checked against ``name`` where the name promises it.
-
-    :raises FormatError: if the bytes are no such file (kind ``too-new`` for another version).
+    """The index files in stored order. Raises FormatError (kind ``too-new`` for another version); our files are checked by
+    their names.
     """
     verify_content_name(name, data)
     records = read_container(data, name=name, limits=limits, expected=_RECORD.schema)

@@ -12,11 +12,8 @@ from tablestore.format.manifest.manifestfile import EntryKind, FileIdentity, Man
 
 
 def live_entries(groups: Iterable[Iterable[ManifestEntry]]) -> dict[FileIdentity, ManifestEntry]:
-    """The ADDs that no later DELETE removes, by identity, in the order they were added.
-
-    :param groups: the entries of each manifest, base list before delta list, each in stored order.
-    :raises FormatError: if an identity is added twice.
-    """
+    """The ADDs that no later DELETE removes, by identity, in the order they were added; ``groups``: the entries of each manifest,
+    base list before delta list, in stored order. Raises FormatError if an identity is added twice."""
     return fold_entries(groups)[0]
 
 

@@ -106,9 +106,8 @@ def entry_bytes(entry: ManifestEntry) -> int:
 
 
 def decode_manifest(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestEntry, ...]:
-    """The entries in stored order. The content is checked against ``name`` where the name promises it.
-
-    :raises FormatError: if the bytes are no such manifest (kind ``too-new`` for another version).
+    """The entries in stored order. Raises FormatError (kind ``too-new`` for another version); our files are checked by
+    their names.
     """
     verify_content_name(name, data)
     partitions: dict[bytes, bytes] = {}

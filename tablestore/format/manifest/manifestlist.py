@@ -90,9 +90,8 @@ def encode_manifest_list(manifests: Iterable[ManifestFile], nonce: bytes, *, cod
 
 
 def decode_manifest_list(data: bytes, name: str, limits: Limits = DEFAULT_LIMITS) -> tuple[ManifestFile, ...]:
-    """The manifests in list order. The content is checked against ``name`` where the name promises it.
-
-    :raises FormatError: if the bytes are no such list (kind ``too-new`` for another version).
+    """The manifests in list order. Raises FormatError (kind ``too-new`` for another version); our files are checked by
+    their names.
     """
     verify_content_name(name, data)
     records = read_container(data, name=name, limits=limits, expected=MANIFEST_LIST_RECORD.schema)
