@@ -40,7 +40,7 @@ def check_name(name: str, what: str) -> str:
     """``name`` itself if it is allowed. Raises InvalidInputError."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidInputError(
-            f"{name!r:.120} is no {what} name: expected 1 to 128 letters, digits, '_' or '-', not starting with '-'",
+            f"{name!r:.120} is not a valid {what} name: expected 1 to 128 letters, digits, '_' or '-', not starting with '-'",
             kind="invalid-name",
         )
     return name
@@ -50,7 +50,8 @@ def check_reference(name: str, what: str) -> str:
     """As :func:`check_name` for tags and branches, which may hold dots. Raises InvalidInputError."""
     if not isinstance(name, str) or not _REFERENCE.fullmatch(name):
         raise InvalidInputError(
-            f"{name!r:.120} is no {what} name: expected 1 to 128 letters, digits, '_', '-' or '.', not starting with '-' or '.'",
+            f"{name!r:.120} is not a valid {what} name: expected 1 to 128 letters, digits, '_', '-' or '.', not starting with "
+            "'-' or '.'",
             kind="invalid-name",
         )
     return name

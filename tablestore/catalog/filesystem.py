@@ -1,4 +1,4 @@
-"""A catalog that is nothing but directories: ``<warehouse>/<database>.db/<table>/schema/schema-0``.
+"""A catalog made of directories: ``<warehouse>/<database>.db/<table>/schema/schema-0``.
 
 There is no registry to disagree with the files. A table exists if it has a schema file; publishing ``schema-0`` if absent is
 the one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. Over a memory
@@ -122,7 +122,7 @@ class FileSystemCatalog:
     def _no_database(self, name: str) -> NotFoundError:
         known = ", ".join(self.list_databases()) or "none"
         return NotFoundError(
-            f"no database {check_name(name, 'database')!r} in {self._files.root_uri} (there: {known}); create it with "
+            f"no database {check_name(name, 'database')!r} in {self._files.root_uri} (known: {known}); create it with "
             f"catalog.create_database({name!r})",
             kind="no-such-database",
         )

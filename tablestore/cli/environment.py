@@ -1,7 +1,6 @@
-"""What is there to run on: Python, libraries, Java, and a warehouse that can be written to safely.
+"""Checks of the machine: Python, libraries, Java, and whether a warehouse can be written to safely.
 
-Each look gives one :class:`Look`. Only what stops something that the user has is a problem: an extra that is not installed is
-*absent*, and says how to get it.
+Each check gives one :class:`Look`. An extra that is not installed is not a problem but *absent*, with the way to get it.
 """
 
 import importlib.metadata

@@ -219,7 +219,7 @@ def parse_partition(schema: TableSchema, text: str) -> dict[str, object]:
 
 
 def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
-    """Options of the storage client: a dot leads inside (``client_kwargs.region_name=eu-west-1``), true and false are no texts."""
+    """Options of the storage client: a dot leads inside (``client_kwargs.region_name=eu-west-1``), true and false are booleans."""
     found: dict[str, Any] = {}
     for key, value in parse_pairs(pairs, "--storage").items():
         # The options of the lock have dots of their own.

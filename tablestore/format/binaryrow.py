@@ -158,7 +158,7 @@ def row_arity(data: bytes) -> int:
 
 
 def without_values(data: bytes) -> bytes | None:
-    """A row of as many fields that are all null, in the form of statistics; None for bytes that are no row."""
+    """The row with all fields null, in the form of statistics; None for bytes that are not a row."""
     arity = row_arity(data)
     head = header_bytes(arity)
     if arity < 0 or len(data) - 4 < head + 8 * arity:

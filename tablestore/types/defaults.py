@@ -38,8 +38,8 @@ def default_scalar(field: Field) -> pa.Scalar | None:
         return _cast(text, field.type)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InvalidInputError(
-            f"the default {field.default_value!r:.100} of column {field.name!r} is no {type_to_sql(field.type)} ({error}); give "
-            "the value as text, such as '0' or '2024-01-31'",
+            f"the default {field.default_value!r:.100} of column {field.name!r} is not a value of type {type_to_sql(field.type)} "
+            f"({error}); give the value as text, such as '0' or '2024-01-31'",
             kind="invalid-default",
         ) from error
 

@@ -46,7 +46,7 @@ def parse_partition_value(schema: TableSchema, name: str, text: str) -> object:
 def _check_column(schema: TableSchema, name: str) -> None:
     if name not in schema.partition_keys:
         there = ", ".join(schema.partition_keys) or "none, the table is not partitioned"
-        raise InvalidInputError(f"{name!r} is not a partition column (there: {there})", kind="unknown-partition-column")
+        raise InvalidInputError(f"{name!r} is not a partition column (known: {there})", kind="unknown-partition-column")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def parse_partition_specs(schema: TableSchema, text: str | None) -> PartitionSpe
 
 
 def print_partition_specs(schema: TableSchema, specs: PartitionSpecs) -> str:
-    """Specs as an option's text. Raises InvalidInputError for a value that is no text."""
+    """Specs as an option's text. Raises InvalidInputError for a value without a text."""
     return json.dumps([{name: _text(schema, name, value) for name, value in one.items()} for one in specs.specs])
 
 

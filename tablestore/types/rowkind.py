@@ -32,7 +32,7 @@ class RowKind(IntEnum):
 def kinds_from_symbols(symbols: pa.Array | pa.ChunkedArray, column: str = ROW_KIND_COLUMN) -> pa.Array | pa.ChunkedArray:
     """int8 codes of a text column of symbols (dictionary-encoded and large text too), in the same layout.
 
-    Raises InvalidInputError for a null, another text or a column that is not text; ``column`` is its name.
+    Raises InvalidInputError for nulls, for other texts and for columns of another type; ``column`` is its name.
     """
     text = symbols.type.value_type if pa.types.is_dictionary(symbols.type) else symbols.type
     if not (pa.types.is_string(text) or pa.types.is_large_string(text) or pa.types.is_string_view(text)):

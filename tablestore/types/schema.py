@@ -241,7 +241,7 @@ def _check_bucket_function(schema: TableSchema) -> None:
 
 
 def check_known(schema: TableSchema, names: Sequence[str], what: str) -> None:
-    """Refuse names that are no columns; ``what`` names them. Raises InvalidInputError."""
+    """Refuse names of columns that do not exist; ``what`` is for the message. Raises InvalidInputError."""
     for name in names:
         if name not in schema.field_names:
             raise InvalidInputError(

@@ -61,7 +61,7 @@ _CONSTRUCTED = re.compile(r"\s*(?P<name>[A-Z_]+)\s*(?P<null>(?:NOT\s+)?NULL)?\s*
 def parse_type(json: object) -> DataType:
     """The type that the ``type`` key of a field holds.
 
-    Raises FormatError for what is no type, UnsupportedError for the types that tablestore does not know.
+    Raises FormatError for anything else, UnsupportedError for types that tablestore does not support.
     """
     return _parse(json, depth=0)
 

@@ -1,4 +1,4 @@
-"""``tablestore tag``, ``branch`` and ``consumer``: what holds on to snapshots by name."""
+"""``tablestore tag``, ``branch`` and ``consumer``: names that keep snapshots."""
 
 from typing import Annotated
 
@@ -102,15 +102,7 @@ def delete_tag(session: Session, name: TableName, tag: TagName, yes: Yes = False
 @command(branch_app, "list", "tablestore branch list shop.orders")
 def list_branches(session: Session, name: TableName) -> None:
     """List the branches, without the table itself."""
-    records = [
-        {
-            "name": branch.name,
-            "created_from_snapshot": branch.created_from_snapshot,
-            "created_from_tag": branch.created_from_tag,
-            "latest_snapshot": branch.latest_snapshot,
-        }
-        for branch in session.table(name).branches()
-    ]
+    records = [{column.key: getattr(branch, column.key) for column in _BRANCHES} for branch in session.table(name).branches()]
     session.out.listing("branches", _BRANCHES, records, empty="No branches.")
 
 

@@ -79,7 +79,7 @@ def write_rows(
     if draw and chosen is RowFormat.TABLE and output is None and out.is_terminal:
         return _draw(out, schema, batches, limit)
     if chosen is RowFormat.PARQUET and output is None and sys.stdout.isatty():
-        raise InvalidInputError("Parquet is no text for a terminal: name a file with --output, or pipe it on")
+        raise InvalidInputError("Parquet cannot be shown on a terminal: name a file with --output, or pipe it on")
     with _target(output) as stream:
         return _write(chosen, schema, limited(batches, limit), stream)
 

@@ -86,7 +86,7 @@ def schema_of_file(path: str, settings: ReadSettings | None = None) -> pa.Schema
 
 @contextmanager
 def open_rows(path: str, settings: ReadSettings | None = None, *, target: pa.Schema | None = None) -> Iterator[RowSource]:
-    """Open a file, URL, or ``-`` for standard input. Raises InvalidInputError for what is no file of rows."""
+    """Open a file, URL, or ``-`` for standard input. Raises InvalidInputError for other files."""
     settings = settings or ReadSettings()
     chosen = settings.file_format or _format_of(path)
     with ExitStack() as opened:

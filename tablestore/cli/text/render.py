@@ -153,7 +153,7 @@ class Output:
 
     @contextmanager
     def progress(self, title: str, total: float | None) -> Iterator["Bar"]:
-        """A bar on standard error while long work runs; nothing where that is no terminal."""
+        """A progress bar on standard error, if that is a terminal."""
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.errors, transient=True, disable=not self.errors.is_terminal or self.as_json) as bar:
             yield Bar(bar, bar.add_task(safe(title), total=total))

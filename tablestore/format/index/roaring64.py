@@ -31,7 +31,7 @@ _MAX_ARRAY = 4096
 
 
 def decode_bitmap64(data: bytes) -> npt.NDArray[np.uint64]:
-    """The values, ascending. Raises FormatError for bytes that are no such bitmap."""
+    """The values, ascending. Raises FormatError for other bytes."""
     parts = [np.uint64(high << 16) + low.astype(np.uint64) for high, low in sorted(_parts(data).items())]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
 
@@ -59,7 +59,7 @@ def _parts(data: bytes) -> dict[int, Low]:
     try:
         return _read(data)
     except (struct.error, ValueError, IndexError) as error:
-        raise FormatError(f"{len(data)} bytes are no 64-bit Roaring bitmap: {error}") from error
+        raise FormatError(f"{len(data)} bytes are not a 64-bit Roaring bitmap: {error}") from error
 
 
 def _read(data: bytes) -> dict[int, Low]:

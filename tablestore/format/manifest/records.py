@@ -72,7 +72,7 @@ def as_tuple(values: Sequence[Any] | None, where: str) -> tuple[Any, ...] | None
 
 
 def check_version(found: int | None, supported: int, what: str, name: str) -> None:
-    """Refuse records of a version that is not ``supported``."""
+    """Raise FormatError for records of another version."""
     if found != supported:
         newer = isinstance(found, int) and found > supported
         raise FormatError(

@@ -48,7 +48,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Row groups that one call reads. ``fits``: all together are no more than a batch may be."""
+    """Row groups that one call reads. ``fits``: together they fit a batch."""
 
     groups: list[int]
     fits: bool = True

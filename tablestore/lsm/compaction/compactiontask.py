@@ -88,7 +88,7 @@ class CompactionTask:
 
     ``upgrades`` change their level and nothing else. Each of ``groups`` is a stretch of sections in key order, which is merged
     and written as files of about ``target_bytes`` at ``output_level``; a file ends at each key of ``cuts`` (serialised) too.
-    ``shifts``: older files that move down to the level beside them, to make room; they are no input. ``kept``: what
+    ``shifts``: older files that move down a level to make room; they are not input. ``kept``: what
     ``drop_retractions`` leaves.
     """
 

@@ -34,7 +34,7 @@ def unite(function: ColumnFunction, values: pa.Array, events: Events, name: str)
             out.append(sets[start] if stop - start == 1 else union(sets[start:stop]))
         except (FormatError, ValueError, IndexError, RuntimeError, MemoryError) as error:
             raise FormatError(
-                f"column {name!r} holds bytes that are no {function.name}: {error}; its writer has to store serialised ones"
+                f"column {name!r} holds bytes that are not a serialised {function.name}: {error}; correct what writes them"
             ) from error
     return pa.array(out, values.type)
 

@@ -1,4 +1,4 @@
-"""Which function does a column have, and does it fit the column's type?
+"""The aggregate function of a column, checked against the column's type.
 
 fields.<column>.ignore-retract | distinct | list-agg-delimiter | nested-key | count-limit      settings of its function
 """
@@ -34,8 +34,8 @@ def flag(options: TableOptions, key: str) -> bool:
 
 
 def column_function(options: TableOptions, field: Field, name: str) -> ColumnFunction:
-    """The function ``name`` of a column with its settings. Raises InvalidInputError or UnsupportedError if there is no such
-    function, or not for this type."""
+    """The function ``name`` of a column with its settings. Raises InvalidInputError or UnsupportedError for an unknown function,
+    or one that does not take this type."""
     name = name.strip().lower()
     name = _LEGACY_NAMES.get(name, name)
     prefix = f"{PREFIX}{field.name}."

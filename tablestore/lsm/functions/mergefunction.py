@@ -4,7 +4,7 @@ A merge function is named by the table's option ``merge-engine``; ``mergeoptions
 
     deduplicate      the last row wins, whatever its kind           the row is kept as it is
     first-row        the first row wins
-    partial-update   the last value of each column that is no null  the row is computed, see ``fold``
+    partial-update   the last value of each column, nulls aside     the row is computed, see ``fold``
     aggregation      a function per column
 
 ``ignore-delete`` takes retractions (``-U``, ``-D``) out before anything is combined. ``sequence.field`` puts the values of

@@ -1,4 +1,4 @@
-"""What do a table's options say about merging, and does it make sense for its columns?
+"""Reads a table's options about merging, and checks them against its columns.
 
     merge-engine, ignore-delete, sequence.field, sequence.field.sort-order
     fields.<column>.aggregate-function | ignore-retract | distinct | list-agg-delimiter | nested-key | count-limit
@@ -85,7 +85,7 @@ def merge_function(schema: TableSchema) -> MergeFunction:
 
 def check_column_options(schema: TableSchema) -> None:
     """Refuse ``fields.…`` options that name unknown columns or settings, or give a key column a function; and a
-    ``rowkind.field`` that is no text column. Of tables without a key, whose rows never merge, only what means something."""
+    ``rowkind.field`` that is not a text column. In tables without a key only options that apply to them are checked."""
     if schema.is_keyed and (name := schema.options.get(opt.ROWKIND_FIELD.key)) is not None:
         check_known(schema, [name], f"option {opt.ROWKIND_FIELD.key}")
         kind = schema.field(name).type

@@ -53,7 +53,7 @@ def fold_versions(
     """Fold the versions of keys: ``rows`` are their places in ``columns``, by ``key`` (0, 1, … without gaps) and version order;
     ``kinds`` their kinds, where ``+U`` means "replaces what is older".
 
-    ``last_fold``: there are no older versions, so nothing has to be remembered about them. Raises InvalidInputError for
+    ``last_fold``: there are no older versions, so no kind has to refer to them. Raises InvalidInputError for
     retractions that the function does not take, and for sums that leave their type.
     """
     keys = int(key[-1]) + 1 if len(key) else 0

@@ -21,7 +21,7 @@ ELEMENT, VALUE = "element", "value"
 
 
 def parse_path(column: ColumnName, fields: Fields) -> Path:
-    """The path that a change names. Raises InvalidInputError for what is no name."""
+    """The path of a name. Raises InvalidInputError for anything else."""
     if isinstance(column, str):
         path = (column,) if column in {field.name for field in fields} else tuple(column.split("."))
     elif isinstance(column, tuple) and all(isinstance(name, str) for name in column):
@@ -46,7 +46,7 @@ def find_field(fields: Fields, name: str, *, inside: Path = ()) -> int:
     known = [field.name for field in fields]
     where = f" in {dotted(inside)!r}" if inside else ""
     raise NotFoundError(
-        f"no column {name!r}{where}{did_you_mean(name, known)} (there: {', '.join(known)})",
+        f"no column {name!r}{where}{did_you_mean(name, known)} (known: {', '.join(known)})",
         kind="unknown-column",
     )
 

@@ -213,7 +213,7 @@ def _is_group(key: str) -> bool:
 
 
 def _value(options: Mapping[str, str], key: str) -> object:
-    """What an option means: its default and its spelling are no change."""
+    """The value of an option, its default if it is not set."""
     option = TABLE_OPTIONS[key]
     text = options.get(key)
     return option.default if text is None else option.parse(text)

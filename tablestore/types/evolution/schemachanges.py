@@ -46,7 +46,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """Take a column or nested field away. Its id is never used again; time travel still shows it."""
+    """Drop a column or nested field. Its id is never used again; time travel still shows it."""
 
     column: ColumnName
 
@@ -91,7 +91,7 @@ class ChangeNullability:
 
 @dataclass(frozen=True, slots=True)
 class ChangeComment:
-    """Say what a column or nested field is for; None says nothing."""
+    """Set the comment of a column or nested field; None removes it."""
 
     column: ColumnName
     comment: str | None
@@ -99,7 +99,7 @@ class ChangeComment:
 
 @dataclass(frozen=True, slots=True)
 class ChangeDefault:
-    """What writers put in place of a null from now on, as text; None puts nothing. Stored rows stay as they are."""
+    """Set what writers put in place of a null, as text; None for nothing. Stored rows do not change."""
 
     column: ColumnName
     default: str | None
@@ -117,14 +117,14 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class RemoveOption:
-    """Set a table option back to its default; one that is not set is no error."""
+    """Set a table option back to its default."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetTableComment:
-    """Say what the table is for; None says nothing."""
+    """Set the comment of the table; None removes it."""
 
     comment: str | None
 

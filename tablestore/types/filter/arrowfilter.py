@@ -1,4 +1,4 @@
-"""What does a filter given as a ``pyarrow.compute.Expression`` mean?
+"""Filters given as a ``pyarrow.compute.Expression``.
 
 pyarrow has no way to walk an expression. Its pickle form, however, is a documented Arrow IPC file whose schema
 metadata is the tree in pre-order, unambiguous for any name or text:
@@ -6,8 +6,8 @@ metadata is the tree in pre-order, unambiguous for any name or text:
     call: and_kleene   call: greater   field_ref: price   literal: 0   end: greater   …   end: and_kleene
 
 ``literal: n`` points to column n of the file's one row, ``options: n`` to a struct of the call's options. The
-metadata is read from the bytes, because pyarrow shows it as a dict and repeated keys get lost. Whatever is not known
-to mean the same in a predicate is refused by name, never guessed.
+metadata is read from the bytes, because pyarrow shows it as a dict and repeated keys get lost. Anything that a
+predicate cannot express exactly is refused by name.
 
 Arrow's semantics are kept: NaN is neither equal to nor greater than anything, and ``isin`` matches nulls to nulls and floats
 bit for bit.
@@ -63,9 +63,9 @@ _Part = Any
 
 
 def parse_expression(expression: pc.Expression, field_of: Callable[[str], Field]) -> Predicate:
-    """The predicate that an Arrow expression says, over the columns that ``field_of(name)`` gives.
+    """The predicate of an Arrow expression over the columns that ``field_of(name)`` gives.
 
-    Raises UnsupportedError for functions that a predicate cannot say, InvalidInputError for what is no condition.
+    Raises UnsupportedError for functions that a predicate cannot express, InvalidInputError for anything but a condition.
     """
     # Calls being read, innermost last: name, parts, options.
     calls: list[tuple[str, list[_Part], dict[str, Any]]] = [("", [], {})]

@@ -171,7 +171,7 @@ def _text(field: Field, raw: object) -> str:
     try:
         raw.encode()
     except UnicodeEncodeError as error:
-        raise _refusal(field, raw, "it is no valid Unicode text") from error
+        raise _refusal(field, raw, "it is not valid Unicode text") from error
     return raw
 
 

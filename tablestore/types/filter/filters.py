@@ -1,4 +1,4 @@
-"""What did the caller mean by this filter: SQL text, an Arrow expression, or a predicate made by hand?
+"""Filters as callers give them: SQL text, an Arrow expression, or a predicate.
 
 All three become one tree over the table's columns, with literals of exactly the columns' types (``binding``).
 """
@@ -38,10 +38,10 @@ Filter: TypeAlias = "str | pc.Expression | Predicate | None"
 
 
 def parse_filter(filter: Filter, fields: Sequence[Field]) -> Predicate | None:
-    """The predicate that a filter says over the columns ``fields``; None keeps every row.
+    """The predicate of a filter over the columns ``fields``; None keeps every row.
 
     Raises InvalidInputError for an unknown column (naming the nearest), a literal that does not compare with its
-    column, or text that is no condition; UnsupportedError for what a filter cannot say.
+    column, or text that is not a condition; UnsupportedError for what a filter cannot express.
     """
     if filter is None:
         return None

@@ -1,8 +1,8 @@
-"""What does a filter written as SQL text mean?
+"""Filters written as SQL text.
 
     price > 10 AND (day BETWEEN DATE '2024-01-01' AND '2024-01-31' OR name LIKE 'a%') AND NOT done
 
-sqlglot reads the text (Spark's dialect); this module takes the part of SQL that a predicate can say, and refuses the
+sqlglot reads the text (Spark's dialect); this module takes what a predicate can express, and refuses the
 rest by name. Column names match exactly, else without regard to case if that is unambiguous. As in Spark 4, a quote
 inside a text is doubled or escaped (``'it''s'``, ``'it\\'s'``), and double quotes make a text too.
 """
@@ -37,9 +37,9 @@ FieldOf = Callable[[str], Field]
 
 
 def parse_sql(text: str, field_of: FieldOf) -> Predicate:
-    """The predicate that the text says, over the columns that ``field_of(name)`` gives.
+    """The predicate of the text over the columns that ``field_of(name)`` gives.
 
-    Raises InvalidInputError for what is no SQL condition, UnsupportedError for SQL that a filter cannot say.
+    Raises InvalidInputError for anything but an SQL condition, UnsupportedError for SQL that a filter cannot express.
     """
     if len(text) > MAX_TEXT:
         raise InvalidInputError(f"the filter has {len(text)} characters, more than the limit of {MAX_TEXT}")

@@ -53,5 +53,5 @@ def test_branches_of_every_size(children: int) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x01", GOLDEN[:-30], b"\x01" + b"\xff" * 40, b"\x02abc"], ids=range(5))
 def test_other_bytes_are_refused(data: bytes) -> None:
-    with pytest.raises(FormatError, match="no 64-bit Roaring bitmap"):
+    with pytest.raises(FormatError, match="not a 64-bit Roaring bitmap"):
         decode_bitmap64(data)

@@ -286,5 +286,5 @@ def test_sets_are_united() -> None:
 
 @pytest.mark.parametrize("function", ["rbm32", "rbm64", "theta_sketch", "hll_sketch"])
 def test_bytes_that_are_no_set_are_an_error_by_name(function: str) -> None:
-    with pytest.raises(FormatError, match=f"column 'c' holds bytes that are no {function}"):
+    with pytest.raises(FormatError, match=f"column 'c' holds bytes that are not a serialised {function}"):
         _combined(function, pa.binary(), [[(True, b"abc"), (True, b"xyz")]])

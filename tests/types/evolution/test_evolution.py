@@ -230,7 +230,7 @@ REFUSED: list[tuple[SchemaChange, type[TablestoreError], str]] = [
     (AddColumn("x", "INT NOT NULL"), InvalidInputError, "would have null in it"),
     (AddColumn("x", "INT", after="nope"), NotFoundError, "no column 'nope'"),
     (AddColumn("x", "INT", first=True, after="id"), InvalidInputError, "at most one"),
-    (AddColumn("x", "INT", default="one"), InvalidInputError, "is no INT"),
+    (AddColumn("x", "INT", default="one"), InvalidInputError, "is not a value of type INT"),
     (AddColumn("x", pa.list_(pa.int32()), default="[]"), InvalidInputError, "nested types take none"),
     (AddColumn("address.x", "INT", default="1"), UnsupportedError, "only columns take a default"),
     (AddColumn("price.x", "INT"), InvalidInputError, "has no fields"),
@@ -259,7 +259,7 @@ REFUSED: list[tuple[SchemaChange, type[TablestoreError], str]] = [
     (ChangeNullability("price", nullable=False), InvalidInputError, "old rows may have null"),
     (ChangeNullability("address.city", nullable=False), InvalidInputError, "old rows may have null"),
     (ChangeNullability("price", nullable=1), InvalidInputError, "True or False"),  # type: ignore[arg-type]
-    (ChangeDefault("price", "abc"), InvalidInputError, "is no INT"),
+    (ChangeDefault("price", "abc"), InvalidInputError, "is not a value of type INT"),
     (ChangeDefault("address.zip", "1"), UnsupportedError, "only columns"),
     (ChangeComment("items.element", "x"), InvalidInputError, "has no fields"),
     (ChangeComment("price", 7), InvalidInputError, "text or None"),  # type: ignore[arg-type]
