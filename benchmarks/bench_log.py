@@ -145,7 +145,7 @@ def _publish(setting: Setting, space: Path, broker: KafkaBroker) -> None:
         LogProgress(table.context.files).forget()
         Holds(table.context.files).release(LOG_HOLD)
         outbox = LogPublisher(table.context, log, settings, SlotLocks(user_lock_folder()))
-        outbox._open()
+        outbox.open()
         sample, report = stopwatch(outbox.publish)
         outbox.close()
         log.drop(ignore_if_not_exists=True)

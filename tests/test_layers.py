@@ -65,11 +65,6 @@ FOREIGN = {"pyspark", "confluent_kafka", "connectors", "pyspark_tablestore", "ta
 FOREIGN_ALLOWED = {("tablestore.demo.spark", "pyspark"), ("tablestore.testing.kafka.broker", "confluent_kafka")}
 
 
-# To be untied.
-KNOTS = {
-    ("tablestore.log.follow.hybrid", "tablestore.log.early.earlyreader"),
-}
-
 
 @dataclass(frozen=True)
 class Import:
@@ -91,7 +86,7 @@ def test_every_import_points_left(project: Path) -> None:
 
 
 def test_every_import_between_rooms_points_left(project: Path) -> None:
-    wrong = [found for found in imports_of_ours(project) if crosses_rooms(found) and (found.where, found.target) not in KNOTS]
+    wrong = [found for found in imports_of_ours(project) if crosses_rooms(found)]
     assert not wrong, "these imports point to a room on the right:\n" + "\n".join(map(str, wrong))
 
 

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.early.earlypublisher import unsettled_keys
-from tablestore.log.follow.topicreader import LogReader, LogRows
+from tablestore.log.follow.decoding import LogRows, RecordDecoder
+from tablestore.log.follow.topicreader import LandedChanges, LogReader
 from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import LogStore
 from tablestore.log.position import LogPlace
@@ -187,7 +188,8 @@ def _read_bucket(
     """The last change of each key in the log up to ``base``, with ``_snapshot``; and how many records there are."""
     names = context.schema.field_names
     schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *context.schema.arrow_schema])
-    reader = LogReader(context, log, settings, columns=names, predicate=None, schema=schema)
+    decoder = RecordDecoder(context, log.name, settings, columns=names, predicate=None, schema=schema)
+    reader = LogReader(context, log, settings, decoder, LandedChanges(context, settings, decoder))
     begin, end = log.bounds([bucket])[bucket]
     incarnation = log.incarnation(partitions=settings.partitions)
     place = LogPlace(incarnation=incarnation, base=reader.first_snapshot(incarnation) - 1, offsets={bucket: begin})

@@ -17,9 +17,12 @@ from tablestore.errors import InvalidInputError, StorageError, TablestoreError, 
 from tablestore.log.alterlog import alter_table
 from tablestore.log.connector import open_log_store
 from tablestore.log.early.earlypublisher import EarlyPublisher
+from tablestore.log.early.earlyreader import EarlyRowsToo
 from tablestore.log.early.earlywriter import EarlyRows
 from tablestore.log.follow.consumption import ChangeBatch, Consumption, FileStoreConsumption
+from tablestore.log.follow.decoding import RecordDecoder
 from tablestore.log.follow.hybrid import HybridConsumption
+from tablestore.log.follow.topicreader import LandedChanges, LogReader, Reading
 from tablestore.log.logcheck import LogCheck, LogStatus, log_status, verify_log
 from tablestore.log.logprogress import LogProgress, encode_log_offsets
 from tablestore.log.logstore import LogStore
@@ -37,7 +40,7 @@ from tablestore.log.publish.ownership import (
     remove_log,
 )
 from tablestore.log.publish.publisher import LogPublisher, PublishReport
-from tablestore.log.publish.publishers import Publishers
+from tablestore.log.publish.publishers import Publisher, Publishers
 from tablestore.log.recordlimit import refuse_large_rows
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
@@ -170,7 +173,7 @@ class PublishedLog:
         done = min(one.snapshot_id if one is not None else 0 for one in recorded)
         return max(latest.id - done, 0) if latest is not None else 0
 
-    def use(self, slot: int) -> AbstractContextManager[LogPublisher]:
+    def use(self, slot: int) -> AbstractContextManager[Publisher]:
         """The publisher of a slot, open from one call to the next."""
         context, settings = self._context, self.settings
         make = EarlyPublisher if settings.eventual else LogPublisher
@@ -193,16 +196,30 @@ class PublishedLog:
         """From the log, or from the file store alone where the log cannot serve the request or is not this table's."""
         context, settings = self._context, self.settings
         # An upsert log does not hold the rows before an update; the file store finds them.
+        store = FileStoreConsumption(context, request)
         if request.pairs and settings.mode == "upsert" and context.schema.is_keyed:
-            return FileStoreConsumption(context, request).batches()
+            return store.batches()
         log, silence = self._open(), None
         try:
             if (problem := log_problem(context, log, settings)) is not None:
                 LOG.warning("%s. Its changes are read from the file store", problem)
-                return FileStoreConsumption(context, request).batches()
+                return store.batches()
         except StorageError as error:
             silence = error
-        return HybridConsumption(context, request, log, settings, silence=silence).batches()
+        decoder = RecordDecoder(
+            context,
+            log.name,
+            settings,
+            columns=request.columns,
+            predicate=request.predicate,
+            schema=store.schema,
+            pairs=request.pairs,
+        )
+        reading: Reading = LandedChanges(context, settings, decoder)
+        if settings.eventual:
+            reading = EarlyRowsToo(context, log, settings, decoder)
+        reader = LogReader(context, log, settings, decoder, reading)
+        return HybridConsumption(context, request, store, log, reader, settings, silence=silence).batches()
 
     # -- looking after it
 

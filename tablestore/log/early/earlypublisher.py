@@ -13,19 +13,18 @@ ordinary one, which the outbox publishes.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tablestore.errors import NotFoundError, StorageError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.early.earlyrepair import repairs
-from tablestore.log.logprogress import SlotProgress
-from tablestore.log.logstore import LogStore, SlotFenced, cut_into_transactions
-from tablestore.log.publish.publisher import MAX_BYTES, MAX_RECORDS, LogPublisher, PublishReport
+from tablestore.log.logprogress import LogProgress, SlotProgress
+from tablestore.log.logstore import LogStore, SlotFenced
+from tablestore.log.publish.publisher import LogPublisher, PublishReport
 from tablestore.log.publish.slotlocks import SlotLocks, try_lock
-from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, LogRecords, Mark, RawRecords, Tail
+from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, LogRecords, Mark, Offsets, RawRecords, Tail
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
 
@@ -37,20 +36,16 @@ _READ_RECORDS = 10_000
 _TRIES = 5
 
 
-class EarlyPublisher(LogPublisher):
-    """Publishes a table's snapshots, its early rows, and what takes these back. Not thread-safe.
-
-    ``_unsettled``: from where on early rows may be the last of their keys; None if there are none. ``_ours``: all of them are of
-    the write that is going on in this process.
-    """
+class EarlyPublisher:
+    """Publishes a table's snapshots, its early rows, and what takes these back. Not thread-safe."""
 
     def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, locks: SlotLocks, *, slot: int = 0) -> None:
-        super().__init__(context, log, settings, locks, slot=slot)
+        assert settings.slots == 1, "early rows and what takes them back need one order"
+        self._context, self._log = context, log
+        self._buckets = range(settings.partitions)
+        self._ahead = EarlyRowsAhead(log, self._buckets, LogProgress(context.files))
+        self._outbox = LogPublisher(context, log, settings, locks, slot=slot, ahead=self._ahead)
         self._session = locks.early_writer(context.table_uuid, log.name)
-        self._unsettled: Mapping[int, int] | None = None
-        self._ours = False
-        # The tails that are early rows.
-        self._behind_early: dict[int, Tail] = {}
 
     def send_early(self, records: Sequence[LogRecords], *, first: bool) -> None:
         """Send rows of a write that has not landed; ``first``: the first ones of this write.
@@ -58,99 +53,67 @@ class EarlyPublisher(LogPublisher):
         Raises SlotFenced if another process publishes: then this write sends nothing more, as the other one has begun to take
         back what it sent. Raises StorageError.
         """
-        if not try_lock(self._lock):
+        outbox = self._outbox
+        if not outbox.try_hold():
             raise SlotFenced(f"another process is publishing to {self._log.name}")
         if first:
             # What a write before this one has left is not settled by this one.
-            self._ours = False
+            self._ahead.of_this_write = False
         try:
             try:
                 self._send_early(records)
             except SlotFenced:
                 # Between two writes anybody may have held the slot.
-                self.close()
+                outbox.close()
                 if not first:
                     raise
                 self._send_early(records)
         finally:
-            self._lock.release()
+            outbox.let_go()
 
     def landed(self) -> None:
         """The write that sent early rows has landed: the outbox settles them."""
-        if self._ours:
-            self._unsettled, self._ours = None, False
+        if self._ahead.of_this_write:
+            self._ahead.settle()
 
     def publish(self, *, look: bool = False) -> PublishReport:
         """As of any outbox; then early rows of a write that is over, and has not landed, are taken back."""
-        report = super().publish(look=look)
-        if report.busy or (self._slot is not None and self._unsettled is None):
+        outbox, ahead = self._outbox, self._ahead
+        report = outbox.publish(look=look)
+        if report.busy or (outbox.is_open and ahead.unsettled is None):
             return report
-        if self._slot is None and not self._finds_early_rows():
+        if not outbox.is_open and not ahead.are_there():
             return report
         if not try_lock(self._session):
             # That write goes on; whatever becomes of it, its writer publishes afterwards.
             return report
         try:
-            if self._acquire():
+            if outbox.hold():
                 try:
                     self._take_back()
                 finally:
-                    self._lock.release()
+                    outbox.let_go()
         finally:
             self._session.release()
-        return self._report(busy=False)
+        return outbox.report()
 
-    # -- what is different from an outbox without early rows
-
-    def _open(self) -> None:
-        recorded = self._progress.read(self._number, self._settings.slots)
-        self._unsettled, self._ours = _bound(recorded), False
-        self._behind_early.clear()
-        super()._open()
-        for bucket, tail in self._behind_early.items():
-            start = recorded.offsets.get(bucket, 0) if recorded else 0
-            mark = _last_change(self._log, bucket, start, tail.next_offset)
-            if mark is not None:
-                self._marks[bucket] = max(mark, self._marks[bucket] or mark)
-        if not self._finds_early_rows():
-            self._unsettled = None
-
-    def _checked(self, bucket: int, tail: Tail) -> Mark | None:
-        if tail.mark is not None and tail.mark.snapshot_id == EARLY_SNAPSHOT:
-            # Says nothing of how far the outbox is: that is read a little further before.
-            self._behind_early[bucket] = tail
-            return None
-        return super()._checked(bucket, tail)
-
-    def _current(self, snapshot_id: int, uuid: str | None) -> SlotProgress:
-        return replace(super()._current(snapshot_id, uuid), early=self._unsettled)
-
-    # -- early rows and their repair
+    def close(self) -> None:
+        """Give up the slot."""
+        self._outbox.close()
 
     def _send_early(self, records: Sequence[LogRecords]) -> None:
-        if self._slot is None:
-            self._open()
-        assert self._slot is not None
-        if self._unsettled is None:
-            self._unsettled, self._ours = dict(self._offsets), True
-        for group in cut_into_transactions(records, max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
-            self._slot.publish(group, table=self._context.table_uuid or "", location=self._location)
-
-    def _finds_early_rows(self) -> bool:
-        """Whether the log goes on behind what was settled when progress was last recorded."""
-        bound = _bound(self._progress.read(self._number, self._settings.slots))
-        tails = self._log.tails(self._buckets, uncommitted=True)
-        return any(not tail.empty and tail.next_offset > bound.get(bucket, 0) for bucket, tail in tails.items())
+        self._outbox.open()
+        self._ahead.begin(self._outbox.offsets)
+        self._outbox.append(records, settles=False)
 
     def _take_back(self) -> None:
+        outbox = self._outbox
         try:
             for _ in range(_TRIES):
-                if self._slot is None:
-                    self._open()
-                self._send()
-                snapshot = self._context.snapshots.find(self._done) if self._done else None
+                outbox.send()
+                snapshot = self._context.snapshots.find(outbox.done) if outbox.done else None
                 try:
-                    if snapshot is not None or not self._done:
+                    if snapshot is not None or not outbox.done:
                         self._repair(snapshot)
                         return
                 except NotFoundError:
@@ -158,28 +121,69 @@ class EarlyPublisher(LogPublisher):
                     continue
         except SlotFenced:
             # Whoever holds the slot now finds the same early rows.
-            self.close()
+            outbox.close()
         except BaseException:
-            self.close()
+            outbox.close()
             raise
 
     def _repair(self, snapshot: Snapshot | None) -> None:
-        if self._unsettled is None:
+        unsettled = self._ahead.unsettled
+        if unsettled is None:
             return
-        assert self._slot is not None
-        uuid = self._context.table_uuid or ""
+        uuid = (self._context.table_uuid or "").encode()
         ends = self._log.tails(self._buckets, uncommitted=True)
         for bucket in self._buckets:
             # Positions only grow, and every record takes one: numbered by them, repairs ascend from one to the next.
             first = FIRST_REPAIR + ends[bucket].next_offset
-            for schema_id, keys in unsettled_keys(self._log, bucket, self._unsettled.get(bucket, 0), uuid.encode()):
-                found = repairs(self._context, snapshot, bucket, keys, schema_id, first=first)
+            for schema_id, keys in unsettled_keys(self._log, bucket, unsettled.get(bucket, 0), uuid):
+                self._outbox.append(repairs(self._context, snapshot, bucket, keys, schema_id, first=first), settles=True)
                 first += len(keys)
-                for group in cut_into_transactions(found, max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
-                    self._offsets.update(self._slot.publish(group, table=uuid, location=self._location))
-                    self._records += sum(map(len, group))
-                    self._transactions += 1
-        self._unsettled, self._ours = None, False
+        self._ahead.settle()
+
+
+class EarlyRowsAhead:
+    """What is known of the early rows of a log (:class:`~tablestore.log.publish.publisher.Ahead`).
+
+    ``unsettled``: from where on early rows may be the last of their keys; None if there are none. ``of_this_write``: all of them
+    are of the write that is going on in this process.
+    """
+
+    def __init__(self, log: LogStore, buckets: Sequence[int], progress: LogProgress) -> None:
+        self._log, self._buckets, self._progress = log, buckets, progress
+        self._published: Offsets = {}
+        self.unsettled: Offsets | None = None
+        self.of_this_write = False
+
+    def opening(self, recorded: SlotProgress | None) -> None:
+        """Early rows may lie behind what was settled when progress was last recorded."""
+        self._published = recorded.offsets if recorded else {}
+        self.unsettled, self.of_this_write = _settled(recorded), False
+
+    def last_change(self, bucket: int, tail: Tail) -> Mark | None:
+        """An early row at the end does not say how far the outbox is: that is read a little further before."""
+        if tail.mark is None or tail.mark.snapshot_id != EARLY_SNAPSHOT:
+            return tail.mark
+        return _last_change(self._log, bucket, self._published.get(bucket, 0), tail.next_offset)
+
+    def opened(self) -> None:
+        """Whether there are any is known now."""
+        if not self.are_there():
+            self.unsettled = None
+
+    def are_there(self) -> bool:
+        """Whether the log goes on behind what was settled when progress was last recorded."""
+        settled = _settled(self._progress.read(0, 1))
+        tails = self._log.tails(self._buckets, uncommitted=True)
+        return any(not tail.empty and tail.next_offset > settled.get(bucket, 0) for bucket, tail in tails.items())
+
+    def begin(self, offsets: Offsets) -> None:
+        """Early rows are about to be sent; ``offsets``: where the log ends, unless it ends with others."""
+        if self.unsettled is None:
+            self.unsettled, self.of_this_write = dict(offsets), True
+
+    def settle(self) -> None:
+        """No early row is the last of its key."""
+        self.unsettled, self.of_this_write = None, False
 
 
 def unsettled_keys(
@@ -257,7 +261,7 @@ def _records(log: LogStore, bucket: int, start: int, end: int, *, uncommitted: b
         cursor.close()
 
 
-def _bound(recorded: SlotProgress | None) -> Mapping[int, int]:
+def _settled(recorded: SlotProgress | None) -> Offsets:
     if recorded is None:
         return {}
     return recorded.offsets if recorded.early is None else recorded.early

@@ -11,19 +11,19 @@ last row of a key is handed out.
 Memory: the rows of one look, and the messages of early rows that have not landed, up to a bound; beyond it a row may come twice.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Generator, Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from tablestore.log.follow.topicreader import MAX_RECORDS, LogReader, LogRows, runs
+from tablestore.log.follow.decoding import LogRows, RecordDecoder, runs
 from tablestore.log.logprogress import LogProgress
-from tablestore.log.logstore import LogCursor
+from tablestore.log.logstore import LogCursor, LogStore
 from tablestore.log.position import LogPlace
 from tablestore.log.publish.changerecords import find_changes
 from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, Mark, Offsets, RawRecords
+from tablestore.log.settings import LogSettings
+from tablestore.store.context import TableContext
 from tablestore.types.schema import TableSchema
 
 _MOST_REMEMBERED = 1_000_000
@@ -32,55 +32,63 @@ _BEFORE_ALL = Mark(-1, -1)
 Places = npt.NDArray[np.int64]
 
 
-class EarlyReader(LogReader):
-    """Reads everything that the log says, early rows too."""
+class EarlyRowsToo:
+    """Everything that the log says, early rows too (:class:`~tablestore.log.follow.topicreader.Reading`)."""
 
-    _remembered: dict[bytes, bytes | None]
+    # An early row has a time of its own, so the log does not say where a snapshot begins.
+    has_times = False
 
-    def open(self, place: LogPlace) -> None:
-        """As of any log."""
-        self._remembered = {}
-        super().open(place)
+    def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, decoder: RecordDecoder) -> None:
+        self._context, self._log, self._settings, self._decoder = context, log, settings, decoder
+        # Key and message of early rows that were handed out and have not landed.
+        self._remembered: dict[bytes, bytes | None] = {}
 
-    def begins(self) -> dict[int, int]:
+    def open_cursor(self, log: LogStore, offsets: Offsets) -> LogCursor:
+        """A cursor of all records."""
+        self._remembered.clear()
+        return log.open_cursor(offsets, keys=True, uncommitted=True)
+
+    def begins(self, held: Mapping[int, int]) -> Mapping[int, int]:
         """The position behind the records of the newest snapshot that is published, per bucket."""
-        found = super().begins()
         recorded = LogProgress(self._context.files).read(0, self._settings.slots)
         if recorded is None or recorded.incarnation != self._log.incarnation(partitions=self._settings.partitions):
-            return found
-        return {bucket: max(begin, recorded.offsets.get(bucket, 0)) for bucket, begin in found.items()}
+            return held
+        return {bucket: max(begin, recorded.offsets.get(bucket, 0)) for bucket, begin in held.items()}
 
-    def place_since(self, time_millis: int) -> LogPlace | None:
-        """None: a row that was sent ahead of its snapshot has a time of its own, so the log does not tell where one begins."""
-        return None
+    def rows(self, raw: RawRecords, place: LogPlace) -> Generator[LogRows, None, LogPlace]:
+        """What is new behind ``place``; early rows count to the snapshot that their bucket has come to."""
+        decoder = self._decoder
+        known = self._chosen(raw)
+        # Records written with one schema are decoded together: those of a snapshot, or early ones of a schema id.
+        origins = np.where(raw.snapshots == EARLY_SNAPSHOT, -1 - raw.ordinals, raw.snapshots)
+        for start, stop in runs(origins[known]) if len(known) else ():
+            part = known[start:stop]
+            last = int(part[-1])
+            mark = Mark(int(raw.snapshots[last]), int(raw.ordinals[last])) if raw.snapshots[last] > EARLY_SNAPSHOT else None
+            place = place.moved(raw.bucket, int(raw.offsets[last]) + 1, mark)
+            rows, changes = decoder.decoded(raw, part, self._written(int(origins[last])))
+            chosen = decoder.selected(rows, changes.kinds)
+            yield LogRows(bucket=raw.bucket, snapshot_id=place.mark(raw.bucket).snapshot_id, rows=chosen, place=place)
+        before, place = place, place.moved(raw.bucket, raw.next_offset, None)
+        if place != before:
+            # Reading goes on behind records of which nothing was handed out.
+            yield LogRows(bucket=raw.bucket, snapshot_id=place.mark(raw.bucket).snapshot_id, rows=decoder.nothing, place=place)
+        return place
 
-    def poll(self, place: LogPlace, timeout_s: float) -> Iterator[LogRows]:
-        """What is new behind ``place``, bucket by bucket; rows that are early are of the snapshot that the bucket has come to."""
-        assert self._cursor is not None, "open comes first"
-        for raw in self._cursor.poll(timeout_s, MAX_RECORDS):
-            known = self._chosen(raw)
-            schemas = np.where(raw.snapshots == EARLY_SNAPSHOT, -1 - raw.ordinals, raw.snapshots)
-            told = replace(raw, snapshots=schemas)
-            for start, stop in runs(schemas[known]) if len(known) else ():
-                part = known[start:stop]
-                last = int(part[-1])
-                mark = Mark(int(raw.snapshots[last]), int(raw.ordinals[last])) if raw.snapshots[last] > EARLY_SNAPSHOT else None
-                place = place.moved(raw.bucket, int(raw.offsets[last]) + 1, mark)
-                rows, changes = self._decoded(told, part)
-                chosen = self.selected(rows, changes.kinds)
-                yield LogRows(bucket=raw.bucket, snapshot_id=place.mark(raw.bucket).snapshot_id, rows=chosen, place=place)
-            before, place = place, place.moved(raw.bucket, raw.next_offset, None)
-            if place != before:
-                # Reading goes on behind records of which nothing was handed out.
-                nothing = pa.RecordBatch.from_pylist([], schema=self._schema)
-                yield LogRows(bucket=raw.bucket, snapshot_id=place.mark(raw.bucket).snapshot_id, rows=nothing, place=place)
+    def schema_of(self, snapshot_id: int) -> TableSchema | None:
+        """The columns that a snapshot's records have; None before the first snapshot, and for one that is gone."""
+        snapshot = find_changes(self._context, snapshot_id) if snapshot_id else None
+        return None if snapshot is None else self._context.schemas.read(snapshot.schema_id)
 
-    def _open_cursor(self, offsets: Offsets) -> LogCursor:
-        return self._log.open_cursor(offsets, keys=True, uncommitted=True)
+    def _written(self, origin: int) -> TableSchema:
+        if origin >= 0:
+            return self._decoder.schema_of(origin)
+        schema_id = -1 - origin
+        return self._context.schema if schema_id >= FIRST_REPAIR else self._context.schemas.read(schema_id)
 
     def _chosen(self, raw: RawRecords) -> Places:
         """The table's own records that tell something new: the last one of each key, unless its early row said the same."""
-        own = self._fresh(raw, _BEFORE_ALL)
+        own = self._decoder.fresh(raw, _BEFORE_ALL)
         last = {raw.keys[place]: place for place in own.tolist()}
         chosen: Places = np.sort(np.fromiter(last.values(), dtype=np.int64, count=len(last)))
         is_early = raw.snapshots == EARLY_SNAPSHOT
@@ -100,13 +108,3 @@ class EarlyReader(LogReader):
         elif not said and (key in remembered or len(remembered) < _MOST_REMEMBERED):
             remembered[key] = value
         return not said
-
-    def schema_then(self, snapshot_id: int) -> TableSchema | None:
-        snapshot = find_changes(self._context, snapshot_id) if snapshot_id else None
-        return None if snapshot is None else self._context.schemas.read(snapshot.schema_id)
-
-    def _schema_of(self, snapshot_id: int) -> TableSchema:
-        if snapshot_id >= 0:
-            return super()._schema_of(snapshot_id)
-        schema_id = -1 - snapshot_id
-        return self._context.schema if schema_id >= FIRST_REPAIR else self._context.schemas.read(schema_id)

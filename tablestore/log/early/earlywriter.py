@@ -21,7 +21,7 @@ from tablestore.log.early.earlypublisher import EarlyPublisher
 from tablestore.log.json.debezium import encode_changes
 from tablestore.log.json.jsontext import text_bytes
 from tablestore.log.logstore import SlotFenced
-from tablestore.log.publish.publisher import LogPublisher
+from tablestore.log.publish.publishers import Publisher
 from tablestore.log.publish.slotlocks import SlotLocks, try_lock
 from tablestore.log.record import EARLY_SNAPSHOT, LogRecords
 from tablestore.log.settings import LogSettings
@@ -37,7 +37,7 @@ _ROWS = 50_000
 class Publishing(Protocol):
     """What the rows go through: the log of the table that is written."""
 
-    def use(self, slot: int) -> AbstractContextManager[LogPublisher]:
+    def use(self, slot: int) -> AbstractContextManager[Publisher]:
         """The publisher of a slot."""
         ...
 

@@ -15,7 +15,6 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 from tablestore.errors import StorageError
-from tablestore.log.early.earlyreader import EarlyReader
 from tablestore.log.follow.consumption import ChangeBatch, Consumption, FileStoreConsumption
 from tablestore.log.follow.topicreader import LogReader, missing_snapshot, place_at
 from tablestore.log.logstore import LogStore, LogTruncated
@@ -45,24 +44,16 @@ class HybridConsumption:
         self,
         context: TableContext,
         request: Consumption,
+        store: FileStoreConsumption,
         log: LogStore,
+        reader: LogReader,
         settings: LogSettings,
         *,
         silence: StorageError | None = None,
     ) -> None:
         self._silence = silence
         self._context, self._request, self._log, self._settings = context, request, log, settings
-        self._store = FileStoreConsumption(context, request)
-        reader = EarlyReader if settings.eventual else LogReader
-        self._reader = reader(
-            context,
-            log,
-            settings,
-            columns=request.columns,
-            predicate=request.predicate,
-            schema=self._store.schema,
-            pairs=request.pairs,
-        )
+        self._store, self._reader = store, reader
         self._looked_at = self._schema_looked = 0
         self._silent_since: float | None = None
 
@@ -179,7 +170,7 @@ class HybridConsumption:
         if snapshot_id <= self._schema_looked:
             return None
         self._schema_looked = snapshot_id
-        schema = self._reader.schema_then(snapshot_id)
+        schema = self._reader.schema_of(snapshot_id)
         return None if schema is None else self._store.schema_landed(snapshot_id, schema, place)
 
     def _look_before(self, snapshot_id: int, place: LogPlace) -> StorePlace | None:

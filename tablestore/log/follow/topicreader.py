@@ -12,35 +12,26 @@ Left to the file store: exact ``-U`` rows of an ``upsert`` log, whose old rows t
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tablestore.errors import FormatError, NotFoundError, UnsupportedError
-from tablestore.format.parquet.projection import Projection
+from tablestore.errors import NotFoundError
 from tablestore.format.snapshot import Snapshot
-from tablestore.log.events import does_not_fit
-from tablestore.log.json.debezium import Changes, decode_changes
-from tablestore.log.json.jsonrows import BadJson
+from tablestore.log.follow.decoding import LogRows, RecordDecoder, runs
 from tablestore.log.logprogress import LogProgress, SlotProgress, decode_log_offsets
 from tablestore.log.logstore import LogCursor, LogStore, LogTruncated
 from tablestore.log.position import LogPlace
-from tablestore.log.publish.changerecords import find_changes, published_changes, rows_behind
+from tablestore.log.publish.changerecords import published_changes, rows_behind
 from tablestore.log.record import Mark, Offsets, RawRecords
 from tablestore.log.settings import LogSettings
-from tablestore.store.changes.changefeed import filtered_kinds, update_pairs
 from tablestore.store.context import TableContext
 from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
-from tablestore.types.datatypes import Field
-from tablestore.types.filter.predicate import Predicate, evaluate
-from tablestore.types.filter.predicate import columns as columns_of
-from tablestore.types.rowkind import RowKind, symbols_from_kinds
+from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 
 LOG = logging.getLogger(__name__)
@@ -72,35 +63,92 @@ def _noted(context: TableContext, snapshot: Snapshot | None, incarnation: str) -
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRows:
-    """Decoded changes of one bucket and snapshot: ``rows`` with ``_row_kind`` first. ``place`` is the one behind them."""
+class Reading(Protocol):
+    """Which records a reader hands out: changes that have landed, or also early rows (:mod:`tablestore.log.early`)."""
 
-    bucket: int
-    snapshot_id: int
-    rows: pa.RecordBatch
-    place: LogPlace
+    def open_cursor(self, log: LogStore, offsets: Offsets) -> LogCursor:
+        """A cursor that gives what :meth:`rows` needs."""
+        ...
+
+    def begins(self, held: Mapping[int, int]) -> Mapping[int, int]:
+        """Where a new reader begins, per bucket, of a log that still holds the positions from ``held`` on."""
+        ...
+
+    @property
+    def has_times(self) -> bool:
+        """Whether records ascend by the time of their snapshot."""
+        ...
+
+    def rows(self, raw: RawRecords, place: LogPlace) -> Generator[LogRows, None, LogPlace]:
+        """The new rows of some records; returns the place behind the records."""
+        ...
+
+    def schema_of(self, snapshot_id: int) -> TableSchema | None:
+        """The columns that a snapshot's records have; None if there are none of that snapshot."""
+        ...
+
+
+class LandedChanges:
+    """Every change that has landed, in order, once."""
+
+    has_times = True
+
+    def __init__(self, context: TableContext, settings: LogSettings, decoder: RecordDecoder) -> None:
+        self._context, self._settings, self._decoder = context, settings, decoder
+
+    def open_cursor(self, log: LogStore, offsets: Offsets) -> LogCursor:
+        """A cursor of committed records."""
+        # Only new files of plain tables are logged whole; from changelog files -U rows are left out, and kinds tell more.
+        settings = self._settings
+        dense = settings.mode == "upsert" and self._context.settings.is_plain and not settings.eventual
+        return log.open_cursor(offsets, dense=dense)
+
+    def begins(self, held: Mapping[int, int]) -> Mapping[int, int]:
+        """The first position that is there."""
+        return held
+
+    def rows(self, raw: RawRecords, place: LogPlace) -> Generator[LogRows, None, LogPlace]:
+        """The changes behind ``place``. Raises FormatError (a record that cannot be understood)."""
+        decoder = self._decoder
+        fresh = decoder.fresh(raw, place.mark(raw.bucket))
+        if not len(fresh):
+            return place.moved(raw.bucket, raw.next_offset, None)
+        for start, stop in runs(self._schema_ids(raw.snapshots[fresh])):
+            part = fresh[start:stop]
+            first_id = int(raw.snapshots[part[0]])
+            written = decoder.schema_of(first_id)
+            if written.id > self._context.schema.id:
+                # Whoever reads is told before values come that may not fit.
+                yield LogRows(bucket=raw.bucket, snapshot_id=first_id, rows=decoder.nothing, place=place)
+            rows, changes = decoder.decoded(raw, part, written)
+            for first, end in runs(raw.snapshots[part]):
+                last = int(part[end - 1])
+                mark = Mark(int(raw.snapshots[last]), int(raw.ordinals[last]))
+                is_last = last == int(fresh[-1])
+                place = place.moved(raw.bucket, raw.next_offset if is_last else int(raw.offsets[last]) + 1, mark)
+                low, high = np.searchsorted(changes.places, [first, end]).tolist()
+                chosen = decoder.selected(rows.slice(low, high - low), changes.kinds[low:high])
+                yield LogRows(bucket=raw.bucket, snapshot_id=mark.snapshot_id, rows=chosen, place=place)
+        return place
+
+    def schema_of(self, snapshot_id: int) -> TableSchema:
+        """The columns that a snapshot's records have."""
+        return self._decoder.schema_of(snapshot_id)
+
+    def _schema_ids(self, snapshots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        ids = [np.full(stop - start, self._decoder.schema_of(int(snapshots[start])).id) for start, stop in runs(snapshots)]
+        return np.concatenate(ids)
 
 
 class LogReader:
-    """Reads a table's log from a place on, as the columns and rows that were asked for."""
+    """Reads a table's log from a place on."""
 
     def __init__(
-        self,
-        context: TableContext,
-        log: LogStore,
-        settings: LogSettings,
-        *,
-        columns: tuple[str, ...],
-        predicate: Predicate | None,
-        schema: pa.Schema,
-        pairs: bool = True,
+        self, context: TableContext, log: LogStore, settings: LogSettings, decoder: RecordDecoder, reading: Reading
     ) -> None:
         self._context, self._log, self._settings = context, log, settings
-        self._columns, self._predicate, self._schema, self._pairs = columns, predicate, schema, pairs
+        self._decoder, self._reading = decoder, reading
         self._cursor: LogCursor | None = None
-        self._schemas: dict[int, TableSchema] = {}
-        self._said_foreign = False
         self._uuid = (context.table_uuid or "").encode()
 
     def open(self, place: LogPlace) -> None:
@@ -116,21 +164,18 @@ class LogReader:
             if offset < bounds[bucket][0]:
                 raise LogTruncated(f"bucket {bucket} of {log.name} begins at {bounds[bucket][0]}, this position is {offset}")
         self.close()
-        self._cursor = self._open_cursor(place.offsets)
+        self._cursor = self._reading.open_cursor(self._log, place.offsets)
 
-    def _open_cursor(self, offsets: Offsets) -> LogCursor:
-        # Only new files of plain tables are logged whole; from changelog files -U rows are left out, and kinds tell more.
-        settings = self._settings
-        dense = settings.mode == "upsert" and self._context.settings.is_plain and not settings.eventual
-        return self._log.open_cursor(offsets, dense=dense)
-
-    def begins(self) -> dict[int, int]:
-        """The first position that the log still holds, per bucket."""
+    def begins(self) -> Mapping[int, int]:
+        """Where a new reader begins, per bucket."""
         bounds = self._log.bounds(list(range(self._settings.partitions)))
-        return {bucket: begin for bucket, (begin, _) in bounds.items()}
+        return self._reading.begins({bucket: begin for bucket, (begin, _) in bounds.items()})
 
     def place_since(self, time_millis: int) -> LogPlace | None:
-        """Before the changes of the first snapshot at or after a time that the log holds whole; None if it holds none."""
+        """Before the changes of the first snapshot at or after a time that the log holds whole; None if there is none, or if its
+        records do not say."""
+        if not self._reading.has_times:
+            return None
         log, settings = self._log, self._settings
         incarnation = log.incarnation(partitions=settings.partitions)
         buckets = list(range(settings.partitions))
@@ -157,11 +202,11 @@ class LogReader:
                 rows, kinds = part.rows, part.kinds
                 if plan.context.schema.fields != context.schema.fields:
                     then = plan.context.schema
-                    rows = self._fitting(rows, then, then.fields, context.schema.fields)
+                    rows = self._decoder.fitting(rows, then, then.fields, context.schema.fields)
                 if settings.mode == "upsert":
                     kept = kinds != RowKind.UPDATE_BEFORE
                     rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
-                yield LogRows(bucket=bucket, snapshot_id=snapshot.id, rows=self.selected(rows, kinds), place=place)
+                yield LogRows(bucket=bucket, snapshot_id=snapshot.id, rows=self._decoder.selected(rows, kinds), place=place)
 
     def close(self) -> None:
         """Give up the connection."""
@@ -173,43 +218,11 @@ class LogReader:
         """What is new behind ``place``, bucket by bucket. Raises LogTruncated, StorageError, FormatError (a poison message)."""
         assert self._cursor is not None, "open comes first"
         for raw in self._cursor.poll(timeout_s, MAX_RECORDS):
-            fresh = self._fresh(raw, place.mark(raw.bucket))
-            if not len(fresh):
-                place = place.moved(raw.bucket, raw.next_offset, None)
-                continue
-            for start, stop in runs(self._schema_ids(raw.snapshots[fresh])):
-                part = fresh[start:stop]
-                if self._schema_of(first_id := int(raw.snapshots[part[0]])).id > self._context.schema.id:
-                    # Whoever reads is told before values come that may not fit.
-                    yield LogRows(bucket=raw.bucket, snapshot_id=first_id, rows=self._nothing, place=place)
-                rows, changes = self._decoded(raw, part)
-                for first, end in runs(raw.snapshots[part]):
-                    last = int(part[end - 1])
-                    mark = Mark(int(raw.snapshots[last]), int(raw.ordinals[last]))
-                    is_last = last == int(fresh[-1])
-                    place = place.moved(raw.bucket, raw.next_offset if is_last else int(raw.offsets[last]) + 1, mark)
-                    low, high = np.searchsorted(changes.places, [first, end]).tolist()
-                    chosen = self.selected(rows.slice(low, high - low), changes.kinds[low:high])
-                    yield LogRows(bucket=raw.bucket, snapshot_id=mark.snapshot_id, rows=chosen, place=place)
+            place = yield from self._reading.rows(raw, place)
 
-    def schema_then(self, snapshot_id: int) -> TableSchema | None:
-        """The columns that a snapshot's changes have; None for early rows."""
-        return self._schema_of(snapshot_id)
-
-    @property
-    def _nothing(self) -> pa.RecordBatch:
-        return pa.RecordBatch.from_pylist([], schema=self._schema)
-
-    def _fitting(
-        self, rows: pa.RecordBatch, written: TableSchema, fields: Sequence[Field], targets: Sequence[Field]
-    ) -> pa.RecordBatch:
-        """Rows of another schema with the columns of the reader's. Raises ConflictError if one is too wide for them."""
-        try:
-            return Projection(fields, targets, where=self._log.name).apply(rows)
-        except (FormatError, UnsupportedError) as error:
-            if written.id <= self._context.schema.id:
-                raise
-            raise does_not_fit(self._log.name, written.id, self._context.schema.id, error) from error
+    def schema_of(self, snapshot_id: int) -> TableSchema | None:
+        """The columns that a snapshot's records have; None if there are none of that snapshot."""
+        return self._reading.schema_of(snapshot_id)
 
     def caught_up(self, place: LogPlace) -> LogPlace:
         """The place with its base raised to what all publishers had completed, as far as all of that was read."""
@@ -244,117 +257,6 @@ class LogReader:
         if not recorded or max(one.snapshot_id for one in recorded) < upto:
             return None
         return max(one.gap for one in recorded)
-
-    def _fresh(self, raw: RawRecords, done: Mark) -> npt.NDArray[np.int64]:
-        """Which records are this table's and not handed out yet."""
-        if raw.tables.count(self._uuid) == len(raw):
-            ours: npt.NDArray[np.bool_] = np.ones(len(raw), dtype=np.bool_)
-        else:
-            ours = np.fromiter((table == self._uuid for table in raw.tables), dtype=np.bool_, count=len(raw))
-        foreign = len(raw) - int(ours.sum())
-        if foreign and not self._said_foreign:
-            self._said_foreign = True
-            LOG.warning(
-                "%s holds records that are not of table %s: they are left out", self._log.name, self._context.files.root_uri
-            )
-        later = (raw.snapshots > done.snapshot_id) | ((raw.snapshots == done.snapshot_id) & (raw.ordinals > done.ordinal))
-        fresh: npt.NDArray[np.int64] = np.flatnonzero(ours & later)
-        return fresh
-
-    def _schema_ids(self, snapshots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        ids = [np.full(stop - start, self._schema_of(int(snapshots[start])).id) for start, stop in runs(snapshots)]
-        return np.concatenate(ids)
-
-    def _schema_of(self, snapshot_id: int) -> TableSchema:
-        """The columns that a snapshot's messages have."""
-        if (known := self._schemas.get(snapshot_id)) is None:
-            snapshot = find_changes(self._context, snapshot_id)
-            schemas = self._context.schemas
-            known = schemas.read(snapshot.schema_id) if snapshot is not None else self._schema_of_expired(snapshot_id)
-            if len(self._schemas) > 10_000:
-                self._schemas.clear()
-            self._schemas[snapshot_id] = known
-        return known
-
-    def _schema_of_expired(self, snapshot_id: int) -> TableSchema:
-        """As above, of a snapshot that is gone: between those of its neighbours, if that leaves no choice."""
-        context = self._context
-        oldest = max((known.id for other, known in self._schemas.items() if other < snapshot_id), default=0)
-        later = context.snapshots.live_ids()
-        newest = context.snapshots.read(later[0]).schema_id if later else context.schema.id
-        candidates = [context.schemas.read(i) for i in context.schemas.ids() if oldest <= i <= newest]
-        if len({schema.fields for schema in candidates}) > 1:
-            raise NotFoundError(
-                f"table {context.files.root_uri}: snapshot {snapshot_id} has expired, and which columns its records in "
-                f"{self._log.name} have cannot be told any more, because they were altered at about that time; begin anew with "
-                'scan="full", and read under a consumer_id so that expiry keeps what is to be read',
-                kind="snapshot-expired",
-            )
-        return candidates[-1]
-
-    def _decoded(self, raw: RawRecords, part: npt.NDArray[np.int64]) -> tuple[pa.RecordBatch, Changes]:
-        """Records of one schema as rows of the reader's; the changes say which record each row is of."""
-        written = self._schema_of(int(raw.snapshots[part[0]]))
-        now = self._context.schema
-        predicate = self._predicate
-        wanted = set(self._columns) | (columns_of(predicate) if predicate is not None else frozenset()) | set(now.primary_keys)
-        ids = {now.field(name).id for name in wanted}
-        fields = [f for f in written.fields if f.id in ids]
-        arrow_schema = written.arrow_schema
-        places = None if len(part) == len(raw) else part.tolist()
-        try:
-            changes = decode_changes(
-                raw.keys if places is None else [raw.keys[i] for i in places],
-                raw.values if places is None else [raw.values[i] for i in places],
-                pa.schema([arrow_schema.field(f.name) for f in fields]),
-                key=written.primary_keys,
-                kinds=raw.kinds[part],
-            )
-        except BadJson as error:
-            offset = int(raw.offsets[part[error.position]])
-            raise FormatError(
-                f"record {offset} in bucket {raw.bucket} of {self._log.name} cannot be understood: {error.reason}; "
-                "`tablestore log verify` finds others, `tablestore log rebuild` makes the log anew from the table",
-                kind="bad-record",
-            ) from error
-        rows = pa.RecordBatch.from_struct_array(changes.rows.to_struct_array().combine_chunks())
-        if written.fields != now.fields:
-            targets = [now.field(name) for name in now.field_names if name in wanted]
-            rows = self._fitting(rows, written, fields, targets)
-        return rows, changes
-
-    def selected(self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8]) -> pa.RecordBatch:
-        """Of rows in the reader's schema: those that the filter lets through, with ``_row_kind`` and the columns asked for."""
-        if self._predicate is not None:
-            matches = evaluate(self._predicate, rows).fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
-            kinds, kept = self._filtered(rows, kinds, matches)
-            rows, kinds = rows.filter(pa.array(kept)), kinds[kept]
-        if not self._pairs and (before := kinds == RowKind.UPDATE_BEFORE).any():
-            rows, kinds = rows.filter(pa.array(~before)), kinds[~before]
-        columns = [symbols_from_kinds(pa.array(kinds)), *(rows.column(name) for name in self._columns)]
-        target = pa.schema([f if i == 0 else f.with_nullable(True) for i, f in enumerate(self._schema)])
-        return pa.RecordBatch.from_arrays([pc.cast(c, f.type) for c, f in zip(columns, target, strict=True)], schema=target)
-
-    def _filtered(
-        self, rows: pa.RecordBatch, kinds: npt.NDArray[np.int8], matches: npt.NDArray[np.bool_]
-    ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
-        schema, predicate = self._context.schema, self._predicate
-        assert predicate is not None
-        pairs = update_pairs(rows, kinds, schema.primary_keys)
-        complete = self._settings.mode == "all" or not schema.is_keyed or columns_of(predicate) <= set(schema.primary_keys)
-        new, kept = filtered_kinds(kinds, matches, pairs, known_before=complete)
-        # A pair that was cut apart: its row before leaves, its row after enters.
-        alone = ~pairs
-        alone[1:] &= ~pairs[:-1]
-        new[alone & kept & (kinds == RowKind.UPDATE_BEFORE)] = RowKind.DELETE
-        return new, kept
-
-
-def runs(values: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Stretches of equal neighbours as (start, stop)."""
-    cuts = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
-    yield from pairwise(cuts)
-
 
 def missing_snapshot(context: TableContext, place: LogPlace) -> NotFoundError:
     """Neither the log nor the snapshots hold what comes behind ``place``."""

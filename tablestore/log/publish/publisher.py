@@ -14,9 +14,10 @@ per slot keeps the publishers of one host from fencing each other; across hosts 
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
@@ -53,8 +54,8 @@ _POLL_S = 0.05
 _FENCED_TRIES = 8
 _FENCED_WAIT_S = 0.5
 _WHOLE = 2**62
-# Expiry is told after so many snapshots, and by a publisher that has just begun.
-_TELL_EVERY = 10
+# Published snapshots are released to expiry after so many of them, and by a publisher that has just begun.
+_RELEASE_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +76,57 @@ class PublishReport:
         )
 
 
+class Ahead(Protocol):
+    """What a publisher knows of rows that were sent before their snapshot: there are none, or :mod:`tablestore.log.early`."""
+
+    @property
+    def unsettled(self) -> Offsets | None:
+        """From where on such rows may be the last of their keys, per bucket; None if there are none. Noted with the progress."""
+        ...
+
+    def opening(self, recorded: SlotProgress | None) -> None:
+        """The slot is taken over; ``recorded`` is its progress."""
+        ...
+
+    def last_change(self, bucket: int, tail: Tail) -> Mark | None:
+        """The last change of a snapshot in a bucket that ends with ``tail``; None if there is none."""
+        ...
+
+    def opened(self) -> None:
+        """The ends of all buckets were looked at."""
+        ...
+
+
+class NothingAhead:
+    """Rows come with their snapshot."""
+
+    unsettled = None
+
+    def opening(self, recorded: SlotProgress | None) -> None:
+        """Nothing to look for."""
+
+    def last_change(self, bucket: int, tail: Tail) -> Mark | None:
+        """Every record is a change."""
+        return tail.mark
+
+    def opened(self) -> None:
+        """Nothing to look for."""
+
+
 class LogPublisher:
     """Publishes the buckets of one slot of one table. Keeps its slot open between calls; not thread-safe."""
 
-    def __init__(self, context: TableContext, log: LogStore, settings: LogSettings, locks: SlotLocks, *, slot: int = 0) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        log: LogStore,
+        settings: LogSettings,
+        locks: SlotLocks,
+        *,
+        slot: int = 0,
+        ahead: Ahead | None = None,
+    ) -> None:
+        self._ahead = ahead or NothingAhead()
         self._context, self._log, self._settings, self._number = context, log, settings, slot
         self._buckets = [b for b in range(settings.partitions) if b % settings.slots == slot]
         self._progress = LogProgress(context.files)
@@ -89,8 +137,8 @@ class LogPublisher:
         self._offsets: dict[int, int] = {}
         self._done = self._gap = self._newest = 0
         self._begins = 1
-        # What expiry was told.
-        self._told = -_TELL_EVERY
+        # Up to here expiry may have them.
+        self._released = -_RELEASE_EVERY
         self._records = self._transactions = 0
 
     def publish(self, *, look: bool = False) -> PublishReport:
@@ -105,22 +153,23 @@ class LogPublisher:
             self.close()
         while look or self._is_behind():
             look = False
-            if not self._acquire():
-                return self._report(busy=True)
+            if not self.hold():
+                return self.report(busy=True)
             try:
                 self._catch_up()
             finally:
-                self._lock.release()
-        return self._report(busy=False)
+                self.let_go()
+        return self.report()
 
     def close(self) -> None:
         """Give up the slot."""
         if self._slot is not None:
             self._slot.close()
             self._slot = None
-        self._told = -_TELL_EVERY
+        self._released = -_RELEASE_EVERY
 
-    def _report(self, *, busy: bool) -> PublishReport:
+    def report(self, *, busy: bool = False) -> PublishReport:
+        """What was done since :meth:`publish` was called."""
         return PublishReport(
             slot=self._number, snapshot_id=self._done, records=self._records, transactions=self._transactions, busy=busy
         )
@@ -135,22 +184,45 @@ class LogPublisher:
         self._newest = latest.id
         return self._newest > self._done
 
-    def _acquire(self) -> bool:
-        """Take the slot's lock; False if another process of this host holds it and gets on with the work."""
-        clock = self._context.clock
+    @property
+    def is_open(self) -> bool:
+        """Whether the slot is ours, as far as we know."""
+        return self._slot is not None
+
+    @property
+    def done(self) -> int:
+        """Everything up to this snapshot is in the log."""
+        return self._done
+
+    @property
+    def offsets(self) -> Offsets:
+        """The position behind the last change of each bucket."""
+        return self._offsets
+
+    def try_hold(self) -> bool:
+        """Take the slot's lock, unless another process of this host holds it."""
+        return try_lock(self._lock)
+
+    def hold(self) -> bool:
+        """Take the slot's lock; False if another process of this host holds it and makes progress."""
+        clock, name = self._context.clock, self._log.name
         seen: int | None = None
         deadline_s = clock.steady_s() + HOLDER_PATIENCE_S
         while True:
-            if try_lock(self._lock):
+            if self.try_hold():
                 return True
             now = self._recorded_snapshot()
             seen = now if seen is None else seen
             if now != seen or not self._is_behind():
                 return False
             if clock.steady_s() >= deadline_s:
-                LOG.warning("the publisher of slot %d of %s gets nowhere; going on without it", self._number, self._log.name)
+                LOG.warning("the publisher of slot %d of %s makes no progress; publishing without its lock", self._number, name)
                 return True
             clock.sleep(_POLL_S)
+
+    def let_go(self) -> None:
+        """Give back the slot's lock. The slot stays open."""
+        self._lock.release()
 
     def _recorded_snapshot(self) -> int:
         recorded = self._progress.read(self._number, self._settings.slots)
@@ -159,9 +231,7 @@ class LogPublisher:
     def _catch_up(self) -> None:
         for attempt in range(_FENCED_TRIES):
             try:
-                if self._slot is None:
-                    self._open()
-                self._send()
+                self.send()
                 return
             except SlotFenced:
                 self.close()
@@ -176,13 +246,17 @@ class LogPublisher:
                 self.close()
                 raise
 
-    def _open(self) -> None:
+    def open(self) -> None:
+        """Take the slot over, unless it is open: whoever held it is fenced. Raises what :meth:`publish` raises."""
+        if self._slot is not None:
+            return
         log, settings = self._log, self._settings
         # Before anybody is fenced: a copy of the table leaves its log alone.
         owner = owner_here(self._context)
         self._incarnation = log.incarnation(partitions=settings.partitions)
         self._slot = log.open_slot(self._number, self._buckets, timeout_s=OPEN_TIMEOUT_S)
         own, recorded = self._progress.read(self._number, settings.slots), self._progress_of_other_layouts()
+        self._ahead.opening(own)
         if recorded is None or (own is not None and own.snapshot_id >= recorded.snapshot_id):
             recorded = own
         published_to = recorded.incarnation if recorded is not None else owner.incarnation or self._incarnation
@@ -210,10 +284,11 @@ class LogPublisher:
         if own is None:
             # Before anything is sent: whoever comes with another number of slots has to know of this one.
             self._progress.record(self._number, settings.slots, self._current(self._done, None))
-        told = replace(owner, incarnation=owner.incarnation or self._incarnation, record_bytes=self._slot.max_record_bytes)
-        if told != owner:
-            write_log_owner(self._context.files, told)
+        now = replace(owner, incarnation=owner.incarnation or self._incarnation, record_bytes=self._slot.max_record_bytes)
+        if now != owner:
+            write_log_owner(self._context.files, now)
         self._location = owner.location
+        self._ahead.opened()
 
     def _own_tails(self, owner: LogOwner, recorded: SlotProgress | None) -> dict[int, Tail]:
         """The ends of the slot's buckets. Raises ConflictError if the log is not this table's, or not of its history."""
@@ -286,7 +361,7 @@ class LogPublisher:
         return registered.next_snapshot if registered is not None else (ids[0] if ids else 1)
 
     def _checked(self, bucket: int, tail: Tail) -> Mark | None:
-        """The mark of a tail. Raises ConflictError where strangers write too."""
+        """The last change before a tail. Raises ConflictError where strangers write too."""
         if tail.empty:
             return None
         if tail.table is None or tail.mark is None:
@@ -296,12 +371,24 @@ class LogPublisher:
                 "own (log.kafka.topic), or `tablestore log rebuild`",
                 kind="foreign-log",
             )
-        return tail.mark
+        return self._ahead.last_change(bucket, tail)
 
-    def _send(self) -> None:
+    def append(self, records: Iterable[LogRecords], *, settles: bool) -> None:
+        """Send records beside the changes of snapshots. ``settles``: they are reported, and progress lies behind them."""
+        assert self._slot is not None, "open comes first"
+        for group in cut_into_transactions(records, max_records=MAX_RECORDS, max_bytes=MAX_BYTES):
+            offsets = self._slot.publish(group, table=self._context.table_uuid or "", location=self._location)
+            if settles:
+                self._offsets.update(offsets)
+                self._records += sum(map(len, group))
+                self._transactions += 1
+
+    def send(self) -> None:
+        """Send what the newest snapshots have and the log lacks, and record progress. The lock is held."""
+        self.open()
         # What has landed since it was looked for is sent in the next round.
         latest = self._context.snapshots.find(self._newest) or self._context.snapshots.latest()
-        assert self._slot is not None
+        assert self._slot is not None, "it was opened above"
         if latest is None:
             return
         self._check_still_its_log()
@@ -367,8 +454,8 @@ class LogPublisher:
     def _record(self, snapshot_id: int, uuid: str | None) -> None:
         if snapshot_id <= self._done:
             return
-        # Expiry is told of nothing that a power failure could take back.
-        lasting = snapshot_id - self._told >= _TELL_EVERY
+        # What a power failure could take back is not released.
+        lasting = snapshot_id - self._released >= _RELEASE_EVERY
         self._progress.record(self._number, self._settings.slots, self._current(snapshot_id, uuid), lasting=lasting)
         self._done = snapshot_id
 
@@ -380,19 +467,20 @@ class LogPublisher:
             offsets=dict(self._offsets),
             begins=self._begins,
             gap=self._gap,
+            early=self._ahead.unsettled,
         )
 
     def _advance_consumer(self) -> None:
         """Let expiry have what every slot has sent; every now and then is enough."""
-        if self._done - self._told < _TELL_EVERY:
+        if self._done - self._released < _RELEASE_EVERY:
             return
         found = self._progress.read_lasting(self._settings.slots)
         if len(found) == self._settings.slots:
             least = min(progress.snapshot_id for progress in found)
-            self._let_go(least + 1)
-            self._told = self._done
+            self._release(least + 1)
+            self._released = self._done
 
-    def _let_go(self, next_snapshot: int) -> None:
+    def _release(self, next_snapshot: int) -> None:
         holds, owner = Holds(self._context.files), log_owner(self._log, self._incarnation)
         hold = holds.find(LOG_HOLD)
         if hold is None or not hold.epoch:

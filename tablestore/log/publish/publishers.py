@@ -8,13 +8,26 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
+from typing import Protocol
 
 from tablestore.log.publish.circuitbreaker import CircuitBreaker
-from tablestore.log.publish.publisher import LogPublisher
+from tablestore.log.publish.publisher import PublishReport
 from tablestore.log.publish.slotlocks import SlotLocks
 
 PublisherKey = tuple[str, str | None, str, int, int]
 """Address of the table, its uuid, the log's name, the number of slots, the slot."""
+
+
+class Publisher(Protocol):
+    """Publishes one slot, which it keeps open between calls. Not thread-safe."""
+
+    def publish(self, *, look: bool = False) -> PublishReport:
+        """Send what snapshots have and the log lacks."""
+        ...
+
+    def close(self) -> None:
+        """Give up the slot."""
+        ...
 
 
 class Publishers:
@@ -23,11 +36,11 @@ class Publishers:
     def __init__(self, locks: SlotLocks) -> None:
         self.locks, self.breaker = locks, CircuitBreaker()
         # By process too: a client does not live on in a forked process, and must not be closed there either.
-        self._open: dict[tuple[int, PublisherKey], LogPublisher] = {}
+        self._open: dict[tuple[int, PublisherKey], Publisher] = {}
         self._lock = Lock()
 
     @contextmanager
-    def use(self, key: PublisherKey, make: Callable[[], LogPublisher]) -> Iterator[LogPublisher]:
+    def use(self, key: PublisherKey, make: Callable[[], Publisher]) -> Iterator[Publisher]:
         """The publisher of a slot, for one thread at a time. One that fails is closed and made anew next time."""
         mine = os.getpid(), key
         with self._lock:

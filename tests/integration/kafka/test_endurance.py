@@ -100,7 +100,7 @@ def test_a_publisher_that_was_overtaken_is_fenced(zombies: int, tmp_path: Path, 
     for number in range(zombies):
         # The table publishes what it writes itself: that is the one who overtakes.
         zombie = LogPublisher(table.context, open_log_store(settings), settings, LOCKS)
-        zombie._open()
+        zombie.open()
         table.close()
         table.upsert(rows([number, 500], f"z{number}-"))
         try:

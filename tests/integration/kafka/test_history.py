@@ -185,7 +185,7 @@ def test_slots_of_another_number_are_fenced_before_anything_is_sent(new_table: N
     assert publish(table) == 9
     table.close()
     zombie = publisher(table, slot=2)
-    zombie._open()
+    zombie.open()
     table.upsert(rows(range(9), "b"))
     one = table.alter([SetOption("tablestore.log.publisher-slots", "1")])
     found, _ = snapshot_records(table.context, table.snapshots()[-1], [2], "upsert", {})

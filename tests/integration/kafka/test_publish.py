@@ -140,7 +140,7 @@ def test_a_large_snapshot_is_cut_and_resumed_in_the_middle(
     table, log = make(tmp_path), log_of(2)
     table.upsert(rows(list(range(1000)), "a"))
     outbox = publisher(table, log)
-    outbox._open()
+    outbox.open()
     sent = outbox._slot
     assert sent is not None
     first, second, *_ = cut_into_transactions(outbox._pending(1), max_records=100, max_bytes=10**9)
