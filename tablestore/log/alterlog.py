@@ -6,7 +6,7 @@
                                     leaves a topic behind, and that is said
     other brokers           MOVE    the topic there must be this one
     log.retention, log.kafka.message.max.bytes      the topic hears of it first
-    topic, log.changelog-mode, log.consistency, bucket     refused, what was published rests on them: end the log, begin another
+    topic, log.changelog-mode, log.consistency, bucket     refused, what was published depends on them: end the log, begin another
 
 Deciding (:func:`pick_step`) is pure. A round of the alteration that finds another log than the one decided on gives up.
 """
@@ -74,15 +74,13 @@ def pick_step(before: LogChoice, after: LogChoice, *, table: str) -> LogStep:
         if was != becomes:
             raise UnsupportedError(
                 f"the option {key!r} of table {table} cannot be altered from {was!r} to {becomes!r} while its log is topic "
-                f"{old.topic}: what was published rests on it; {WAY_OUT}",
+                f"{old.topic}: what was published depends on it; {WAY_OUT}",
                 kind="immutable-option",
             )
     return LogStep.KEEP if old.properties.get(_SERVERS) == new.properties.get(_SERVERS) else LogStep.MOVE
 
 
-def alter_table(
-    context: TableContext, publishers: Publishers, changes: Sequence[SchemaChange] | SchemaChange
-) -> TableSchema:
+def alter_table(context: TableContext, publishers: Publishers, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
     """Alter a table, and its log where its options say so; returns the schema that then is the newest.
 
     Raises what :func:`~tablestore.store.commit.alterschema.alter_schema` raises, and for the log UnsupportedError,

@@ -1,6 +1,6 @@
 """What does a follower of a table have to know besides rows?
 
-    Restarted       the table was replaced without telling which rows: all of it follows, drop what you hold
+    Restarted       rows of the table were replaced without a record of which: all of it follows, drop what you hold
     SchemaLanded    from here on changes may be of a newer schema than the handle that reads them
 
 An event is a batch without rows, ``batch.event``, at its place among the others. It also comes where no rows follow (a table that
@@ -58,7 +58,7 @@ Event = Restarted | SchemaLanded
 
 
 def schema_landed(before: TableSchema, after: TableSchema, snapshot_id: int) -> SchemaLanded | None:
-    """What a follower that reads as ``before`` is told of a snapshot of ``after``; None if the columns are the same."""
+    """The event for a follower that reads as ``before``, of a snapshot of ``after``; None if the columns are the same."""
     if before.fields == after.fields:
         return None
     old, new = {field.id: field for field in before.fields}, {field.id: field for field in after.fields}

@@ -24,11 +24,11 @@ _WAYS_OUT = 'begin anew: without a position, with scan="full"'
 
 
 def snapshot_name(snapshot: Snapshot) -> str:
-    """What tells a snapshot from any other that may have its id."""
+    """What identifies a snapshot among all that may have its id."""
     if snapshot.uuid is not None:
         return snapshot.uuid
-    told = [snapshot.commit_user, snapshot.commit_identifier, snapshot.time_millis, snapshot.delta_manifest_list]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+    identifying = [snapshot.commit_user, snapshot.commit_identifier, snapshot.time_millis, snapshot.delta_manifest_list]
+    return hashlib.sha256(json.dumps(identifying).encode()).hexdigest()[:32]
 
 
 class Identity:
@@ -78,16 +78,14 @@ class Identity:
             self._refuse_history(position, f"the newest snapshot is {latest.id if latest else 'none'}")
         built_on = self._parent_of(place.anchor)
         if built_on is None and context.table_uuid is None and not is_kept:
-            self._refuse_history(
-                position, f"snapshot {place.anchor} has expired, and the table has no uuid that would tell it from others"
-            )
+            self._refuse_history(position, f"snapshot {place.anchor} has expired, and the table has no uuid that would identify it")
         if built_on is not None and position.snapshot_uuid not in (None, built_on):
             self._refuse_history(position, f"snapshot {place.anchor} was another one: {built_on}")
         self._remember(place.anchor, position.snapshot_uuid)
         return place
 
     def name(self, snapshot_id: int) -> str | None:
-        """What tells a snapshot from others of its id; None if that is not known any more."""
+        """What identifies a snapshot among all of its id; None if that is not known any more."""
         if snapshot_id not in self._names:
             found = self._find(snapshot_id)
             self._remember(snapshot_id, self._parent_of(snapshot_id) if found is None else snapshot_name(found))

@@ -172,7 +172,7 @@ def _check_settled(context: TableContext, log: LogStore, bucket: int, problems: 
 
 
 def _last_gap(context: TableContext, settings: LogSettings, upto: int) -> int:
-    """The newest snapshot that did not tell all it changed; keys last seen before it may have changed since."""
+    """The newest snapshot whose changes are not all in the log; keys last seen before it may have changed since."""
     for snapshot_id in range(upto, 0, -1):
         snapshot = context.snapshots.find(snapshot_id)
         if snapshot is None:

@@ -24,7 +24,7 @@ PROGRESS_DIR = "tablestore-log"
 class SlotProgress:
     """Everything up to and including ``snapshot_id`` is published in the slot's buckets.
 
-    ``begins``: the snapshot whose changes the log begins with. ``gap``: the newest one since that does not tell its changes, 0 for
+    ``begins``: the snapshot whose changes the log begins with. ``gap``: the newest one since whose changes are not in it, 0 for
     none. ``early``: from which positions on there may be early rows that neither landed nor were taken back; None: from ``offsets``
     on.
     """
@@ -96,6 +96,11 @@ class LogProgress:
         """The slot counts that were ever used."""
         names = (info.name.partition("-")[0] for info in self.files.list(PROGRESS_DIR) if info.is_dir)
         return tuple(sorted({int(name) for name in names if name.isdigit()}))
+
+    def published(self, slots: int) -> int:
+        """The snapshot up to which every slot has published everything; 0 for none."""
+        recorded = [self.read(slot, slots) for slot in range(slots)]
+        return min((one.snapshot_id if one else 0 for one in recorded), default=0)
 
     def lower_bounds(self, slots: int, partitions: int) -> tuple[str, dict[int, int]] | None:
         """The log's incarnation, and per bucket a position at or before which records of snapshots to come begin.

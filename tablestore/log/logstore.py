@@ -133,7 +133,7 @@ class LogStore(Protocol):
     def open_cursor(self, offsets: Offsets, *, dense: bool = False, keys: bool = False, uncommitted: bool = False) -> LogCursor:
         """Read on from these positions.
 
-        ``dense``: within a snapshot and bucket no ordinal is left out, and row kinds beyond what a value tells need not be told:
+        ``dense``: within a snapshot and bucket no ordinal is left out, and row kinds need not be given beyond what values say:
         a cursor may then leave most headers unread. ``keys``: give the key of every record. ``uncommitted``: also records of a
         publish that is still going on, or was given up.
         """

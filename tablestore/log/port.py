@@ -66,7 +66,7 @@ class ChangeLog(Protocol):
         ...
 
     def check_rescale(self) -> None:
-        """Raise UnsupportedError if the log rests on the table's number of buckets."""
+        """Raise UnsupportedError if the log depends on the table's number of buckets."""
         ...
 
     def drop(self) -> None:
@@ -123,7 +123,7 @@ class ChangeLog(Protocol):
         ...
 
     def rebuild(self) -> tuple[PublishReport, ...]:
-        """Make the log anew and begin it with the earliest retained snapshot. Readers of the old one are told."""
+        """Make the log anew and begin it with the earliest retained snapshot. Readers of the old one find out."""
         ...
 
     def adopt(self) -> LogOwner:

@@ -167,11 +167,9 @@ class PublishedLog:
 
     def unpublished(self) -> int | None:
         """How many snapshots the slot that is furthest behind has not published."""
-        progress = LogProgress(self._context.files)
-        recorded = [progress.read(slot, self.settings.slots) for slot in range(self.settings.slots)]
+        published = LogProgress(self._context.files).published(self.settings.slots)
         latest = self._context.snapshots.latest()
-        done = min(one.snapshot_id if one is not None else 0 for one in recorded)
-        return max(latest.id - done, 0) if latest is not None else 0
+        return max(latest.id - published, 0) if latest is not None else 0
 
     def use(self, slot: int) -> AbstractContextManager[Publisher]:
         """The publisher of a slot, open from one call to the next."""
@@ -232,7 +230,7 @@ class PublishedLog:
         return verify_log(self._context, self._open(), self.settings)
 
     def rebuild(self) -> tuple[PublishReport, ...]:
-        """Make the log anew and begin it with the earliest retained snapshot. Readers of the old one are told."""
+        """Make the log anew and begin it with the earliest retained snapshot. Readers of the old one find out."""
         context, settings, log = self._context, self.settings, self._open()
         if (found := foreign_log(context, log, settings)) is not None:
             raise found

@@ -48,7 +48,7 @@ class Mark:
 class LogRecords:
     """Encoded changes of one bucket and one snapshot, ascending by ordinal. The sequences are of one length.
 
-    ``snapshot_uuid`` tells the snapshot from others of its id.
+    ``snapshot_uuid`` identifies the snapshot among all that ever had its id.
     """
 
     bucket: int

@@ -324,7 +324,7 @@ def test_a_table_without_a_uuid_knows_its_history_by_its_snapshots(tmp_path: Pat
     assert caught.value.kind == "position-history"
     if newest > 1:
         (tmp_path / "t" / "snapshot" / "snapshot-1").unlink()
-        with pytest.raises(InvalidInputError, match="no uuid that would tell it from others"):
+        with pytest.raises(InvalidInputError, match="no uuid that would identify it"):
             table.consume(position=str(table.position_after(1)), follow=False)
 
 

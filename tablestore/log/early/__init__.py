@@ -1,1 +1,4 @@
-"""Rows that are sent before their snapshot (``log.consistency = eventual``)."""
+"""Early rows: rows that are in the log before their snapshot has landed (``log.consistency = eventual``).
+
+Publishers and readers of such logs are those of any log, given what is different: ``EarlyRowsAhead`` and ``EarlyRowsToo``.
+"""

@@ -1,6 +1,6 @@
 """Reading a log whose rows come early (``log.consistency = eventual``): the last record of a key counts.
 
-    early row      handed out at once, and remembered: it may be told again, or taken back
+    early row      handed out at once, and remembered: it may come again, or be taken back
     change         left out if the key's early row said the same; else handed out
     repair         the same as a change
 
@@ -87,7 +87,7 @@ class EarlyRowsToo:
         return self._context.schema if schema_id >= FIRST_REPAIR else self._context.schemas.read(schema_id)
 
     def _chosen(self, raw: RawRecords) -> Places:
-        """The table's own records that tell something new: the last one of each key, unless its early row said the same."""
+        """The table's own records that say something new: the last one of each key, unless its early row said the same."""
         own = self._decoder.fresh(raw, _BEFORE_ALL)
         last = {raw.keys[place]: place for place in own.tolist()}
         chosen: Places = np.sort(np.fromiter(last.values(), dtype=np.int64, count=len(last)))

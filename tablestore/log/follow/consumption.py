@@ -317,7 +317,7 @@ class FileStoreConsumption:
         if place.marks:
             raise InvalidInputError(
                 f"the position {self.progress.named(place)} lies inside of snapshot {place.base + 1} in a log that this table "
-                "no longer has, or that cannot tell -U rows: go on as before, or begin anew under another consumer_id",
+                "no longer has, or that has no -U rows: go on as before, or begin anew under another consumer_id",
                 kind="position",
             )
         return done(place.base)
@@ -330,17 +330,17 @@ class FileStoreConsumption:
 
     def restarted(self, place: StorePlace) -> ChangeBatch:
         """That all rows come next."""
-        return self._told(Restarted(snapshot_id=place.snapshot_id, reason=self._gap), place, in_frame=True)
+        return self._event(Restarted(snapshot_id=place.snapshot_id, reason=self._gap), place, in_frame=True)
 
     def schema_landed(self, snapshot_id: int, schema: TableSchema, place: Place) -> ChangeBatch | None:
-        """That the changes behind ``place`` may have other columns than before; None if that was told."""
+        """That the changes behind ``place`` may have other columns than before; None if that was handed out."""
         if schema.id <= self._schema_id:
             return None
         self._schema_id = schema.id
         event = schema_landed(self._context.schema, schema, snapshot_id)
-        return None if event is None else self._told(event, place, in_frame=False)
+        return None if event is None else self._event(event, place, in_frame=False)
 
-    def _told(self, event: Event, place: Place, *, in_frame: bool) -> ChangeBatch:
+    def _event(self, event: Event, place: Place, *, in_frame: bool) -> ChangeBatch:
         nothing = pa.RecordBatch.from_pylist([], schema=self.schema)
         return ChangeBatch(nothing, event.snapshot_id, place, in_frame=in_frame, progress=self.progress, event=event)
 
@@ -414,7 +414,7 @@ class FileStoreConsumption:
         return position.behind()
 
     def on_discontinuity(self, found: Discontinuity) -> StorePlace | None:
-        """Where to begin anew at a snapshot that does not tell all it changed; None to go on without. Raises NotFoundError."""
+        """Where to begin anew at a snapshot whose changes are not all known; None to go on without. Raises NotFoundError."""
         way = self._request.on_discontinuity
         if way == "raise":
             raise NotFoundError(

@@ -72,9 +72,7 @@ class RecordDecoder:
         foreign = len(raw) - int(ours.sum())
         if foreign and not self._said_foreign:
             self._said_foreign = True
-            LOG.warning(
-                "%s holds records that are not of table %s: they are left out", self._name, self._context.files.root_uri
-            )
+            LOG.warning("%s holds records that are not of table %s: they are left out", self._name, self._context.files.root_uri)
         later = (raw.snapshots > done.snapshot_id) | ((raw.snapshots == done.snapshot_id) & (raw.ordinals > done.ordinal))
         fresh: npt.NDArray[np.int64] = np.flatnonzero(ours & later)
         return fresh
@@ -100,15 +98,13 @@ class RecordDecoder:
         if len({schema.fields for schema in candidates}) > 1:
             raise NotFoundError(
                 f"table {context.files.root_uri}: snapshot {snapshot_id} has expired, and which columns its records in "
-                f"{self._name} have cannot be told any more, because they were altered at about that time; begin anew with "
+                f"{self._name} have is not known any more, because they were altered at about that time; begin anew with "
                 'scan="full", and read under a consumer_id so that expiry keeps what is to be read',
                 kind="snapshot-expired",
             )
         return candidates[-1]
 
-    def decoded(
-        self, raw: RawRecords, part: npt.NDArray[np.int64], written: TableSchema
-    ) -> tuple[pa.RecordBatch, Changes]:
+    def decoded(self, raw: RawRecords, part: npt.NDArray[np.int64], written: TableSchema) -> tuple[pa.RecordBatch, Changes]:
         """Records written with one schema as rows of the reader's; the changes say which record each row is of."""
         now = self._context.schema
         predicate = self._predicate

@@ -3,7 +3,7 @@
     frame of N ── log behind N ── … ── log truncated or silent ── file store up to L ── log behind L ── …
 
 * A *discontinuity* (an overwrite, an untracked write) is not in the log; before a change of a later snapshot is handed out the
-  snapshots up to it are looked at, so nobody reads across one without being told. Of those that have expired the publishers have
+  snapshots up to it are looked at, so nobody reads across one unawares. Of those that have expired the publishers have
   noted it.
 * A log that does not answer when a reader begins is not waited for: the snapshots serve it.
 * The log lags behind when nobody publishes. A reader that sees snapshots and no records for a while takes their changes from the
@@ -32,7 +32,7 @@ BOUNDED_POLL_S = 0.3
 # Snapshots without records for so long: nobody publishes, or a foreign engine committed and nobody has published since.
 SILENCE_S = 5.0
 _EXPIRED_GAP = (
-    "snapshot {}, which has expired, replaced rows without telling which, or was written with change-tracking = false, of the "
+    "snapshot {}, which has expired, replaced rows without a record of which, or was written with change-tracking = false, of the "
     "table or of a partition"
 )
 
@@ -166,7 +166,7 @@ class HybridConsumption:
     # -- what the log does not say
 
     def _landed(self, snapshot_id: int, place: LogPlace) -> ChangeBatch | None:
-        """That a snapshot's changes may have other columns; told once, before the first of them."""
+        """That a snapshot's changes may have other columns; handed out once, before the first of them."""
         if snapshot_id <= self._schema_looked:
             return None
         self._schema_looked = snapshot_id
@@ -174,8 +174,8 @@ class HybridConsumption:
         return None if schema is None else self._store.schema_landed(snapshot_id, schema, place)
 
     def _look_before(self, snapshot_id: int, place: LogPlace) -> StorePlace | None:
-        """As :meth:`_look_until`; a snapshot of which records were published tells its changes, so it need not be looked at, unless
-        it may leave out those of some partitions."""
+        """As :meth:`_look_until`, but of a snapshot that has records in the log: it can be left out, unless its changes are only
+        partly published."""
         if self._settings.eventual or self._context.schema.partition_keys:
             return self._look_until(snapshot_id, place)
         restart = self._look_until(snapshot_id - 1, place)

@@ -98,7 +98,7 @@ class LandedChanges:
 
     def open_cursor(self, log: LogStore, offsets: Offsets) -> LogCursor:
         """A cursor of committed records."""
-        # Only new files of plain tables are logged whole; from changelog files -U rows are left out, and kinds tell more.
+        # Only new files of plain tables are logged whole; of changelog files -U rows are left out, and values do not say the kind.
         settings = self._settings
         dense = settings.mode == "upsert" and self._context.settings.is_plain and not settings.eventual
         return log.open_cursor(offsets, dense=dense)
@@ -118,7 +118,7 @@ class LandedChanges:
             first_id = int(raw.snapshots[part[0]])
             written = decoder.schema_of(first_id)
             if written.id > self._context.schema.id:
-                # Whoever reads is told before values come that may not fit.
+                # The event of the schema comes before values that may not fit.
                 yield LogRows(bucket=raw.bucket, snapshot_id=first_id, rows=decoder.nothing, place=place)
             rows, changes = decoder.decoded(raw, part, written)
             for first, end in runs(raw.snapshots[part]):
@@ -251,12 +251,13 @@ class LogReader:
         return registered.next_snapshot if registered is not None else 1
 
     def newest_gap(self, place: LogPlace, upto: int) -> int | None:
-        """The newest snapshot up to ``upto`` that does not tell all it changed, as those who publish have seen it; 0 if there is
+        """The newest snapshot up to ``upto`` whose changes are not all in the log, as publishers have noted it; 0 if there is
         none, None if they have not come so far."""
         recorded = self._ever_recorded(place.incarnation)
         if not recorded or max(one.snapshot_id for one in recorded) < upto:
             return None
         return max(one.gap for one in recorded)
+
 
 def missing_snapshot(context: TableContext, place: LogPlace) -> NotFoundError:
     """Neither the log nor the snapshots hold what comes behind ``place``."""

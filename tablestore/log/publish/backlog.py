@@ -1,4 +1,4 @@
-"""How much lies between a table's snapshots and its log? Told by manifests alone; nothing is read that would be sent.
+"""How much lies between a table's snapshots and its log? Manifests alone say it; nothing is read that would be sent.
 
 Whoever has several processes at hand asks this before it spreads the publisher slots over them.
 """
@@ -14,7 +14,7 @@ from tablestore.store.context import TableContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What the log lacks, as rows and bytes of the data files that tell it: the records may be fewer, or twice as many."""
+    """What the log lacks, as rows and bytes of the data files that hold it: the records may be fewer, or twice as many."""
 
     rows: int = 0
     bytes: int = 0
@@ -25,11 +25,8 @@ def log_backlog(context: TableContext, settings: LogSettings, *, enough: Backlog
     latest = context.snapshots.latest()
     if latest is None:
         return Backlog()
-    progress = LogProgress(context.files)
-    recorded = [progress.read(slot, settings.slots) for slot in range(settings.slots)]
-    done = min(one.snapshot_id if one else 0 for one in recorded)
     rows = size = 0
-    for snapshot_id in range(done + 1, latest.id + 1):
+    for snapshot_id in range(LogProgress(context.files).published(settings.slots) + 1, latest.id + 1):
         snapshot = context.snapshots.find(snapshot_id)
         if snapshot is None:
             # Expired: the publisher says what that means, or reads the changes that were kept.

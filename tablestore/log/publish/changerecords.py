@@ -28,7 +28,7 @@ from tablestore.types.pieces import pieces
 def snapshot_records(
     context: TableContext, snapshot: Snapshot, buckets: Sequence[int], mode: ChangelogMode, marks: Mapping[int, Mark | None]
 ) -> tuple[Iterator[LogRecords], Discontinuity | None]:
-    """The records of ``snapshot`` in these buckets that lie behind ``marks``; and what they leave untold."""
+    """The records of ``snapshot`` in these buckets that lie behind ``marks``; and what they leave out."""
     plan = published_changes(context, snapshot, mode)
     return _records(plan, snapshot, buckets, mode, marks), plan.gap
 
@@ -39,7 +39,7 @@ def published_changes(context: TableContext, snapshot: Snapshot, mode: Changelog
 
 
 def published_gap(context: TableContext, snapshot: Snapshot, mode: ChangelogMode) -> Discontinuity | None:
-    """What its log leaves untold of a snapshot."""
+    """What its log leaves out of a snapshot's changes."""
     return _feed(context, snapshot, mode).gap(snapshot)
 
 
@@ -55,7 +55,7 @@ def find_changes(context: TableContext, snapshot_id: int) -> Snapshot | None:
 
 
 def find_published(context: TableContext, snapshot_id: int, mode: ChangelogMode) -> Snapshot | None:
-    """As :func:`find_changes`, None too if what is kept does not tell all that the log has: rows before the changes are gone."""
+    """As :func:`find_changes`; also None if rows before the changes are gone that the log has."""
     if (snapshot := context.snapshots.find(snapshot_id)) is not None:
         return snapshot
     kept = Changelogs(context.files).find(snapshot_id)

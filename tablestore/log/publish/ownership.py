@@ -1,6 +1,6 @@
 """Is this log this table's, and does it hold this table's history?
 
-    what tells                                       what it finds                              way out
+    what is looked at                                what it finds                              way out
     the table's own record of where it lay           a copy, or a table that was moved          adopt, another topic
     the claim in the log, the end of each bucket     another table; one that was copied and     another topic
       (uuid and location of whoever wrote it)          then adopted the log
@@ -183,7 +183,7 @@ def remove_log(context: TableContext, log: LogStore, settings: LogSettings) -> N
 
 
 def adopt_log(context: TableContext, log: LogStore, settings: LogSettings) -> LogOwner:
-    """Make this place the owner of the log: the table was moved here. Whoever owned it is told so when it writes next.
+    """Make this place the owner of the log: the table was moved here. Another place that owned it is refused when it writes next.
 
     Raises ForeignLog (of another table), NotFoundError, StorageError.
     """

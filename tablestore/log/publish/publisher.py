@@ -7,7 +7,7 @@
 
 The log says itself how far it is: every record carries the snapshot and ordinal of its change, so a publisher that takes over after
 any crash resumes behind the last visible record. A crash leaves the log behind, never ahead and never doubled. Where the log has
-lost what it had acknowledged, its tail is believed and the rest is sent again.
+lost what it had acknowledged, its tail counts, and the rest is sent again.
 
 While a slot stays open and is not fenced nobody else has written to its buckets, so what this publisher remembers is true. A lock
 per slot keeps the publishers of one host from fencing each other; across hosts a fenced one steps back and looks again.
@@ -318,7 +318,7 @@ class LogPublisher:
                 self._log.open_slot(other, (), timeout_s=OPEN_TIMEOUT_S).close()
 
     def _go_back(self, lost: Mapping[int, Mark | None], noted: Offsets) -> None:
-        """Records that were acknowledged are not there: believe the tails of these buckets and send the rest again."""
+        """Records that were acknowledged are not there: the tails of these buckets count, and the rest is sent again."""
         log, root = self._log, self._context.files.root_uri
         bounds = log.bounds(list(lost))
         for bucket, mark in lost.items():
@@ -327,7 +327,7 @@ class LogPublisher:
             if end < noted[bucket] or (mark is None and begin > 0):
                 raise ConflictError(
                     f"partition {bucket} of {log.name} has lost records of {root} that were acknowledged, and where it goes on "
-                    "cannot be told; `tablestore log rebuild` starts it anew from the table",
+                    "is not known; `tablestore log rebuild` starts it anew from the table",
                     kind="log-lost",
                 )
             self._marks[bucket] = mark
@@ -367,7 +367,7 @@ class LogPublisher:
         if tail.table is None or tail.mark is None:
             raise ConflictError(
                 f"partition {bucket} of {self._log.name} ends with a record that no tablestore has written: somebody else writes "
-                f"to it, and how far the log of {self._context.files.root_uri} is cannot be told; give the table a topic of its "
+                f"to it, and how far the log of {self._context.files.root_uri} is, is not known; give the table a topic of its "
                 "own (log.kafka.topic), or `tablestore log rebuild`",
                 kind="foreign-log",
             )

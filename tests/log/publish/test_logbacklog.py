@@ -1,4 +1,4 @@
-"""How much a log lacks is told by manifests: of the slot that is furthest behind, and no further than anybody asks."""
+"""Manifests say how much a log lacks: of the slot that is furthest behind, and no further than anybody asks."""
 
 from dataclasses import replace
 from pathlib import Path
