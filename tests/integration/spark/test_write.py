@@ -242,3 +242,10 @@ def test_columns_that_a_frame_lacks_are_refused_kept_or_null(spark: "SparkSessio
     assert [tuple(row.values()) for row in found] == [(1, 10, "a"), (2, 2, "b"), (3, 30, None)]
     pyspark_tablestore.write(given.limit(1), table.location, missing_columns="null")
     assert table.scan(filter="id = 1").to_arrow()["s"].to_pylist() == [None]
+
+
+def test_a_sink_commits_under_the_lock_that_its_options_name(spark: "SparkSession", keyed: Table, tmp_path: Path) -> None:
+    lock = {"catalog.lock.type": "file", "catalog.lock.location": f"{tmp_path}/locks"}
+    save(some(spark, 0, 20), keyed, **{f"storage.{key}": value for key, value in lock.items()})
+    assert len(by_id(keyed)) == 20
+    assert (tmp_path / "locks" / "shop.db" / "keyed" / "snapshot" / ".lock").exists()
