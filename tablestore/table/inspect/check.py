@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeVar
 
-from tablestore.errors import FormatError, NotFoundError, TablestoreError
+from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import (
     EARLIEST_HINT,
@@ -29,7 +29,6 @@ from tablestore.format.paths import (
     LATEST_HINT,
     SNAPSHOT_DIR,
     STATISTICS_DIR,
-    file_format_of,
     index_path,
     manifest_path,
     parse_hint,
@@ -47,11 +46,9 @@ from tablestore.store.history.expiryintents import EXPIRY_DIR, damaged_intents, 
 from tablestore.store.history.holds import Holds
 from tablestore.store.history.orphans import is_given_up
 from tablestore.store.history.references import Line, metadata_lists, other_lines, own_line
-from tablestore.store.indexfiles import IndexFiles
-from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.snapshots import unbroken_tail
+from tablestore.table.inspect.contents import check_contents
 from tablestore.table.inspect.findings import RESTORE, Finding, Findings
-from tablestore.table.inspect.nanbuckets import float_bucket_keys, misplaced_rows
 
 T = TypeVar("T")
 
@@ -112,7 +109,6 @@ class _Check:
         self._entries: dict[str, ManifestEntry] = {}
         self._damaged: dict[str, tuple[str, list[str]]] = {}
         self._live: set[str] = set()
-        self._misplaced = 0
 
     def run(self) -> list[Finding]:
         schema_ids = self._schemas()
@@ -131,7 +127,8 @@ class _Check:
             if snapshots:
                 self._newest(snapshots[-1])
             if self._deep:
-                self._contents()
+                index = [path for path in self._expected.sizes if path.startswith(f"{INDEX_DIR}/")]
+                check_contents(self._context, self._entries, live=self._live, index=index, found=self._found, show=self._show)
         return self._found.all
 
     # -- schemas, snapshots, tags
@@ -339,47 +336,6 @@ class _Check:
                         f"is no sorted run: the keys of {one} and {other} overlap",
                         "a full compaction puts the bucket in order: tablestore compact --full",
                     )
-
-    def _contents(self) -> None:
-        """Every data and changelog file that anything needs is read once, as it is, without merging."""
-        reader = SplitReader.of(self._context, self._context.schema.field_names, None)
-        for number, (path, entry) in enumerate(self._entries.items()):
-            self._show(self._found.name("rows"), number, len(self._entries))
-            if file_format_of(entry.file.file_name) != "parquet":
-                # Another engine's postponed rows; that they are there was seen above.
-                continue
-            with self._found.noting("data", path, RESTORE):
-                self._one_content(reader, path, entry)
-        if self._misplaced:
-            self._found.warn(
-                "nan-buckets",
-                f"{self._misplaced:,} row(s)",
-                "have a NaN in their key and lie in another bucket than NaN does today (older versions and other engines hash its "
-                "bits): an upsert or delete of such a key does not meet them",
-                "read the rows, and write them back with table.overwrite(rows)",
-            )
-        index_files = IndexFiles(self._files, self._ids)
-        for path in [path for path in self._expected.sizes if path.startswith(f"{INDEX_DIR}/")]:
-            with self._found.noting("data", path, RESTORE):
-                index_files.read(path.rpartition("/")[2])
-
-    def _one_content(self, reader: SplitReader, path: str, entry: ManifestEntry) -> None:
-        """All columns, also those that only other engines or older snapshots read; those of today become what they are read as."""
-        names = [name for name in reader.schema.field_names if name not in reader.schema.partition_keys]
-        file, settings = entry.file, self._context.settings
-        keys = float_bucket_keys(reader.schema, settings) if path in self._live and entry.total_buckets > 1 else ()
-        opened = reader.open_file(path, file)
-        try:
-            if opened.row_count != file.row_count:
-                raise FormatError(f"{path}: the manifest says {file.row_count} rows, the file holds {opened.row_count}")
-            opened.check_pages()
-            projection = reader.projection(opened, file, names, (), path)
-            for batch in opened.read():
-                rows = projection.apply(batch.select(projection.file_columns))
-                if keys:
-                    self._misplaced += misplaced_rows(rows, keys, entry, settings.bucket_function)
-        finally:
-            opened.close()
 
 
 def _shortened(ids: list[int]) -> str:
