@@ -28,7 +28,7 @@ from tablestore.store.commit.alterschema import alter_schema
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, attempt
 from tablestore.store.history.holds import LOG_HOLD, Holds
-from tablestore.types.evolution.optionchanges import set_option
+from tablestore.types.evolution.optionchanges import with_option
 from tablestore.types.evolution.schemachanges import RemoveOption, SchemaChange, SetOption
 from tablestore.types.schema import TableSchema
 
@@ -197,13 +197,12 @@ def _is_about_the_log(change: object) -> bool:
 
 
 def _options_after(schema: TableSchema, changes: Sequence[object]) -> Mapping[str, str]:
-    options = dict(schema.options)
     for change in changes:
         if isinstance(change, SetOption):
-            set_option(schema, options, change)
+            schema = replace(schema, options=with_option(schema, change))
         elif isinstance(change, RemoveOption):
-            options.pop(change.key, None)
-    return options
+            schema = replace(schema, options={key: value for key, value in schema.options.items() if key != change.key})
+    return schema.options
 
 
 def _default_topic(context: TableContext) -> str:

@@ -34,17 +34,20 @@ class State:
 
     schema: TableSchema
     has_data: bool
-    fields: Fields
-    highest_field_id: int
-    primary_keys: tuple[str, ...]
-    options: dict[str, str]
     options_before: Mapping[str, str]
-    comment: str | None
     needs_empty_table: bool = False
 
+    @property
+    def fields(self) -> Fields:
+        return self.schema.fields
+
+    def change(self, **parts: Any) -> None:
+        """Replace parts of the schema."""
+        self.schema = replace(self.schema, **parts)
+
     def next_id(self) -> int:
-        self.highest_field_id += 1
-        return self.highest_field_id
+        self.change(highest_field_id=self.schema.highest_field_id + 1)
+        return self.schema.highest_field_id
 
     def path(self, change: Any) -> Path:
         return parse_path(change.column, self.fields)
@@ -55,8 +58,8 @@ class State:
             return []
         columns = {
             "partition column": self.schema.partition_keys,
-            "primary key column": self.primary_keys,
-            "bucket-key column": replace(self.schema, options=self.options, primary_keys=self.primary_keys).bucket_keys,
+            "primary key column": self.schema.primary_keys,
+            "bucket-key column": self.schema.bucket_keys,
         }
         return [role for role, names in columns.items() if path[0] in names]
 
@@ -87,7 +90,7 @@ def add(state: State, change: AddColumn) -> None:
         place = _place(siblings, change, parent, default=len(siblings))
         return (*siblings[:place], added, *siblings[place:])
 
-    state.fields = edit_fields(state.fields, parent, insert)
+    state.change(fields=edit_fields(state.fields, parent, insert))
 
 
 def drop(state: State, change: DropColumn) -> None:
@@ -101,7 +104,7 @@ def drop(state: State, change: DropColumn) -> None:
         )
     if len(path) == 1:
         find_field(state.fields, path[0])
-        if keys := list(naming_options(state.options, path[0])):
+        if keys := list(naming_options(state.schema.options, path[0])):
             raise InvalidInputError(
                 f"column {path[0]!r} cannot be dropped while the option {keys[0]!r} names it; put "
                 f"RemoveOption({keys[0]!r}), or SetOption with another column, before DropColumn({path[0]!r})",
@@ -119,7 +122,7 @@ def drop(state: State, change: DropColumn) -> None:
             )
         return (*siblings[:position], *siblings[position + 1 :])
 
-    state.fields = edit_fields(state.fields, path[:-1], remove)
+    state.change(fields=edit_fields(state.fields, path[:-1], remove))
 
 
 def rename(state: State, change: RenameColumn) -> None:
@@ -140,10 +143,12 @@ def rename(state: State, change: RenameColumn) -> None:
         _check_free(siblings, new, path[:-1])
         return (*siblings[:position], replace(siblings[position], name=new), *siblings[position + 1 :])
 
-    state.fields = edit_fields(state.fields, path[:-1], renamed)
+    state.change(fields=edit_fields(state.fields, path[:-1], renamed))
     if len(path) == 1:
-        state.primary_keys = tuple(new if name == old else name for name in state.primary_keys)
-        state.options = renamed_options(state.options, old, new)
+        state.change(
+            primary_keys=tuple(new if name == old else name for name in state.schema.primary_keys),
+            options=renamed_options(state.schema.options, old, new),
+        )
         state.options_before = renamed_options(state.options_before, old, new)
 
 
@@ -162,7 +167,7 @@ def move(state: State, change: MoveColumn) -> None:
         place = _place(others, change, parent, default=len(others))
         return (*others[:place], siblings[position], *others[place:])
 
-    state.fields = edit_fields(state.fields, parent, moved)
+    state.change(fields=edit_fields(state.fields, parent, moved))
 
 
 def change_type(state: State, change: ChangeType) -> None:
@@ -176,7 +181,7 @@ def change_type(state: State, change: ChangeType) -> None:
             kind="key-column",
         )
     new = type_of(change.type, state.next_id)
-    naming = list(naming_options(state.options, path[0])) if len(path) == 1 else []
+    naming = list(naming_options(state.schema.options, path[0])) if len(path) == 1 else []
 
     def widened(old: DataType) -> DataType:
         if is_same(old, new):
@@ -203,7 +208,7 @@ def change_type(state: State, change: ChangeType) -> None:
             )
         return with_nullable(new, old.nullable)
 
-    state.fields = edit_type(state.fields, path, widened)
+    state.change(fields=edit_type(state.fields, path, widened))
     if len(path) == 1:
         # What is widened may not suit its default any more.
         default_scalar(state.fields[find_field(state.fields, path[0])])
@@ -229,13 +234,13 @@ def change_nullability(state: State, change: ChangeNullability) -> None:
             )
         return with_nullable(old, change.nullable)
 
-    state.fields = edit_type(state.fields, path, changed)
+    state.change(fields=edit_type(state.fields, path, changed))
 
 
 def change_comment(state: State, change: ChangeComment) -> None:
     """Apply a ChangeComment."""
     check_text(change.comment, "comment")
-    state.fields = edit_field(state.fields, state.path(change), lambda f: replace(f, description=change.comment))
+    state.change(fields=edit_field(state.fields, state.path(change), lambda f: replace(f, description=change.comment)))
 
 
 def change_default(state: State, change: ChangeDefault) -> None:
@@ -244,7 +249,7 @@ def change_default(state: State, change: ChangeDefault) -> None:
     check_text(change.default, "default")
     if len(path) > 1:
         raise UnsupportedError(f"{dotted(path)!r} is a nested field; only columns take a default", kind="nested-default")
-    state.fields = edit_field(state.fields, path, lambda f: replace(f, default_value=change.default))
+    state.change(fields=edit_field(state.fields, path, lambda f: replace(f, default_value=change.default)))
     default_scalar(state.fields[find_field(state.fields, path[0])])
 
 

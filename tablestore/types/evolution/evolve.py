@@ -25,8 +25,8 @@ from tablestore.types.evolution.optionchanges import (
     check_against_data,
     check_never_changed,
     newly_combined,
-    set_option,
     touches_layout,
+    with_option,
 )
 from tablestore.types.evolution.schemachanges import (
     AddColumn,
@@ -73,33 +73,15 @@ def evolve(
     caller will rewrite the data, so ``bucket`` may change.
     Raises InvalidInputError, UnsupportedError, NotFoundError (no such column) or AlreadyExistsError (its new name is taken).
     """
-    state = columns.State(
-        schema=schema,
-        has_data=has_data,
-        fields=schema.fields,
-        highest_field_id=schema.highest_field_id,
-        primary_keys=schema.primary_keys,
-        options=dict(schema.options),
-        options_before=schema.options,
-        comment=schema.comment,
-    )
+    state = columns.State(schema=schema, has_data=has_data, options_before=schema.options)
     for change in _checked(changes):
         _APPLY[type(change)](state, change)
-    before = {**state.options_before, BUCKET.key: state.options[BUCKET.key]} if rescaling else state.options_before
-    if touches_layout(before, state.options):
+    made = replace(state.schema, id=schema.id + 1, time_millis=time_millis)
+    before = {**state.options_before, BUCKET.key: made.options[BUCKET.key]} if rescaling else state.options_before
+    if touches_layout(before, made.options):
         written = has_data if was_written is None else was_written
-        check_against_data(before, state.options, has_data=has_data, was_written=written)
+        check_against_data(before, made.options, has_data=has_data, was_written=written)
         state.needs_empty_table = True
-    made = replace(
-        schema,
-        id=schema.id + 1,
-        fields=state.fields,
-        highest_field_id=state.highest_field_id,
-        primary_keys=state.primary_keys,
-        options=state.options,
-        comment=state.comment,
-        time_millis=time_millis,
-    )
     _check_result(schema, made)
     ids = {field.id for field in schema.fields}
     combined = newly_combined(state.options_before, made.options, [field.name for field in made.fields if field.id in ids])
@@ -140,12 +122,13 @@ def _set_option(state: columns.State, change: SetOption) -> None:
     else:
         # By itself; how it goes with the others is judged when all are set.
         option.parse(change.value)
-    set_option(state.schema, state.options, change)
+    state.change(options=with_option(state.schema, change))
 
 
 def _remove_option(state: columns.State, change: RemoveOption) -> None:
     check_never_changed(change.key)
-    if change.key not in state.options:
+    options = dict(state.schema.options)
+    if options.pop(change.key, None) is None:
         if change.key not in TABLE_OPTIONS:
             # Misspelt: says so, and names the nearest one.
             validate_options({change.key: ""})
@@ -156,12 +139,12 @@ def _remove_option(state: columns.State, change: RemoveOption) -> None:
             "number instead",
             kind="invalid-option",
         )
-    del state.options[change.key]
+    state.change(options=options)
 
 
 def _set_table_comment(state: columns.State, change: SetTableComment) -> None:
     columns.check_text(change.comment, "comment")
-    state.comment = change.comment
+    state.change(comment=change.comment)
 
 
 _APPLY: dict[type, Callable[[columns.State, Any], None]] = {

@@ -72,14 +72,14 @@ def check_never_changed(key: str) -> None:
         )
 
 
-def set_option(schema: TableSchema, options: dict[str, str], change: SetOption) -> None:
-    """Set an option; that of a partition goes into the list of those that differ from the table. Raises InvalidInputError."""
+def with_option(schema: TableSchema, change: SetOption) -> dict[str, str]:
+    """The options with one set; that of a partition joins the list of exceptions. Raises InvalidInputError."""
     if not isinstance(change.value, str):
         # Says what it should be.
         validate_options({change.key: change.value})
+    options = dict(schema.options)
     if change.partition is None:
-        options[change.key] = change.value
-        return
+        return {**options, change.key: change.value}
     if change.key != CHANGE_TRACKING.key:
         raise InvalidInputError(
             f"the option {change.key!r} belongs to the table and cannot be set for a partition; only {CHANGE_TRACKING.key} can",
@@ -102,6 +102,7 @@ def set_option(schema: TableSchema, options: dict[str, str], change: SetOption) 
     specs = specs.without_spec(spec) if tracks else specs.with_spec(spec)
     if specs.specs:
         options[UNTRACKED_PARTITIONS.key] = print_partition_specs(schema, specs)
+    return options
 
 
 def check_against_data(old: Mapping[str, str], new: Mapping[str, str], *, has_data: bool, was_written: bool) -> None:
