@@ -20,7 +20,7 @@ from tablestore import options as opt
 from tablestore.errors import CommitOutcomeUnknown, ConflictError, InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.log.connector import open_log_store
 from tablestore.log.logprogress import LogProgress
-from tablestore.log.publish.ownership import forget_record_limit, hold_for_log, own_log, remove_log
+from tablestore.log.publish.claim import forget_record_limit, hold_for_log, own_log, remove_log
 from tablestore.log.publish.publishers import Publishers
 from tablestore.log.settings import EARLY_CONCERNS, LogSettings, named_log, settings_of
 from tablestore.options import TableOptions

@@ -23,7 +23,7 @@ from tablestore.log.logprogress import LogProgress
 from tablestore.log.logstore import LogStore
 from tablestore.log.position import LogPlace
 from tablestore.log.publish.changerecords import published_changes, published_gap, rows_behind
-from tablestore.log.publish.ownership import log_problem
+from tablestore.log.publish.ownercheck import log_problem
 from tablestore.log.record import Mark
 from tablestore.log.settings import LogSettings
 from tablestore.lsm.merge.rowdiff import equal_values

@@ -6,7 +6,7 @@ comes from there: so the tables of one catalog share their open publishers.
 
 from tablestore.log.filestorelog import FileStoreLog
 from tablestore.log.port import ChangeLog
-from tablestore.log.publish.ownership import move_owner
+from tablestore.log.publish.claim import move_owner
 from tablestore.log.publish.publishers import Publishers
 from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
 from tablestore.log.publishedlog import PublishedLog

@@ -2,7 +2,7 @@
 
     CREATE   the log is made, and every publisher slot opened once: a publisher of a dropped table of that name is fenced for good
     commit   the snapshot notes where later records begin; after it has landed this process publishes what the log lacks
-    DROP     the log goes with the table, if it is this table's (:mod:`tablestore.log.publish.ownership`)
+    DROP     the log goes with the table, if it is this table's (:mod:`tablestore.log.publish.claim`)
 
 A publish that fails never fails the write that it follows (:mod:`tablestore.store.followup`): the next publisher catches up.
 """
@@ -28,17 +28,9 @@ from tablestore.log.logprogress import LogProgress, encode_log_offsets
 from tablestore.log.logstore import LogStore
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.log.publish.circuitbreaker import PROBE_S
+from tablestore.log.publish.claim import adopt_log, fence_slots, hold_for_log, own_log, remove_log
+from tablestore.log.publish.ownercheck import foreign_log, log_problem, owner_here
 from tablestore.log.publish.ownerfile import LogOwner
-from tablestore.log.publish.ownership import (
-    adopt_log,
-    fence_slots,
-    foreign_log,
-    hold_for_log,
-    log_problem,
-    own_log,
-    owner_here,
-    remove_log,
-)
 from tablestore.log.publish.publisher import LogPublisher, PublishReport
 from tablestore.log.publish.publishers import Publisher, Publishers
 from tablestore.log.recordlimit import refuse_large_rows

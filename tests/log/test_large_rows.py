@@ -8,8 +8,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.errors import InvalidInputError
+from tablestore.log.publish.claim import forget_record_limit
 from tablestore.log.publish.ownerfile import LogOwner, read_log_owner, write_log_owner
-from tablestore.log.publish.ownership import forget_record_limit
 
 pytest.importorskip("confluent_kafka")
 

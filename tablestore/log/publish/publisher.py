@@ -25,16 +25,9 @@ from tablestore.log.identity import Identity
 from tablestore.log.logprogress import LogProgress, SlotProgress
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
 from tablestore.log.publish.changerecords import find_published, snapshot_records
+from tablestore.log.publish.claim import CLAIM_BUCKET, OPEN_TIMEOUT_S, log_owner
+from tablestore.log.publish.ownercheck import check_end, check_history, check_name, owner_here
 from tablestore.log.publish.ownerfile import LogOwner, write_log_owner
-from tablestore.log.publish.ownership import (
-    CLAIM_BUCKET,
-    OPEN_TIMEOUT_S,
-    check_end,
-    check_history,
-    check_name,
-    log_owner,
-    owner_here,
-)
 from tablestore.log.publish.slotlocks import SlotLocks, try_lock
 from tablestore.log.record import LogRecords, Mark, Offsets, Tail
 from tablestore.log.recordlimit import RecordTooLarge, refused_record, within_limit
