@@ -442,7 +442,7 @@ def expire_what_tags_need(m: pytest.MonkeyPatch) -> None:
 @caught_by("what_a_branch_needs_outlives_the_snapshots_of_the_others")
 def expire_what_branches_need(m: pytest.MonkeyPatch) -> None:
     m.setattr(expire_module, "nearest_tags", lambda *_: ())
-    m.setattr(expire_module, "other_lines", lambda _: ())
+    m.setattr(expire_module, "other_branches", lambda _: ())
 
 
 @caught_by("a_tag_that_is_renamed_during_a_clean_keeps_its_files")

@@ -11,7 +11,7 @@ import tablestore.store.history.branches as branches_module
 import tablestore.store.history.expire as expire_module
 import tablestore.store.history.orphans as orphans_module
 import tablestore.store.history.references as references_module
-import tablestore.store.history.unreferenced as release_module
+import tablestore.store.history.unreferenced as unreferenced_module
 import tablestore.table.history.restore as restore_module
 from tablestore.errors import TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind
@@ -51,7 +51,7 @@ def expiry_forgets_tags(m: pytest.MonkeyPatch) -> None:
 @bug
 @first_tried_at(5)
 def expiry_forgets_branches(m: pytest.MonkeyPatch) -> None:
-    m.setattr(expire_module, "other_lines", nothing)
+    m.setattr(expire_module, "other_branches", nothing)
 
 
 @bug
@@ -71,7 +71,7 @@ def tags_are_read_before_earliest_is_written(m: pytest.MonkeyPatch) -> None:
     early = threading.local()
 
     def run(self: Any, retention: Any) -> Any:
-        early.tags = self._line.tags.all()
+        early.tags = self._branch.tags.all()
         try:
             return real(self, retention)
         finally:
@@ -88,14 +88,14 @@ def tags_are_read_before_earliest_is_written(m: pytest.MonkeyPatch) -> None:
 @bug
 @first_tried_at(6)
 def a_deleted_tag_takes_what_others_need(m: pytest.MonkeyPatch) -> None:
-    m.setattr(release_module, "_needs", lambda context, *_: Needs(context.manifests))
+    m.setattr(unreferenced_module, "_needs", lambda context, *_: Needs(context.manifests))
 
 
 @bug
 @first_tried_at(76)
 def a_branch_is_not_looked_for_when_its_tag_goes(m: pytest.MonkeyPatch) -> None:
     m.setattr(branches_module, "branch_that_needs", lambda *_: None)
-    m.setattr(release_module, "other_lines", nothing)
+    m.setattr(unreferenced_module, "other_branches", nothing)
 
 
 @bug
@@ -108,8 +108,8 @@ def a_branch_needs_the_changelog_that_its_tag_did_not_keep(m: pytest.MonkeyPatch
 @bug
 @first_tried_at(2)
 def clean_forgets_branches(m: pytest.MonkeyPatch) -> None:
-    real = orphans_module._lines
-    m.setattr(orphans_module, "_lines", lambda *arguments: real(*arguments)[:1])
+    real = orphans_module._branches
+    m.setattr(orphans_module, "_branches", lambda *arguments: real(*arguments)[:1])
 
 
 @bug

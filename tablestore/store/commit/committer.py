@@ -45,7 +45,7 @@ from tablestore.store.commit.landings import LANDINGS_PROPERTY, Landings, digest
 from tablestore.store.commit.metadata import merged_base, row_delta
 from tablestore.store.commit.outcome import Outcome, Publisher
 from tablestore.store.followup import Chore, attempt
-from tablestore.store.history.references import Line
+from tablestore.store.history.references import BranchMetadata
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage, Revise
 from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks
@@ -174,7 +174,7 @@ class Committer:
     """Commits to one table. ``rewrite`` and ``remove_file`` touch the data files of the commit's own writer; ``in_frame`` says
     which levels hold what readers of changes know."""
 
-    line: Line
+    branch: BranchMetadata
     schemas: Schemas
     snapshots: Snapshots
     manifests: Manifests
@@ -192,12 +192,12 @@ class Committer:
     @property
     def files(self) -> FileStore:
         """The table's files as its branch sees them."""
-        return self.line.files
+        return self.branch.files
 
     @property
     def landings(self) -> Landings:
         """Which messages have landed."""
-        return Landings(line=self.line, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
+        return Landings(branch=self.branch, snapshots=self.snapshots, manifests=self.manifests, has_file=self.has_file)
 
     def commit(self, request: CommitRequest) -> Snapshot | None:
         """As :meth:`commit_once`; returns the snapshot alone."""

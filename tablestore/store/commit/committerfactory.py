@@ -11,14 +11,14 @@ from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.commit.committer import CommitSettings, Committer
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
-from tablestore.store.history.references import own_line
+from tablestore.store.history.references import own_branch
 from tablestore.store.write.datawriter import rewrite_with_sequence
 
 
 def committer(context: TableContext) -> Committer:
     """The one that publishes snapshots."""
     return Committer(
-        line=own_line(context),
+        branch=own_branch(context),
         schemas=context.schemas,
         snapshots=context.snapshots,
         manifests=context.manifests,

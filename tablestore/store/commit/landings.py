@@ -1,16 +1,16 @@
 """Has this very message landed before, and which of its files does the table name?
 
-A message crosses processes, so a process that did not learn what became of its commit may commit it again. Then nothing may happen:
-no file of it is added twice, given another number, or removed.
+A message crosses processes, so a process that did not learn the outcome of its commit may commit it again. Then nothing may
+happen: no file of it is added twice, renumbered or removed.
 
-    base ──── … ──── landing ──── … ──── latest        the message was written after ``base`` and landed, if at all, behind it
+    base ──── … ──── landing ──── … ──── latest        the message was written after ``base`` and landed, if at all, after it
 
-1. A commit of messages notes their digest in its properties, and later snapshots hand on the newest of these notes. It is all that
-   tells of an overwrite with no rows; that of anything else without files does nothing, so it may be done again.
-2. A snapshot behind the base names its files.
-3. Where such snapshots have expired: whatever is retained (snapshots, tags, branches, kept changelogs) names its files.
+1. A commit of messages notes their digest in its properties, and later snapshots copy the newest of these notes. An overwrite
+   with no rows leaves no other trace; any other commit without files changes nothing and may be repeated.
+2. A snapshot after the base names its files.
+3. Where such snapshots have expired: anything retained (snapshots, tags, branches, kept changelogs) names its files.
 
-Left to others: commits that are numbered (replay), and files that were never handed to anybody else.
+Not looked at: commits with an identifier (:mod:`~tablestore.store.replay`), and files that never left their process.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from tablestore.errors import ConflictError, FormatError, NotFoundError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.store.history.references import Line, Needs, other_lines
+from tablestore.store.history.references import BranchMetadata, Needs, other_branches
 from tablestore.store.manifests import Manifests
 from tablestore.store.message import CommitMessage
 from tablestore.store.replay import MARKS_PROPERTY
@@ -42,7 +42,7 @@ class Landing:
 
 
 def digest_of(message: CommitMessage) -> str:
-    """What identifies a message: the names of the files that were written for it; without files, where and when it was begun."""
+    """What identifies a message: the names of its files; without files, its base snapshot and its time."""
     names = sorted(entry.file.file_name for entry in message.new_files)
     if not names:
         names = [str(message.base_snapshot_id), str(message.created_millis)]
@@ -50,7 +50,7 @@ def digest_of(message: CommitMessage) -> str:
 
 
 def landings_of(properties: Mapping[str, str]) -> dict[str, int]:
-    """The landings that a snapshot knows of."""
+    """The landings noted in a snapshot's properties."""
     text = properties.get(LANDINGS_PROPERTY)
     if text is None:
         return {}
@@ -69,13 +69,13 @@ def encode_landings(landings: Mapping[str, int]) -> str:
 class Landings:
     """What has landed in one table. ``has_file``: whether a data file is there."""
 
-    line: Line
+    branch: BranchMetadata
     snapshots: Snapshots
     manifests: Manifests
     has_file: Callable[[ManifestEntry], bool]
 
     def known(self, latest: Snapshot | None) -> dict[str, int]:
-        """The landings that the newest snapshot of ours knows of; foreign ones drop them."""
+        """The landings noted in our newest snapshot; snapshots of other engines drop them."""
         for snapshot in self.snapshots.back_from(latest):
             if LANDINGS_PROPERTY in snapshot.properties or MARKS_PROPERTY in snapshot.properties:
                 return landings_of(snapshot.properties)
@@ -84,7 +84,7 @@ class Landings:
     def find(self, message: CommitMessage, latest: Snapshot | None) -> Landing | None:
         """The landing of a message, None if it has not landed.
 
-        Raises ConflictError if a part of its files has, in a commit of other messages, or if that is no longer known.
+        Raises ConflictError if some of its files landed with other messages, or if its files are gone.
         """
         names = {entry.file.file_name for entry in message.new_files}
         if latest is None or latest.id <= message.base_snapshot_id:
@@ -103,7 +103,7 @@ class Landings:
                 added = names & self._added_by(snapshot)
             except NotFoundError:
                 break
-            # Compactions add a file again when they move it: the oldest snapshot is the one that brought it.
+            # A compaction adds a file again when it moves it, so the oldest of these snapshots added it first.
             found, met, lowest = snapshot if added else found, met | added, snapshot.id
         is_whole = lowest == message.base_snapshot_id + 1
         if met == names and found is not None and (is_whole or found.commit_kind is not CommitKind.COMPACT):
@@ -113,33 +113,31 @@ class Landings:
         if met:
             assert found is not None
             raise ConflictError(
-                f"{len(met)} of the {len(names)} files of this commit to {self.line.main.root_uri} have landed before, with "
-                f"snapshot {found.id}: these messages were committed together with others; commit those that were not, as they are",
+                f"{len(met)} of the {len(names)} files of this commit to {self.branch.main.root_uri} have landed before, with "
+                f"snapshot {found.id}: some of these messages were committed before; commit the others only, unchanged",
                 kind="partly-committed",
             )
         return None
 
     def check_files(self, message: CommitMessage) -> None:
-        """Raise ConflictError if the message's files were removed: a commit of it was refused before.
-
-        One is looked at for all, since they are removed together.
-        """
+        """Raise ConflictError if the message's files were removed, because a commit of it was refused. They go together: one is
+        checked for all."""
         first = next(iter(message.new_files), None)
         if first is not None and not self.has_file(first):
             raise self._gone(message)
 
     def named(self, names: Collection[str]) -> Collection[str]:
-        """Those of these data files that something retained leads to, on any branch. Reads all of its metadata."""
+        """Those of these data files that anything retained references, on any branch. Reads all metadata of the table."""
         needs = Needs(self.manifests, wanted=names)
-        for line in (self.line, *other_lines(self.line)):
-            needs.add_line(line, _always(True), changelogs=False)
+        for branch in (self.branch, *other_branches(self.branch)):
+            needs.add_branch(branch, _always(True), changelogs=False)
             for produced in (True, False):
                 with suppress(NotFoundError):
-                    needs.add_changelogs(line.changelogs.all(), _always(produced))
+                    needs.add_changelogs(branch.changelogs.all(), _always(produced))
         return needs.data & set(names)
 
     def _landing_without_files(self, message: CommitMessage, latest: Snapshot) -> Landing | None:
-        """The landing of a message that only its own snapshot, and what the next ones handed on of it, can show."""
+        """The landing of a message without files, which only the notes of snapshots show."""
         for snapshot in self.snapshots.back_from(latest):
             if snapshot.id <= message.base_snapshot_id:
                 break
@@ -152,7 +150,7 @@ class Landings:
         return {entry.file.file_name for entry in entries if entry.kind is EntryKind.ADD}
 
     def _landing_of_expired(self, message: CommitMessage, names: Collection[str]) -> Landing | None:
-        """Snapshots in which it may have landed have expired: what it brought may still be live, or be gone."""
+        """The landing of a message, where snapshots in which it may have landed have expired."""
         if self.named(names):
             return Landing(None)
         if not all(self.has_file(entry) for entry in message.new_files):
@@ -161,9 +159,9 @@ class Landings:
 
     def _gone(self, message: CommitMessage) -> ConflictError:
         return ConflictError(
-            f"files of this commit to {self.line.main.root_uri}, written after snapshot {message.base_snapshot_id}, are no longer "
-            "there: it was refused before, or it has landed, and was compacted and expired since; if its rows are not in the "
-            "table, write them again",
+            f"files of this commit to {self.branch.main.root_uri}, written after snapshot {message.base_snapshot_id}, are gone: "
+            "the commit was refused before, or it landed and its files were compacted and expired since; if its rows are not in "
+            "the table, write them again",
             kind="files-gone",
         )
 

@@ -3,12 +3,11 @@
     main     1 ─ 2 ─ 3 ─ 4          tag/tag-release (snapshot 3)
                      └─ 4' ─ 5'     branch/branch-b/{snapshot,schema,tag}, with the same tag: where it began
 
-Only metadata is copied; data files and manifests lie where main's do, and every expiry looks at all branches. The tag on both
-sides is for engines that look at tags only. A branch is there once its ``schema-0`` is, which is written last and removed first;
-anything else of that name is the rest of one that was half made or half deleted.
+Only metadata is copied. Data files and manifests lie where main's do, and every expiry reads all branches. The tag on both sides
+is for engines that read tags only. A branch exists while its ``schema-0`` does, which is written last and removed first; any
+other directory of that name is a half-made or half-deleted branch.
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -29,15 +28,15 @@ from tablestore.format.tagfile import Tag, encode_tag
 from tablestore.io.filestore import FileStore
 from tablestore.store.context import TableContext
 from tablestore.store.history.branchfiles import branch_files
-from tablestore.store.history.references import Line, branch_directories, has_changelog, other_lines, own_line
+from tablestore.store.history.references import BranchMetadata, branch_directories, has_changelog, other_branches, own_branch
 from tablestore.store.history.tags import Tags, create_tag
-from tablestore.store.history.unreferenced import release
+from tablestore.store.history.unreferenced import remove_unreferenced
 from tablestore.store.snapshots import same_snapshot
 
-# The tag that keeps the beginning of a branch made from a snapshot.
+# The tag of the snapshot at which a branch begins, if it does not begin at a tag.
 FORK_TAG_PREFIX = "branch-"
 LONGEST_NAME = 120
-# In the branch's directory: the process that makes it makes the branch.
+# In the branch's directory: the process that creates this file creates the branch.
 CLAIM = "tablestore-branch"
 
 
@@ -52,7 +51,7 @@ class Branch:
 
 
 def branch_exists(main: FileStore, name: str) -> bool:
-    """Whether there is a whole branch of that name."""
+    """Whether a branch of that name exists, completely made."""
     return name == MAIN_BRANCH or branch_files(main, name).exists(schema_path(0))
 
 
@@ -71,7 +70,7 @@ def check_branch(main: FileStore, name: str) -> None:
 def create_branch(context: TableContext, name: str, *, tag: str | None = None, snapshot: Snapshot | None = None) -> Branch:
     """Begin a branch at a tag, or at a live snapshot (which gets a tag ``branch-<name>``).
 
-    Raises AlreadyExistsError, NotFoundError if tag or snapshot go meanwhile (nothing is left then).
+    Raises AlreadyExistsError, NotFoundError if tag or snapshot are deleted meanwhile. Nothing of the branch remains then.
     """
     files = context.files
     _check_on_main(context, "create a branch")
@@ -84,8 +83,7 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
         raise AlreadyExistsError(f"table {files.root_uri} has a branch {name!r}; choose another name", kind="branch-exists")
     if name in branch_directories(files):
         raise AlreadyExistsError(
-            f"{files.root_uri}/{branch_directory(name)} is what is left of a branch that was half made or half deleted: "
-            f"delete_branch({name!r}) removes it",
+            f"{files.root_uri}/{branch_directory(name)} is a half-made or half-deleted branch: delete_branch({name!r}) removes it",
             kind="branch-exists",
         )
     tags = Tags(files)
@@ -104,13 +102,13 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
         fork = tags.get(tag)
     if not files.publish_if_absent(f"{branch_directory(name)}/{CLAIM}", fork.name.encode()):
         raise AlreadyExistsError(
-            f"branch {name!r} of table {files.root_uri} is being made by another process; choose another name",
+            f"another process is creating branch {name!r} of table {files.root_uri}; choose another name",
             kind="branch-exists",
         )
     try:
         _write(context, name, fork)
     except (NotFoundError, AlreadyExistsError, ConflictError, StorageError):
-        # The claim says that all of this is ours. What cannot be removed now, delete_branch removes.
+        # The claim shows that this process made all of it. What cannot be removed now, delete_branch removes.
         with suppress(StorageError):
             _remove(files, name)
             if tag is None:
@@ -120,7 +118,7 @@ def create_branch(context: TableContext, name: str, *, tag: str | None = None, s
 
 
 def delete_branch(context: TableContext, name: str) -> None:
-    """Delete a branch and what only it needed. Raises NotFoundError."""
+    """Delete a branch and the files that only it references. Raises NotFoundError."""
     files = context.files
     _check_on_main(context, "delete a branch")
     if name == MAIN_BRANCH:
@@ -129,30 +127,31 @@ def delete_branch(context: TableContext, name: str) -> None:
         )
     if name not in branch_directories(files):
         check_branch(files, name)
-    line = Line(files, name)
-    held, fork = _held(line), fork_of(line)
+    branch = BranchMetadata(files, name)
+    held = (*branch.snapshots.tail(), *(tag.snapshot for tag in branch.tags.all()), *branch.changelogs.all())
+    fork = fork_of(branch)
     _remove(files, name)
-    release(context, held)
+    remove_unreferenced(context, held)
     if fork is not None and fork.name == f"{FORK_TAG_PREFIX}{name}":
         with suppress(NotFoundError):
             delete_tag(context, fork.name)
 
 
 def delete_tag(context: TableContext, name: str) -> Tag:
-    """Delete a tag and what only it kept. Raises NotFoundError, InvalidInputError if a branch began there."""
-    line = own_line(context)
-    tag = line.tags.get(name)
+    """Delete a tag and the files that only it references. Raises NotFoundError, InvalidInputError if a branch began at it."""
+    branch = own_branch(context)
+    tag = branch.tags.get(name)
     _check_unneeded(context, tag)
-    line.tags.remove(name)
+    branch.tags.remove(name)
     if not _is_still_there(context, tag.snapshot):
-        release(context, (tag.snapshot,))
+        remove_unreferenced(context, (tag.snapshot,))
     return tag
 
 
 def rename_tag(context: TableContext, name: str, new_name: str) -> None:
-    """Give a tag another name: first the new one, then the old one away, so that its files are kept all the time.
+    """Rename a tag: the new name is written before the old one is removed, so that its files are referenced all the time.
 
-    Raises NotFoundError, AlreadyExistsError, InvalidInputError if a branch began there.
+    Raises NotFoundError, AlreadyExistsError, InvalidInputError if a branch began at it.
     """
     files, tags = context.files, Tags(context.files)
     tag = tags.get(name)
@@ -164,36 +163,36 @@ def rename_tag(context: TableContext, name: str, new_name: str) -> None:
         raise
     tags.publish(new_name, data, create_time_millis=tag.create_time_millis, retained_millis=tag.retained_millis)
     if tags.find(name) is None:
-        # Deleted meanwhile, and its files with it.
+        # Deleted meanwhile, with its files.
         tags.remove(new_name)
         tags.get(name)
     tags.remove(name)
 
 
 def branch_that_needs(context: TableContext, tag: Tag) -> str | None:
-    """The branch that began at a tag, on either side of it."""
-    for line in other_lines(own_line(context)):
-        if MAIN_BRANCH not in (context.branch, line.branch):
+    """The branch that began at a tag of this branch, or this branch if it began at the tag."""
+    for branch in other_branches(own_branch(context)):
+        if MAIN_BRANCH not in (context.branch, branch.name):
             continue
-        other = line.tags.find(tag.name)
-        if other is not None and same_snapshot(other.snapshot, tag.snapshot) and branch_exists(line.main, line.branch):
-            return line.branch if line.branch != MAIN_BRANCH else context.branch
+        other = branch.tags.find(tag.name)
+        if other is not None and same_snapshot(other.snapshot, tag.snapshot) and branch_exists(branch.main, branch.name):
+            return branch.name if branch.name != MAIN_BRANCH else context.branch
     return None
 
 
 def _check_unneeded(context: TableContext, tag: Tag) -> None:
     if (branch := branch_that_needs(context, tag)) is not None:
         raise InvalidInputError(
-            f"tag {tag.name!r} of table {context.files.root_uri} is where branch {branch!r} began, and keeps its files from other "
+            f"branch {branch!r} of table {context.files.root_uri} began at tag {tag.name!r}, which protects its files from other "
             f"engines: delete_branch({branch!r}) first",
             kind="tag-in-use",
         )
 
 
-def fork_of(line: Line) -> Tag | None:
+def fork_of(branch: BranchMetadata) -> Tag | None:
     """The tag at which a branch began: the oldest that main has too."""
-    main = Tags(line.main)
-    for tag in line.tags.all():
+    main = Tags(branch.main)
+    for tag in branch.tags.all():
         other = main.find(tag.name)
         if other is not None and same_snapshot(other.snapshot, tag.snapshot):
             return tag
@@ -203,7 +202,7 @@ def fork_of(line: Line) -> Tag | None:
 def _check_on_main(context: TableContext, what: str) -> None:
     if context.branch != MAIN_BRANCH:
         raise UnsupportedError(
-            f"cannot {what} on branch {context.branch!r} of table {context.files.root_uri}: do so on the table itself",
+            f"cannot {what} on branch {context.branch!r} of table {context.files.root_uri}: do it on the main branch",
             kind="not-on-main",
         )
 
@@ -214,26 +213,27 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
     try:
         source = main.read(tag_path(fork.name))
     except NotFoundError as error:
-        raise _tag_went(main, name, fork) from error
-    # It outlives the time that the tag is kept for on main.
+        raise _tag_deleted(main, name, fork) from error
+    # Without a retention time, so that it outlives the tag on main.
     create_time = fork.create_time_millis
     branch.write(tag_path(fork.name), encode_tag(source, create_time_millis=create_time, retained_millis=None))
-    # Sealed anew: other engines leave out of a tag what they do not know.
+    # Encoded anew, because other engines drop keys that they do not know from a tag.
     branch.write(snapshot_path(fork.snapshot.id), encode_snapshot(fork.snapshot))
     for hint in (EARLIEST_HINT, LATEST_HINT):
         branch.overwrite(f"{SNAPSHOT_DIR}/{hint}", encode_hint(fork.snapshot.id))
-    # From here on its snapshot counts as in use. A tag keeps no changelog, though: one that had
-    # expired before is not the branch's.
+    # From here on the snapshot is referenced. But a tag keeps no changelog: one that had expired before must not be named.
     if fork.snapshot.changelog_manifest_list is not None and not has_changelog(fork.snapshot, context.manifests):
-        quiet = replace(fork.snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None)
-        branch.overwrite(snapshot_path(fork.snapshot.id), encode_snapshot(quiet))
-    # Was it looked at before the tag went?
+        without = replace(
+            fork.snapshot, changelog_manifest_list=None, changelog_manifest_list_size=None, changelog_record_count=None
+        )
+        branch.overwrite(snapshot_path(fork.snapshot.id), encode_snapshot(without))
+    # If the tag is still there, its files were kept until the branch referenced them.
     kept = Tags(main).find(fork.name)
     if kept is None or not same_snapshot(kept.snapshot, fork.snapshot):
-        raise _tag_went(main, name, fork)
+        raise _tag_deleted(main, name, fork)
     if context.clock.now_ms() - started_millis > context.settings.orphan_age_s * 1000 / 2:
         raise ConflictError(
-            f"branch {name!r} of table {main.root_uri} was begun longer ago than half of the age at which half-made branches are "
+            f"creating branch {name!r} of table {main.root_uri} took longer than half of the age at which half-made branches are "
             "removed: create it again",
             kind="too-old",
         )
@@ -241,9 +241,9 @@ def _write(context: TableContext, name: str, fork: Tag) -> None:
         branch.publish_if_absent(schema_path(schema_id), main.read(schema_path(schema_id)))
 
 
-def _tag_went(main: FileStore, name: str, fork: Tag) -> NotFoundError:
+def _tag_deleted(main: FileStore, name: str, fork: Tag) -> NotFoundError:
     return NotFoundError(
-        f"tag {fork.name!r} of table {main.root_uri} went while branch {name!r} was made of it; nothing is left of that",
+        f"tag {fork.name!r} of table {main.root_uri} was deleted while branch {name!r} was created from it; no branch was created",
         kind="no-such-tag",
     )
 
@@ -253,14 +253,9 @@ def _remove(files: FileStore, name: str) -> None:
     files.delete_directory(branch_directory(name))
 
 
-def _held(line: Line) -> tuple[Snapshot, ...]:
-    held: Sequence[Snapshot] = (*line.snapshots.tail(), *(tag.snapshot for tag in line.tags.all()), *line.changelogs.all())
-    return tuple(held)
-
-
 def _describe(files: FileStore, name: str) -> Branch:
-    line = Line(files, name)
-    fork, ids = fork_of(line), line.snapshots.live_ids()
+    branch = BranchMetadata(files, name)
+    fork, ids = fork_of(branch), branch.snapshots.live_ids()
     return Branch(
         name=name,
         created_from_tag=fork.name if fork is not None else None,

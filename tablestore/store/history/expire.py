@@ -1,25 +1,24 @@
 """Removing old snapshots and what only they needed.
 
-    write an intent -> the intent's time against ours -> EARLIEST = end -> look at consumers, tags, branches
-      -> data files · changelog files · index files · manifests · lists      what the rest does not need
-      -> snapshot files, oldest first -> EARLIEST again, if somebody turned it back -> intent away
+    write an intent -> compare its file time with our clock -> write EARLIEST = end -> read consumers, tags, branches
+      -> remove data files · changelog files · index files · manifests · lists that nothing else references
+      -> remove snapshot files, oldest first -> write EARLIEST again if it was turned back -> remove the intent
 
-Which data files go: for every snapshot in (first, end] those that its delta deleted and did not add again later in the same delta
-(a file that moves to another level keeps its name). A file is deleted once and never comes back under its name, so this list
-stays true however long a run sleeps.
+Data files to remove: for every snapshot in (first, end] those that its delta deleted and did not add again later in the same
+delta (a file that moves to another level keeps its name). A file is deleted once and never comes back under its name, so this
+list stays true however long a run is suspended.
 
-EARLIEST is written before an id is free, so that a sleeping committer who publishes on a free id does not look like history; and
-before tags, branches and consumers are read, so that one made later finds its snapshot gone. A run that dies leaves its
-intent, and the next one finishes it. Whether a snapshot is there is decided from listings; a snapshot that was nobody's parent
-(published late beside the history) is not touched, nor is anything that it names: its committer is still to hear of it.
+EARLIEST is written before an id is free, so that a snapshot published late on a free id is not taken for history; and before
+tags, branches and consumers are read, so that one made later finds its snapshot gone. A run that dies leaves its intent, and
+the next run finishes it. Listings decide whether a snapshot is there. A snapshot that no later one was built on (published
+late) stays with all that it names, because its committer has yet to learn of that.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tablestore.errors import NotFoundError, TablestoreError
-from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path, snapshot_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
@@ -33,8 +32,9 @@ from tablestore.store.history.references import (
     is_expiring,
     metadata_lists,
     nearest_tags,
-    other_lines,
-    own_line,
+    other_branches,
+    own_branch,
+    reread,
     tags_twice,
 )
 from tablestore.store.history.retention import NothingDue, Retention, consumer_lifetime, pick_end
@@ -42,9 +42,6 @@ from tablestore.store.history.storeclock import check_clock, check_clock_by
 from tablestore.store.replay import MARKS_PROPERTY, Replays
 from tablestore.store.settings import table_settings
 from tablestore.store.snapshots import follows
-
-# What is read moves under a run when tags go or branches are written; then it looks again.
-LOOKS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +109,8 @@ def expire_snapshots(
 
 
 def expire_due(context: TableContext, retention: Retention, latest: Snapshot, *, decoupled: bool) -> ExpireReport:
-    """As :func:`expire_snapshots` with the table's own ``retention``, behind the commit of ``latest``. The store is not asked while
-    it is known from the last time that nothing can be due."""
+    """As :func:`expire_snapshots` with the table's own ``retention``, after the commit of ``latest``. Reads nothing while the last
+    run shows that nothing can be due."""
     seen = context.once(_Seen)
     if seen.nothing_due.holds(latest.id, context.clock.now_ms()):
         return ExpireReport()
@@ -124,7 +121,7 @@ def expire_due(context: TableContext, retention: Retention, latest: Snapshot, *,
 
 
 class _Seen:
-    """What the last expiry of a handle has seen."""
+    """What the last expiry of an open table found."""
 
     def __init__(self, _context: TableContext) -> None:
         self.nothing_due = NothingDue()
@@ -147,7 +144,7 @@ class _Expiry:
     def __init__(self, context: TableContext, *, decoupled: bool) -> None:
         self._context, self._decoupled = context, decoupled
         self._files, self._snapshots, self._manifests = context.files, context.snapshots, context.manifests
-        self._line = own_line(context)
+        self._branch = own_branch(context)
         self._known: dict[int, Snapshot] = {}
         self.nothing_due = NothingDue()
 
@@ -183,7 +180,7 @@ class _Expiry:
                 check_clock(self._files, self._context.clock, self._context.ids)
         except TablestoreError:
             if made:
-                # Nobody is to finish what was decided by a wrong clock.
+                # No run may finish what a wrong clock decided.
                 remove_intent(self._files, intent)
             raise
         report = self.finish(intent)
@@ -197,8 +194,8 @@ class _Expiry:
         return _report(range(first, end), removal, dry_run=True, kept_by=kept_by)
 
     def finish(self, intent: ExpiryIntent) -> ExpireReport:
-        """Remove what an intent names, as far as it is still there and nobody needs it."""
-        ids = [i for i in self._tail() if i in intent.digests and is_expiring(i, self._snapshots, (intent,))]
+        """Remove what an intent names, as far as it is still there and unreferenced."""
+        ids = [i for i in self._snapshots.tail_ids() if i in intent.digests and is_expiring(i, self._snapshots, (intent,))]
         first, end = (ids[0], ids[-1] + 1) if ids else (intent.end, intent.end)
         if first >= end or self._snapshots.find(end) is None:
             # Done by another run, which may have gone further.
@@ -210,9 +207,9 @@ class _Expiry:
         needed, kept_by = self._needed_from()
         if needed is not None and needed < end:
             if begun:
-                # Whatever the run before this one has removed: the rest waits for the consumer.
+                # Whatever an earlier run has removed, the rest waits for the consumer.
                 return ExpireReport(kept_by=kept_by)
-            # It registered before it could see EARLIEST. Nothing has gone yet: turn back to where it begins.
+            # The consumer registered before it could see EARLIEST. Nothing has been removed yet: turn EARLIEST back.
             if self._snapshots.earliest_hint() == end:
                 self._snapshots.write_earliest_hint(max(needed, first))
             end = max(needed, first)
@@ -242,7 +239,7 @@ class _Expiry:
     # ---- which
 
     def pick(self, retention: Retention) -> tuple[int, int, str | None]:
-        """(first, end, what holds the rest back) of what may go. If that is nothing, ``nothing_due`` says how long it is."""
+        """The range (first, end) that may expire, and what holds back the rest. If it is empty, sets ``nothing_due``."""
         ids = self._snapshots.live_ids()
         if len(ids) <= retention.num_min:
             self.nothing_due = NothingDue.of(ids[0], None, retention) if ids else NothingDue()
@@ -289,12 +286,10 @@ class _Expiry:
         return None
 
     def _needed_from(self) -> tuple[int | None, str | None]:
-        lifetime = self._context.once(_consumer_lifetime)
-        alive_since = self._context.clock.now_ms() - lifetime if lifetime is not None else None
-        needed = self._line.needed_from(alive_since)
+        needed = self._branch.needed_from(consumers_alive_since(self._context))
         if needed is None:
             return None, None
-        # What its next snapshot takes away is removed with the one before it.
+        # Files that the reader's next snapshot deletes are removed with the snapshot before it.
         before = 1 if self._looks_back() else 0
         return needed[0] - before, needed[1]
 
@@ -304,10 +299,7 @@ class _Expiry:
         try:
             return any(looks_back(rule_of(schema, table_settings(schema))) for schema in schemas)
         except TablestoreError:
-            return True  # Another engine's options: one snapshot more is no harm.
-
-    def _tail(self) -> range:
-        return self._snapshots.tail_ids()
+            return True  # Another engine's options: one snapshot more does no harm.
 
     def _read(self, snapshot_id: int) -> Snapshot:
         if (known := self._known.get(snapshot_id)) is None:
@@ -317,16 +309,9 @@ class _Expiry:
     # ---- what
 
     def _removal(self, first: int, end: int) -> Removal:
-        for look in range(LOOKS):
-            try:
-                return self._look(first, end)
-            except NotFoundError:
-                # A tag went, or another branch expired, while we read what it needs.
-                if look == LOOKS - 1:
-                    raise
-        raise AssertionError("the loop returns or raises")
+        return reread(lambda: self._find_unreferenced(first, end))
 
-    def _look(self, first: int, end: int) -> Removal:
+    def _find_unreferenced(self, first: int, end: int) -> Removal:
         going = [snapshot for i in range(first, end) if (snapshot := self._snapshots.find(i)) is not None]
         staying = self._snapshots.read(end)
         data = self._dead_files([*going[1:], staying])
@@ -334,18 +319,18 @@ class _Expiry:
             data.update(self._changelog_files(going))
         needs = Needs(self._manifests, wanted=data.keys())
         needs.add_metadata(staying)
-        for tag in nearest_tags(tags_twice(self._line.tags), first, end):
+        for tag in nearest_tags(tags_twice(self._branch.tags), first, end):
             needs.add_snapshot(tag.snapshot, changelog=False)
-        needs.add_changelogs(self._line.changelogs.all(), self.produces)
+        needs.add_changelogs(self._branch.changelogs.all(), self.produces)
         if self._decoupled:
             needs.add_changelogs(going, self.produces)
-        for line in other_lines(self._line):
-            needs.add_line(line, self.produces)
+        for branch in other_branches(self._branch):
+            needs.add_branch(branch, self.produces)
         removal = Removal()
         for name, entry in data.items():
             if name not in needs.data:
-                removal.data.update(self._paths_of(entry))
-        removal.metadata = list(_metadata_paths(going, needs))
+                removal.data.update(paths_of(self._context, entry))
+        removal.metadata = metadata_paths(going, needs)
         return removal
 
     def _dead_files(self, snapshots: Sequence[Snapshot]) -> dict[str, ManifestEntry]:
@@ -353,7 +338,7 @@ class _Expiry:
         dead: dict[str, ManifestEntry] = {}
         for snapshot in snapshots:
             deleted: dict[str, ManifestEntry] = {}
-            # Gone metadata: a run before this one got as far, after it removed the data.
+            # Metadata is gone only if an earlier run removed it, after the data.
             with suppress(NotFoundError):
                 for entry in self._manifests.delta(snapshot):
                     if entry.kind is EntryKind.DELETE:
@@ -364,23 +349,17 @@ class _Expiry:
         return dead
 
     def _changelog_files(self, snapshots: Iterable[Snapshot]) -> dict[str, ManifestEntry]:
-        found = {}
+        found: dict[str, ManifestEntry] = {}
         for snapshot in snapshots:
-            if snapshot.changelog_manifest_list is not None:
-                with suppress(NotFoundError):
-                    for entry in self._manifests.entries(self._manifests.read_list(snapshot.changelog_manifest_list)):
-                        found[entry.file.file_name] = entry
+            with suppress(NotFoundError):
+                found.update((entry.file.file_name, entry) for entry in self._manifests.changelog(snapshot))
         return found
-
-    def _paths_of(self, entry: ManifestEntry) -> dict[str, int]:
-        return paths_of(self._context, entry)
 
     def produces(self, snapshot: Snapshot) -> bool:
         return produces_changelog(self._context, snapshot)
 
     def _keep_marks(self, going: range) -> None:
-        """Replays of our numbered commits must be recognised when their snapshots are gone, even where a writer died before its
-        mark."""
+        """Keep the marks by which replays of numbered commits are known, also those that a dead writer did not write."""
         highest: dict[str, int] = {}
         for snapshot_id in going:
             snapshot = self._snapshots.find(snapshot_id)
@@ -391,13 +370,19 @@ class _Expiry:
             replays.keep_mark(user, identifier)
 
     def _keep_changes(self, going: range) -> None:
-        changelogs = self._line.changelogs
+        changelogs = self._branch.changelogs
         for snapshot_id in going:
             with suppress(NotFoundError):
                 changelogs.keep(snapshot_id, self._snapshots.read_file(snapshot_id))
         ids = changelogs.ids()
         if ids:
             changelogs.write_hints(earliest=ids[0], latest=ids[-1])
+
+
+def consumers_alive_since(context: TableContext) -> int | None:
+    """Consumers that last moved before this time are dead (``consumer.expiration-time``); None: none is."""
+    lifetime = context.once(_consumer_lifetime)
+    return context.clock.now_ms() - lifetime if lifetime is not None else None
 
 
 def _consumer_lifetime(context: TableContext) -> int | None:
@@ -414,8 +399,7 @@ def produces_changelog(context: TableContext, snapshot: Snapshot) -> bool:
 
 
 def paths_of(context: TableContext, entry: ManifestEntry) -> dict[str, int]:
-    """The paths of a data file and its side files, with their bytes as far as they are known. Files at external paths are not
-    ours to remove."""
+    """The paths of a data file and its side files, with their bytes where known; none for a file outside of the table."""
     if entry.file.external_path is not None:
         return {}
     directory = entry_directory(context.paths, entry, context.schema)
@@ -425,20 +409,22 @@ def paths_of(context: TableContext, entry: ManifestEntry) -> dict[str, int]:
     }
 
 
-def _metadata_paths(going: Sequence[Snapshot], needs: Needs) -> Iterator[str]:
-    """Index files, statistics, manifests, index manifests and lists of ``going`` that nothing needs; lists last, because they
-    lead to the others."""
+def metadata_paths(going: Sequence[Snapshot], needs: Needs) -> list[str]:
+    """Index files, statistics, manifests, index manifests and lists of ``going`` that nothing needs, in the order to remove them:
+    lists last, because they name the others."""
     own = Needs(needs.manifests)
     for snapshot in going:
-        add_what_is_left(own, snapshot)
+        _add_what_is_left(own, snapshot)
     lists = {name for snapshot in going for name in metadata_lists(snapshot)}
-    yield from (index_path(name) for name in sorted(own.index - needs.index))
-    yield from (f"{STATISTICS_DIR}/{name}" for name in sorted(own.statistics - needs.statistics))
-    yield from (manifest_path(name) for name in sorted(own.metadata - needs.metadata - lists))
-    yield from (manifest_path(name) for name in sorted(lists - needs.metadata))
+    return [
+        *(index_path(name) for name in sorted(own.index - needs.index)),
+        *(f"{STATISTICS_DIR}/{name}" for name in sorted(own.statistics - needs.statistics)),
+        *(manifest_path(name) for name in sorted(own.metadata - needs.metadata - lists)),
+        *(manifest_path(name) for name in sorted(lists - needs.metadata)),
+    ]
 
 
-def add_what_is_left(needs: Needs, snapshot: Snapshot) -> None:
+def _add_what_is_left(needs: Needs, snapshot: Snapshot) -> None:
     """As :meth:`Needs.add_metadata`, for a snapshot of which part may have been removed."""
     for name in metadata_lists(snapshot):
         needs.metadata.add(name)
@@ -447,14 +433,10 @@ def add_what_is_left(needs: Needs, snapshot: Snapshot) -> None:
     if snapshot.index_manifest is not None:
         needs.metadata.add(snapshot.index_manifest)
         with suppress(NotFoundError):
-            needs.index.update(entry.file_name for entry in internal(needs.manifests.read_index(snapshot)))
+            inside = (entry for entry in needs.manifests.read_index(snapshot) if entry.external_path is None)
+            needs.index.update(entry.file_name for entry in inside)
     if snapshot.statistics is not None:
         needs.statistics.add(snapshot.statistics)
-
-
-def internal(entries: Iterable[IndexEntry]) -> Iterator[IndexEntry]:
-    """The index files that lie in the table."""
-    return (entry for entry in entries if entry.external_path is None)
 
 
 def _report(going: Iterable[int], removal: Removal, *, dry_run: bool = False, kept_by: str | None = None) -> ExpireReport:

@@ -1,9 +1,9 @@
-"""Removing the changes of snapshots that expired long ago (see :mod:`changelogs`).
+"""Removing the kept changelogs of expired snapshots (:mod:`~tablestore.store.changes.expiredchanges`).
 
-    EARLIEST in changelog/ -> change files that no snapshot, tag or branch needs -> their manifests and lists -> changelog files,
-    oldest first
+    write EARLIEST in changelog/ -> remove change files that no snapshot, tag or branch needs, their manifests and lists,
+    and the changelog files, oldest first
 
-A run that dies leaves changelog files behind whose lists may be gone; the next run goes over them again.
+A run that dies leaves changelog files whose lists may be gone; the next run removes them.
 """
 
 from contextlib import suppress
@@ -15,23 +15,21 @@ from tablestore.format.paths import changelog_path, manifest_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.changes.expiredchanges import change_files, changelog_lists
 from tablestore.store.context import TableContext
-from tablestore.store.history.expire import ExpireReport, paths_of, produces_changelog
-from tablestore.store.history.references import Needs, other_lines, own_line
-from tablestore.store.history.retention import Retention, consumer_lifetime, pick_end
+from tablestore.store.history.expire import ExpireReport, consumers_alive_since, paths_of, produces_changelog
+from tablestore.store.history.references import Needs, other_branches, own_branch
+from tablestore.store.history.retention import Retention, pick_end
 from tablestore.store.history.storeclock import check_clock
 
 
 def expire_changelogs(context: TableContext, retention: Retention | None, *, dry_run: bool = False) -> ExpireReport:
-    """Drop the kept changes that ``retention`` lets go; None: all that are there, because nothing is to be kept any more."""
-    line = own_line(context)
-    kept = line.changelogs.all()
+    """Drop the kept changelogs that ``retention`` lets go; None: all of them, because the table keeps none any more."""
+    branch = own_branch(context)
+    kept = branch.changelogs.all()
     latest = context.snapshots.latest()
     if not kept or latest is None:
         return ExpireReport(dry_run=dry_run)
     end = _end(context, kept, latest, retention)
-    lifetime = consumer_lifetime(context.schema.options)
-    alive_since = context.clock.now_ms() - lifetime if lifetime is not None else None
-    needed, kept_by = line.needed_from(alive_since), None
+    needed, kept_by = branch.needed_from(consumers_alive_since(context)), None
     if needed is not None and needed[0] < end:
         end, kept_by = needed
     going = [snapshot for snapshot in kept if snapshot.id < end]
@@ -44,7 +42,7 @@ def expire_changelogs(context: TableContext, retention: Retention | None, *, dry
     if dry_run:
         return report
     check_clock(context.files, context.clock, context.ids)
-    line.changelogs.write_hints(earliest=staying[0].id if staying else end)
+    branch.changelogs.write_hints(earliest=staying[0].id if staying else end)
     for path in (*data, *metadata, *(changelog_path(snapshot.id) for snapshot in going)):
         context.files.delete(path)
     return report
@@ -82,10 +80,10 @@ def _removable(context: TableContext, going: list[Snapshot], staying: list[Snaps
             files.update((e.file.file_name, e) for e in change_files(snapshot, manifests, produced=produces(snapshot)))
     needs = Needs(manifests, wanted=files.keys())
     needs.add_changelogs(staying, produces)
-    line = own_line(context)
-    needs.add_line(line, produces, changelogs=False)
-    for other in other_lines(line):
-        needs.add_line(other, produces)
+    branch = own_branch(context)
+    needs.add_branch(branch, produces, changelogs=False)
+    for other in other_branches(branch):
+        needs.add_branch(other, produces)
     data: dict[str, int] = {}
     for name, entry in files.items():
         if name not in needs.data:

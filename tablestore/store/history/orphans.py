@@ -1,16 +1,15 @@
 """Removing files that nothing names.
 
     list candidates: old files of the table's own kinds
-      -> what is needed, over all branches with their snapshots, tags and kept changelogs; then the same once more
-      -> candidates that neither look found: removed
+      -> read what all branches reference with their snapshots, tags and kept changelogs; twice
+      -> remove the candidates that neither pass found
 
-Candidates are listed before anything is looked up, so a file that a commit brings in meanwhile is either young, or in what it
-finds. A commit whose files are older than half of ``tablestore.orphan-age`` is refused, so with an age of that option or more no
-running commit can lose a file. If anything that must be there cannot be read, what it names is unknown: nothing is removed.
+Candidates are listed before references are read, so a file that a concurrent commit adds is either young or referenced. A
+commit whose files are older than half of ``tablestore.orphan-age`` is refused, so with that age or more no running commit
+loses a file. If metadata that must be there cannot be read, nothing is removed, because what it names is unknown.
 
-Besides data files and metadata these go: files half published (``.tmp-…``), snapshots that are nobody's parent any more (below a
-gap, named by the intent of an expiry that died, or published late beside the history), notes about expiries, and branches that were
-half made or half deleted.
+Besides data files and metadata these are removed: files half published (``.tmp-…``), snapshots outside of the history (below a
+gap, in the intent of an expiry that died, or published late), expiry intents, and half-made or half-deleted branches.
 """
 
 import re
@@ -34,9 +33,9 @@ from tablestore.format.paths import (
 from tablestore.io.filestore import TEMPORARY_PREFIX, FileInfo, FileStore
 from tablestore.store.context import TableContext
 from tablestore.store.history.branchfiles import OWN_DIRECTORIES
-from tablestore.store.history.expire import LOOKS, produces_changelog
+from tablestore.store.history.expire import produces_changelog
 from tablestore.store.history.expiryintents import EXPIRY_DIR
-from tablestore.store.history.references import Line, Needs, branch_directories, held_snapshots
+from tablestore.store.history.references import BranchMetadata, Needs, branch_directories, held_snapshots, reread
 from tablestore.store.history.tags import HOLD_PREFIX
 from tablestore.store.replay import MARKS_DIR
 
@@ -68,7 +67,7 @@ class CleanReport:
         return sum(orphan.bytes for orphan in self.orphans)
 
     def __str__(self) -> str:
-        """One line, by kind."""
+        """One branch, by kind."""
         counts = Counter(orphan.kind for orphan in self.orphans)
         kinds = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind]) or "none"
         verb = "would remove" if self.dry_run else "removed"
@@ -78,7 +77,7 @@ class CleanReport:
 def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_run: bool) -> CleanReport:
     """Remove what was last modified before ``older_than_millis`` (since the epoch) and is not named by anything.
 
-    Raises NotFoundError (kind ``metadata-gone``) if something that must be there is missing; nothing is removed then.
+    Raises NotFoundError (kind ``metadata-gone``) if metadata that must be there is missing; nothing is removed then.
     """
     main = context.main_files
     found = list(_candidates(context, main, older_than_millis))
@@ -95,7 +94,7 @@ def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_ru
     return CleanReport(dry_run=dry_run, orphans=orphans, examined=len(found))
 
 
-# These are judged by where they lie; the others by whether their name is in use.
+# References to these are compared by path, to the others by name.
 _BY_PLACE = frozenset({"snapshot", "note", "branch", "temporary"})
 
 
@@ -105,37 +104,35 @@ def name_of(path: str) -> str:
 
 
 def _needed(context: TableContext, main: FileStore, wanted: set[str], given_up: set[str]) -> set[str]:
-    """Names of files, and paths of snapshots, that must stay. ``given_up``: old files that hold on to nothing any more."""
+    """Names of files, and paths of snapshots, that must stay. ``given_up``: old files that reference nothing any more."""
     old_holds = {name_of(path) for path in given_up if name_of(path).startswith(HOLD_PREFIX)}
-    for look in range(LOOKS):
+
+    def read() -> set[str]:
         needs = Needs(context.manifests, wanted=wanted)
         held: set[str] = set()
-        try:
-            for line in _lines(main, given_up):
-                prefix = "" if line.branch == MAIN_BRANCH else f"{branch_directory(line.branch)}/"
-                snapshots = held_snapshots(line, context.manifests)
-                needs.add_line(line, lambda snapshot: produces_changelog(context, snapshot), without_holds=old_holds)
-                held |= {f"{prefix}{snapshot_path(snapshot.id)}" for snapshot in snapshots}
-            return held | needs.data | needs.metadata | needs.index | needs.statistics
-        except NotFoundError as error:
-            # Snapshots and tags may go while we read them. What is missing for good must not be taken for unused.
-            if look == LOOKS - 1:
-                raise NotFoundError(
-                    f"table {main.root_uri} was not cleaned, nothing was removed: {error}", kind="metadata-gone"
-                ) from error
-    raise AssertionError("the loop returns or raises")
+        for branch in _branches(main, given_up):
+            prefix = "" if branch.name == MAIN_BRANCH else f"{branch_directory(branch.name)}/"
+            snapshots = held_snapshots(branch, context.manifests)
+            needs.add_branch(branch, lambda snapshot: produces_changelog(context, snapshot), without_holds=old_holds)
+            held |= {f"{prefix}{snapshot_path(snapshot.id)}" for snapshot in snapshots}
+        return held | needs.data | needs.metadata | needs.index | needs.statistics
+
+    try:
+        return reread(read)
+    except NotFoundError as error:
+        raise NotFoundError(f"table {main.root_uri} was not cleaned, nothing was removed: {error}", kind="metadata-gone") from error
 
 
 def is_passing(path: str) -> bool:
-    """Whether a file is of the kinds that are only there for a moment."""
+    """Whether a file is of a kind that exists only for a moment: half published, or the hold of a tag in the making."""
     return name_of(path).startswith((TEMPORARY_PREFIX, HOLD_PREFIX))
 
 
-def _lines(main: FileStore, given_up: set[str]) -> tuple[Line, ...]:
-    # Half made branches too, unless they are given up: they may become whole.
+def _branches(main: FileStore, given_up: set[str]) -> tuple[BranchMetadata, ...]:
+    # Half-made branches count unless they are given up, because they may become whole.
     gone = {path.split("/")[1] for path in given_up if path.startswith(f"{BRANCH_DIR}/") and not is_passing(path)}
     names = [name for name in branch_directories(main) if f"{BRANCH_PREFIX}{name}" not in gone]
-    return tuple(Line(main, name) for name in (MAIN_BRANCH, *names))
+    return tuple(BranchMetadata(main, name) for name in (MAIN_BRANCH, *names))
 
 
 def _candidates(context: TableContext, main: FileStore, older_than: int) -> Iterator[Orphan]:
@@ -156,16 +153,16 @@ def _candidates(context: TableContext, main: FileStore, older_than: int) -> Iter
 
 
 def is_given_up(main: FileStore, branch: str, older_than: int) -> bool:
-    """Whether nobody is at work any more on a branch that is half made or half deleted: all of its files are old."""
+    """Whether no process works on a half-made or half-deleted branch any more: all of its files are old."""
     return all(info.modified_ms < older_than for _, info in _walk(main, branch_directory(branch)))
 
 
 def _of_history(main: FileStore, prefix: str, older_than: int) -> Iterator[Orphan]:
-    """Old files of one line: its snapshots (all of them; those that are held are needed), notes, what was half published."""
+    """Old files of one branch: snapshots (also those in use, which the caller leaves out), intents, files half published."""
     marks = [f"{MARKS_DIR}/{info.name}" for info in main.list(f"{prefix}{MARKS_DIR}") if info.is_dir]
     for directory in (*sorted(OWN_DIRECTORIES), *marks):
         for info in _old(main, f"{prefix}{directory}", older_than):
-            if info.name.startswith((TEMPORARY_PREFIX, HOLD_PREFIX)):
+            if is_passing(info.name):
                 yield _orphan(f"{prefix}{directory}", info, "temporary")
             elif directory == EXPIRY_DIR:
                 yield _orphan(f"{prefix}{directory}", info, "note")

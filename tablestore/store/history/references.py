@@ -1,18 +1,17 @@
-"""What is still needed, by whom?
+"""Which files are still referenced?
 
-A table is a set of lines, one per branch, and each line holds on to files in three ways:
+    branch   snapshots (an unbroken range of ids) · tags · kept changelogs
+               └─ manifest lists -> manifests -> data files     index manifest -> index files     statistics
 
-    line   snapshots (an unbroken range of ids) · tags · kept changelogs
-             └─ manifest lists -> manifests -> data files     index manifest -> index files     statistics
-
-Along a line a file is live for one unbroken range of snapshots: what was deleted never comes back under its name. So of a line's
-own tags only the nearest ones can need what expires; of other lines everything is looked at. Reading here is strict: if anything
-that must be there is missing, NotFoundError ends the work, because what it would have named is unknown.
+On one branch a file is live for one unbroken range of snapshots: a deleted file never comes back under its name. So only the
+nearest tags of a branch can need what expires on it; of other branches everything is read. Reading here is strict: missing
+metadata raises NotFoundError, because the files that it named are unknown.
 """
 
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tablestore.errors import NotFoundError
 from tablestore.format.manifest.liveset import live_entries
@@ -32,18 +31,22 @@ from tablestore.store.manifests import Manifests
 from tablestore.store.schemas import Schemas
 from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots, follows
 
+T = TypeVar("T")
+
+LOOKS = 5
+
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One branch of the table in ``main``, by what it holds on to."""
+class BranchMetadata:
+    """The metadata of one branch of the table in ``main``."""
 
     main: FileStore
-    branch: str
+    name: str
 
     @property
     def files(self) -> FileStore:
         """The table's files as the branch sees them."""
-        return branch_files(self.main, self.branch)
+        return branch_files(self.main, self.name)
 
     @property
     def snapshots(self) -> Snapshots:
@@ -71,7 +74,7 @@ class Line:
         return Consumers(self.files)
 
     def needed_from(self, alive_since_ms: int | None) -> tuple[int, str] | None:
-        """The oldest snapshot that somebody still has to read, and who; consumers that last moved before that time are dead."""
+        """The oldest snapshot that a consumer or hold needs, and its name. Consumers that last moved before then are dead."""
         consumer, hold = self.consumers.floor(alive_since_ms=alive_since_ms), Holds(self.files).floor()
         needs = [(consumer.next_snapshot, f"consumer {consumer.id!r}")] if consumer is not None else []
         needs += [(hold.next_snapshot, hold.owner)] if hold is not None else []
@@ -79,28 +82,25 @@ class Line:
 
 
 def branch_directories(main: FileStore) -> tuple[str, ...]:
-    """The names of all branch directories, those of branches that are half made or half deleted too."""
+    """The names of all branch directories, also those of half-made and half-deleted branches."""
     found = main.list(BRANCH_DIR, prefix=BRANCH_PREFIX)
     return tuple(info.name[len(BRANCH_PREFIX) :] for info in found if info.is_dir)
 
 
-def own_line(context: TableContext) -> Line:
-    """The line of an open table."""
-    return Line(context.main_files, context.branch)
+def own_branch(context: TableContext) -> BranchMetadata:
+    """The branch that ``context`` has open."""
+    return BranchMetadata(context.main_files, context.branch)
 
 
-def other_lines(own: Line) -> tuple[Line, ...]:
-    """All lines of the same table but this one."""
+def other_branches(own: BranchMetadata) -> tuple[BranchMetadata, ...]:
+    """All branches of the same table but this one."""
     names = (MAIN_BRANCH, *branch_directories(own.main))
-    return tuple(Line(own.main, name) for name in names if name != own.branch)
+    return tuple(BranchMetadata(own.main, name) for name in names if name != own.name)
 
 
 @dataclass(slots=True)
 class Needs:
-    """Names of files that must stay: manifests and lists, index files, statistics; and of ``wanted`` data files those in use.
-
-    ``wanted`` None: of all data files.
-    """
+    """Names of referenced files: manifests and lists, index files, statistics, and data files out of ``wanted`` (None: all)."""
 
     manifests: Manifests
     wanted: Collection[str] | None = None
@@ -111,27 +111,27 @@ class Needs:
     _seen: set[str] = field(default_factory=set)
 
     def add_snapshot(self, snapshot: Snapshot, *, changelog: bool = True) -> None:
-        """Everything that a snapshot (or tag) leads to; ``changelog``: its changes too."""
+        """Everything that a snapshot (or tag) references; ``changelog``: its changelog files too."""
         self.add_metadata(snapshot, changelog=changelog)
         self.add_live(snapshot)
         if changelog and snapshot.changelog_manifest_list is not None:
             self._add_entries(snapshot.changelog_manifest_list)
 
-    def add_line(
+    def add_branch(
         self,
-        line: Line,
+        branch: BranchMetadata,
         produces: Callable[[Snapshot], bool],
         *,
         changelogs: bool = True,
         without_holds: Collection[str] = (),
     ) -> None:
-        """Everything that a line leads to, with its kept ``changelogs`` or not, and without some holds of tags that were never
-        made. ``produces``: whether a snapshot's table writes its changes to changelog files."""
+        """Everything that a branch references. ``changelogs``: its kept changelogs too. ``without_holds``: holds of tags to ignore,
+        because the tags were never made. ``produces``: whether a snapshot's table writes its changes to changelog files."""
         previous: Snapshot | None = None
-        for snapshot in held_snapshots(line, self.manifests):
+        for snapshot in held_snapshots(branch, self.manifests):
             if previous is None or previous.id != snapshot.id - 1 or not _is_chained(snapshot, previous):
-                # A tag keeps no changelog: a branch that began at one may name a changelog that had expired before.
-                begins_whole = line.branch == MAIN_BRANCH or has_changelog(snapshot, self.manifests)
+                # A tag keeps no changelog, so the first snapshot of a branch may name one that had expired before.
+                begins_whole = branch.name == MAIN_BRANCH or has_changelog(snapshot, self.manifests)
                 self.add_snapshot(snapshot, changelog=begins_whole)
             else:
                 # What is live here and was not before was added here.
@@ -140,13 +140,13 @@ class Needs:
                 if snapshot.changelog_manifest_list is not None:
                     self._add_entries(snapshot.changelog_manifest_list)
             previous = snapshot
-        for tag in tags_twice(line.tags, without_holds):
+        for tag in tags_twice(branch.tags, without_holds):
             self.add_snapshot(tag.snapshot, changelog=False)
         if changelogs:
-            self.add_changelogs(line.changelogs.all(), produces)
+            self.add_changelogs(branch.changelogs.all(), produces)
 
     def add_changelogs(self, changelogs: Iterable[Snapshot], produces: Callable[[Snapshot], bool]) -> None:
-        """What readers of kept changes need. One whose lists are gone is about to go itself, and can be read by nobody."""
+        """What readers of kept changelogs need. One whose lists are gone can no longer be read, and its removal is under way."""
         for snapshot in changelogs:
             lists = changelog_lists(snapshot, produced=produces(snapshot))
             with suppress(NotFoundError):
@@ -194,15 +194,15 @@ class Needs:
         return any(name in self.wanted for name in entry.file.extra_files)
 
 
-def held_snapshots(line: Line, manifests: Manifests) -> tuple[Snapshot, ...]:
-    """The snapshots of a line that hold on to files, oldest first.
+def held_snapshots(branch: BranchMetadata, manifests: Manifests) -> tuple[Snapshot, ...]:
+    """The snapshots of a branch that reference files, oldest first.
 
-    All of the unbroken range counts, except what is nobody's parent, what an unfinished expiry intends to remove, and ids
-    below EARLIEST whose metadata is gone: two signs, because a damaged hint alone must not give anything up. Files of a committer
-    who is still to hear that his snapshot is nobody's parent are young.
+    These are the unbroken range without snapshots that no later one was built on, snapshots that an unfinished expiry removes,
+    and ids below EARLIEST whose metadata is gone. Two signs, because a damaged hint alone must not make a file unreferenced. A
+    committer that has yet to learn that its snapshot is not in the history has files too young to be removed.
     """
-    snapshots, earliest = line.snapshots, line.snapshots.earliest_hint()
-    intents = read_intents(line.files)
+    snapshots, earliest = branch.snapshots, branch.snapshots.earliest_hint()
+    intents = read_intents(branch.files)
     held: list[Snapshot] = []
     for snapshot in snapshots.tail():
         if held and follows(snapshot, held[-1]) is False and held[-1].id == snapshot.id - 1:
@@ -247,8 +247,16 @@ def has_changelog(snapshot: Snapshot, manifests: Manifests) -> bool:
 
 def _is_chained(snapshot: Snapshot, previous: Snapshot) -> bool:
     known = follows(snapshot, previous)
-    # Others do not say. One of theirs on top of one of ours may have a dead one of ours below it.
+    # Other engines do not note the parent: a snapshot of theirs above one of ours may have been built on another.
     return known if known is not None else PARENT_PROPERTY not in previous.properties
+
+
+def reread(read: Callable[[], T]) -> T:
+    """The result of ``read``, repeated a few times if metadata goes while it reads: tags are deleted, other branches expire."""
+    for _ in range(LOOKS - 1):
+        with suppress(NotFoundError):
+            return read()
+    return read()
 
 
 def metadata_lists(snapshot: Snapshot) -> tuple[str, ...]:
@@ -258,16 +266,15 @@ def metadata_lists(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def nearest_tags(tags: Iterable[Tag], first: int, end: int) -> tuple[Tag, ...]:
-    """The tags that can need what goes when the snapshots from ``first`` up to ``end`` expire: the last one at or before
-    ``first`` and those in between."""
+    """The tags that can need files of the snapshots from ``first`` up to ``end``: the last one at or before ``first``, and those
+    in between."""
     below = [tag for tag in tags if tag.snapshot.id <= first]
     highest = max((tag.snapshot.id for tag in below), default=None)
     return tuple(tag for tag in tags if tag.snapshot.id == highest or first < tag.snapshot.id < end)
 
 
 def tags_twice(tags: Tags, without_holds: Collection[str] = ()) -> tuple[Tag, ...]:
-    """All tags, and all that are being made, by two listings: what becomes a tag, or gets another name, during the first is in
-    the second."""
+    """All tags and all holds of tags in the making, by two listings: the second has what was made or renamed during the first."""
     found: dict[str, Tag] = {}
     for _ in range(2):
         for name in tags.names_and_holds():

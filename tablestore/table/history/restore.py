@@ -1,9 +1,9 @@
-"""Making the table what it was, or what a branch of it is: a commit forward, with a new id.
+"""Going back to an older state, or forward to that of a branch, by a new commit.
 
     rollback_to     the live files become those of an older snapshot or of a tag
-    fast_forward    the live files become those of a branch, if main did not go on since the branch began
+    fast_forward    the live files become those of a branch, if main did not change since the branch began
 
-Nothing is taken out of the history: it can itself be rolled back. The newest schema stays (older files are read through it, as
+Nothing is removed from the history, so a rollback can be rolled back. The newest schema stays (older files are read through it, as
 always; a column that was dropped since does not come back), and so do the marks against replays and the sequence numbers.
 """
 
@@ -24,12 +24,12 @@ from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
 from tablestore.store.history.branches import check_branch, fork_of
 from tablestore.store.history.copyfiles import copy_data_file
-from tablestore.store.history.references import Line
+from tablestore.store.history.references import BranchMetadata
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.message import CommitMessage
 from tablestore.table.write.writer import Effect, commit_message
 
-# In the properties of a fast-forward: where on the branch it went to.
+# In the properties of a fast-forward: the snapshot of the branch.
 FAST_FORWARD_PROPERTY = "tablestore.fast-forward"
 ROLLBACK_PROPERTY = "tablestore.rollback"
 
@@ -37,41 +37,41 @@ Check = Callable[[Snapshot | None], None]
 
 
 def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot) -> Snapshot | None:
-    """Make the table what it was at ``target``. Returns the new snapshot, None if nothing was to be changed.
+    """Give the table the files of ``target``. Returns the new snapshot, None if nothing changes.
 
-    Raises NotFoundError if the target's files go meanwhile, ConflictError if others commit faster than this can plan.
+    Raises NotFoundError if the target expires meanwhile, ConflictError if others commit faster than this can plan.
     """
     return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
 
 
-def fast_forward(context: TableContext, logs: ChangeLogs, branch: str, *, discard_newer: bool = False) -> Snapshot | None:
-    """Make main what ``branch`` is. With ``discard_newer`` even if main went on since the branch began.
+def fast_forward(context: TableContext, logs: ChangeLogs, name: str, *, discard_newer: bool = False) -> Snapshot | None:
+    """Give main the files of branch ``name``. With ``discard_newer`` even if main changed since the branch began.
 
     Raises NotFoundError, ConflictError (kind ``not-a-fast-forward`` or ``schema-changed``).
     """
-    check_branch(context.main_files, branch)
-    line = Line(context.main_files, branch)
-    target = line.snapshots.latest()
+    check_branch(context.main_files, name)
+    branch = BranchMetadata(context.main_files, name)
+    target = branch.snapshots.latest()
     if target is None:
         return None
 
     def check(latest: Snapshot | None) -> None:
         if not discard_newer:
-            _check_behind(context, line, target, latest)
+            _check_behind(context, branch, target, latest)
 
     latest = context.snapshots.latest()
-    if _is_there(context, line, target, latest):
+    if _is_there(context, branch, target, latest):
         return None
     check(latest)
-    _bring_schemas(context, line, target)
+    _bring_schemas(context, branch, target)
     context = context.reopened()
-    return restore(context, logs, target, properties={FAST_FORWARD_PROPERTY: _pointer(branch, target)}, check=check)
+    return restore(context, logs, target, properties={FAST_FORWARD_PROPERTY: _pointer(name, target)}, check=check)
 
 
 def restore(
     context: TableContext, logs: ChangeLogs, target: Snapshot, *, properties: Mapping[str, str], check: Check | None = None
 ) -> Snapshot | None:
-    """Commit the live files of ``target``. ``check`` is asked in every round, with the newest snapshot."""
+    """Commit the live files of ``target``. ``check`` gets the newest snapshot in every round of the commit."""
     deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
     attempts = 0
     while True:
@@ -82,9 +82,9 @@ def restore(
             attempts += 1
             if context.clock.steady_s() >= deadline_s:
                 raise ConflictError(
-                    f"the files of table {context.files.root_uri} changed {attempts} times while snapshot {target.id} was brought "
-                    f"back, and commit.timeout ({context.settings.commit_timeout_s:.0f} s) is over; repeat it when fewer writers "
-                    "are at work"
+                    f"the files of table {context.files.root_uri} changed {attempts} times while snapshot {target.id} was "
+                    f"restored, and commit.timeout ({context.settings.commit_timeout_s:.0f} s) is over; repeat it when fewer "
+                    "writers are at work"
                 ) from error
 
 
@@ -145,35 +145,35 @@ def _copies(context: TableContext, entries: Sequence[ManifestEntry]) -> tuple[Ma
     return tuple(copies)
 
 
-def _check_behind(context: TableContext, line: Line, target: Snapshot, latest: Snapshot | None) -> None:
+def _check_behind(context: TableContext, branch: BranchMetadata, target: Snapshot, latest: Snapshot | None) -> None:
     """Raise ConflictError unless main has not changed since the branch began, or since it was last fast-forwarded to it."""
-    fork = fork_of(line)
+    fork = fork_of(branch)
     began = fork.snapshot.id if fork is not None else 0
     snapshot = _before_compactions(context, latest, began)
-    if snapshot is None or snapshot.id <= began or _source(snapshot, line, target) is not None:
+    if snapshot is None or snapshot.id <= began or _source(snapshot, branch, target) is not None:
         return
     if snapshot.commit_kind is CommitKind.COMPACT:
         raise ConflictError(
-            f"whether table {context.files.root_uri} changed between snapshots {began} and {snapshot.id} is not known any more, "
-            f"because those in between have expired; pass discard_newer=True if branch {line.branch!r} is to win",
+            f"whether table {context.files.root_uri} changed between snapshots {began} and {snapshot.id} is no longer known, "
+            f"because those in between have expired; pass discard_newer=True to take branch {branch.name!r}",
             kind="not-a-fast-forward",
         )
     raise ConflictError(
-        f"table {context.files.root_uri} went on since branch {line.branch!r} began (at snapshot {began}): snapshot {snapshot.id} "
-        f"by {snapshot.commit_user} is a {snapshot.commit_kind}, and would be undone; write what the branch has with an overwrite, "
-        "or pass discard_newer=True",
+        f"table {context.files.root_uri} changed since branch {branch.name!r} began (at snapshot {began}): snapshot {snapshot.id} "
+        f"by {snapshot.commit_user} is a {snapshot.commit_kind}, and would be undone; overwrite the table with the rows of the "
+        "branch, or pass discard_newer=True",
         kind="not-a-fast-forward",
     )
 
 
-def _is_there(context: TableContext, line: Line, target: Snapshot, latest: Snapshot | None) -> bool:
+def _is_there(context: TableContext, branch: BranchMetadata, target: Snapshot, latest: Snapshot | None) -> bool:
     """Whether the table was fast-forwarded to ``target`` before and has not changed since."""
     snapshot = _before_compactions(context, latest, 0)
-    return snapshot is not None and _source(snapshot, line, target) == target.id
+    return snapshot is not None and _source(snapshot, branch, target) == target.id
 
 
 def _before_compactions(context: TableContext, latest: Snapshot | None, floor: int) -> Snapshot | None:
-    """The newest snapshot above ``floor`` that changed rows, or the last one known to lie on top of it."""
+    """The newest snapshot above ``floor`` that changed rows. If it has expired, the oldest compaction after it; None for none."""
     snapshot = latest
     while snapshot is not None and snapshot.id > floor and snapshot.commit_kind is CommitKind.COMPACT:
         previous = context.snapshots.find(snapshot.id - 1) if snapshot.id - 1 > floor else None
@@ -183,19 +183,19 @@ def _before_compactions(context: TableContext, latest: Snapshot | None, floor: i
     return snapshot
 
 
-def _source(snapshot: Snapshot, line: Line, target: Snapshot) -> int | None:
-    """The snapshot of the branch that a fast-forward brought, if ``snapshot`` is one and ``target`` came after it."""
+def _source(snapshot: Snapshot, branch: BranchMetadata, target: Snapshot) -> int | None:
+    """The snapshot of the branch that ``snapshot`` fast-forwarded to, None unless it is that and not after ``target``."""
     text = snapshot.properties.get(FAST_FORWARD_PROPERTY)
     if text is None:
         return None
     try:
         pointer = json.loads(text)
-        branch, source, uuid = pointer["branch"], int(pointer["snapshot"]), pointer["uuid"]
+        name, source, uuid = pointer["branch"], int(pointer["snapshot"]), pointer["uuid"]
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(f"snapshot property {FAST_FORWARD_PROPERTY} is not what tablestore writes: {text[:80]!r}") from error
-    if branch != line.branch or source > target.id:
+    if name != branch.name or source > target.id:
         return None
-    then = target if source == target.id else line.snapshots.find(source)
+    then = target if source == target.id else branch.snapshots.find(source)
     return source if then is None or then.uuid == uuid else None
 
 
@@ -203,16 +203,16 @@ def _pointer(branch: str | None, target: Snapshot) -> str:
     return json.dumps({"branch": branch or MAIN_BRANCH, "snapshot": target.id, "uuid": target.uuid}, separators=(",", ":"))
 
 
-def _bring_schemas(context: TableContext, line: Line, target: Snapshot) -> None:
-    """Publish the schemas that the branch's files have and main has not. Raises ConflictError if main has others of these ids."""
+def _bring_schemas(context: TableContext, branch: BranchMetadata, target: Snapshot) -> None:
+    """Publish the schemas that files of the branch use and main lacks. Raises ConflictError if main has others of these ids."""
     used = {entry.file.schema_id for entry in context.manifests.live(target)} | {target.schema_id}
     known = set(context.schemas.ids())
-    for schema_id in sorted(line.schemas.ids()):
+    for schema_id in sorted(branch.schemas.ids()):
         if schema_id > max(used):
             continue
-        theirs = line.schemas.read(schema_id)
+        theirs = branch.schemas.read(schema_id)
         if schema_id not in known:
-            context.files.publish_if_absent(schema_path(schema_id), line.files.read(schema_path(schema_id)))
+            context.files.publish_if_absent(schema_path(schema_id), branch.files.read(schema_path(schema_id)))
         try:
             ours = context.schemas.read(schema_id)
         except NotFoundError:
@@ -223,7 +223,7 @@ def _bring_schemas(context: TableContext, line: Line, target: Snapshot) -> None:
             theirs.partition_keys,
         ):
             raise ConflictError(
-                f"schema {schema_id} of table {context.files.root_uri} is not that of branch {line.branch!r}: both were altered "
+                f"schema {schema_id} of table {context.files.root_uri} is not that of branch {branch.name!r}: both were altered "
                 "since the branch began, and files keep the schema they were written with; read the branch and overwrite the table "
                 "with its rows",
                 kind="schema-changed",

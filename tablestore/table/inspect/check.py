@@ -1,6 +1,6 @@
 """Is this table whole? Reads everything that its snapshots, tags and branches lead to, and names what is wrong and what to do.
 
-    line (main, each branch)
+    branch (main, each branch)
       schemas      every file reads, none that a snapshot names is missing
       snapshots    an unbroken range, each reads; hints agree; no expiry of them stopped on the way
       tags         each reads; kept changelogs, consumers and holds too
@@ -41,36 +41,37 @@ from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.store.history.branches import branch_exists
 from tablestore.store.history.branchfiles import open_branch
-from tablestore.store.history.expire import LOOKS, produces_changelog
+from tablestore.store.history.expire import produces_changelog
 from tablestore.store.history.expiryintents import EXPIRY_DIR, damaged_intents, read_intents
 from tablestore.store.history.holds import Holds
 from tablestore.store.history.orphans import is_given_up
-from tablestore.store.history.references import Line, metadata_lists, other_lines, own_line
+from tablestore.store.history.references import LOOKS, BranchMetadata, metadata_lists, other_branches, own_branch
 from tablestore.store.snapshots import unbroken_tail
 from tablestore.table.inspect.contents import check_contents
 from tablestore.table.inspect.findings import RESTORE, Finding, Findings
 
 T = TypeVar("T")
 
+
 def check_table(context: TableContext, *, deep: bool = False, progress: Progress | None = None) -> tuple[Finding, ...]:
     """What is wrong with a table; empty if it is whole. ``deep`` reads every row of every file too."""
     show = progress or no_progress
     found = Findings()
     with found.noting("branches", "the list of branches", "look at the branch directory"):
-        for line in (own := own_line(context), *other_lines(own)):
-            if branch_exists(line.main, line.branch):
-                found.all.extend(_check_line(line, context, deep, show))
+        for branch in (own := own_branch(context), *other_branches(own)):
+            if branch_exists(branch.main, branch.name):
+                found.all.extend(_check_branch(branch, context, deep, show))
             else:
-                _unfinished_branch(context, line.branch, found)
+                _unfinished_branch(context, branch.name, found)
     return tuple(found.all)
 
 
-def _check_line(line: Line, context: TableContext, deep: bool, show: Progress) -> list[Finding]:
+def _check_branch(branch: BranchMetadata, context: TableContext, deep: bool, show: Progress) -> list[Finding]:
     for _ in range(LOOKS):
-        first = line.snapshots.live_ids()[:1]
-        found = _Check(line, context, deep, show).run()
+        first = branch.snapshots.live_ids()[:1]
+        found = _Check(branch, context, deep, show).run()
         # What an expiry took while it was looked for is not missing: then all is looked at again.
-        if not any(one.severity == "problem" for one in found) or line.snapshots.live_ids()[:1] == first:
+        if not any(one.severity == "problem" for one in found) or branch.snapshots.live_ids()[:1] == first:
             break
     return found
 
@@ -98,13 +99,13 @@ class _Expected:
 
 
 class _Check:
-    """The check of one line."""
+    """The check of one branch."""
 
-    def __init__(self, line: Line, context: TableContext, deep: bool, show: Progress) -> None:
-        self._line, self._files, self._deep, self._show = line, line.files, deep, show
+    def __init__(self, branch: BranchMetadata, context: TableContext, deep: bool, show: Progress) -> None:
+        self._branch, self._files, self._deep, self._show = branch, branch.files, deep, show
         self._clock, self._ids = context.clock, context.ids
         self._context: TableContext = context
-        self._found = Findings(line.branch)
+        self._found = Findings(branch.name)
         self._expected = _Expected()
         self._entries: dict[str, ManifestEntry] = {}
         self._damaged: dict[str, tuple[str, list[str]]] = {}
@@ -113,7 +114,7 @@ class _Check:
     def run(self) -> list[Finding]:
         schema_ids = self._schemas()
         with self._found.noting("schema", "the newest schema", "restore the schema file from a copy"):
-            self._context = open_branch(self._line.main, self._line.branch, clock=self._clock, ids=self._ids)
+            self._context = open_branch(self._branch.main, self._branch.name, clock=self._clock, ids=self._ids)
             snapshots = self._snapshots(schema_ids)
             self._expiries()
             self._readers()
@@ -136,16 +137,16 @@ class _Check:
     def _schemas(self) -> set[int]:
         readable = set()
         with self._found.noting("schema", "the list of schemas", RESTORE):
-            for schema_id in self._line.schemas.ids():
+            for schema_id in self._branch.schemas.ids():
                 with self._found.noting(
                     "schema", f"schema {schema_id}", "restore the schema file from a copy; files written with it need it"
                 ):
-                    self._line.schemas.read(schema_id)
+                    self._branch.schemas.read(schema_id)
                     readable.add(schema_id)
         return readable
 
     def _snapshots(self, schema_ids: set[int]) -> list[Snapshot]:
-        store = self._line.snapshots
+        store = self._branch.snapshots
         listed = store.listed_ids()
         tail = unbroken_tail(listed) if listed else ()
         if dead := [snapshot_id for snapshot_id in listed if snapshot_id not in tail]:
@@ -202,17 +203,17 @@ class _Check:
     def _readers(self) -> None:
         """Progress that holds snapshots back: while it cannot be read, nothing expires."""
         with self._found.noting("consumer", "a consumer", "remove it with: tablestore consumer delete; it begins anew then"):
-            self._line.consumers.all()
+            self._branch.consumers.all()
         with self._found.noting("hold", "a hold of the log", "make it anew with: tablestore log rebuild"):
             Holds(self._files).all()
 
     def _tags(self) -> list[tuple[str, Snapshot]]:
         found = []
         with self._found.noting("tag", "the list of tags", RESTORE):
-            for name in self._line.tags.names():
+            for name in self._branch.tags.names():
                 fix = "delete the tag and make it again from a snapshot, or restore the file"
                 with self._found.noting("tag", f"tag {name}", fix):
-                    found.append((f"tag {name}", self._line.tags.get(name).snapshot))
+                    found.append((f"tag {name}", self._branch.tags.get(name).snapshot))
         return found
 
     # -- what they lead to
@@ -241,10 +242,10 @@ class _Check:
     def _changelogs(self) -> None:
         """The changes of expired snapshots that are kept for readers of changes."""
         with self._found.noting("changelog", "the list of kept changelogs", RESTORE):
-            for snapshot_id in self._line.changelogs.ids():
+            for snapshot_id in self._branch.changelogs.ids():
                 user = f"the kept changelog of snapshot {snapshot_id}"
                 with self._found.noting("changelog", user, RESTORE):
-                    if (kept := self._line.changelogs.find(snapshot_id)) is not None:
+                    if (kept := self._branch.changelogs.find(snapshot_id)) is not None:
                         self._changes(user, kept)
 
     def _changes(self, user: str, kept: Snapshot) -> None:

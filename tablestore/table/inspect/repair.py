@@ -35,7 +35,7 @@ _SENTENCES: dict[RepairKind, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """One step. ``branch`` is the line that it works on, ``target`` a file of it, or a branch to be removed."""
+    """One step. ``branch`` is the one that it works on, ``target`` a file of it, or a branch to be removed."""
 
     kind: RepairKind
     branch: str
@@ -49,7 +49,7 @@ class Repair:
 def plan_repairs(findings: Iterable[Finding]) -> tuple[Repair, ...]:
     """What to do about findings, each step once and in order; what no step puts right is left out."""
     steps = {
-        # One step does it for all hints, or all intents, of a line.
+        # One step does it for all hints, or all intents, of a branch.
         Repair(kind=one.repair, branch=one.branch, target=one.target if one.repair in ("remove-intent", "remove-branch") else "")
         for one in findings
         if one.repair is not None
@@ -60,15 +60,15 @@ def plan_repairs(findings: Iterable[Finding]) -> tuple[Repair, ...]:
 
 def do_repair(context: TableContext, repair: Repair) -> None:
     """Do one step. Raises StorageError (kind ``clock-skew``, where ages decide), and what the store raises."""
-    line = open_branch(context.main_files, repair.branch, clock=context.clock, ids=context.ids)
+    opened = open_branch(context.main_files, repair.branch, clock=context.clock, ids=context.ids)
     if repair.kind == "finish-expiry":
-        finish_begun(line)
+        finish_begun(opened)
     elif repair.kind == "write-hints":
-        line.snapshots.write_hints_anew()
+        opened.snapshots.write_hints_anew()
     elif repair.kind == "remove-branch":
-        _remove_branch(line, repair.target)
-    elif repair.target in damaged_intents(line.files):
-        line.files.delete(repair.target)
+        _remove_branch(opened, repair.target)
+    elif repair.target in damaged_intents(opened.files):
+        opened.files.delete(repair.target)
 
 
 def _remove_branch(main: TableContext, name: str) -> None:

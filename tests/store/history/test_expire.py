@@ -8,7 +8,7 @@ import pytest
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.history.consumers import Consumers
-from tablestore.store.history.references import own_line
+from tablestore.store.history.references import own_branch
 from tablestore.store.history.retention import Retention, changelog_retention, pick_end
 from tablestore.testing.deterministic import ManualClock
 from tests.support.auditor import walk
@@ -288,15 +288,15 @@ def test_changes_of_expired_snapshots_stay_as_long_as_they_are_asked_for(numbere
     kept = made.open().context.files.list("changelog")
     assert [info.name for info in kept] == ["EARLIEST", "LATEST", "changelog-1", "changelog-2", "changelog-3"]
     table = made.open()
-    line = own_line(table.context)
-    for snapshot in line.changelogs.all():
+    branch = own_branch(table.context)
+    for snapshot in branch.changelogs.all():
         for entry in table.context.manifests.delta(snapshot):
             assert made.files.exists(made.auditor.path_of(entry.file.file_name)), "the files of the changes are there"
     for number in range(10, 14):
         made.write_new((number, "a"))
     report = made.open().expire_snapshots(retain_min=1, retain_max=1)
     assert report.changelogs, "changes go in the end"
-    assert line.changelogs.ids()[0] > 1
+    assert branch.changelogs.ids()[0] > 1
     made.open().expire_snapshots(retain_min=1, retain_max=1)
 
 
