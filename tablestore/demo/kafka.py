@@ -24,7 +24,7 @@ from tablestore.demo.report import Report
 
 SERVERS_VARIABLE = "KAFKA_SERVERS"
 CHANGES = 40
-SCHEMA = pa.schema([pa.field("gate", pa.string(), nullable=False), ("flight", pa.string()), ("change", pa.int64())])
+GATES_SCHEMA = pa.schema([pa.field("gate", pa.string(), nullable=False), ("flight", pa.string()), ("change", pa.int64())])
 WAIT_S = 30.0
 
 
@@ -68,7 +68,7 @@ def run(warehouse: str, servers: str, report: Report, *, changes: int = CHANGES)
     catalog.create_database("airport", ignore_if_exists=True)
     report.step("A table with a topic")
     options = {"bucket": "2", "log.kafka.bootstrap.servers": servers}
-    table = catalog.create_table("airport.gates", schema=SCHEMA, primary_key=["gate"], options=options)
+    table = catalog.create_table("airport.gates", schema=GATES_SCHEMA, primary_key=["gate"], options=options)
     report.say(f"CREATE made the topic {table.options()['log.kafka.topic']!r} at {servers}: one partition per bucket")
     gates = [f"{pier}{number}" for pier in "ABCD" for number in range(1, 6)]
     table.upsert(_rows(dict.fromkeys(gates, "closed"), 0))
@@ -114,7 +114,9 @@ def run(warehouse: str, servers: str, report: Report, *, changes: int = CHANGES)
 
 
 def _rows(flights: dict[str, str], change: int) -> pa.Table:
-    return pa.table({"gate": list(flights), "flight": list(flights.values()), "change": [change] * len(flights)}, schema=SCHEMA)
+    return pa.table(
+        {"gate": list(flights), "flight": list(flights.values()), "change": [change] * len(flights)}, schema=GATES_SCHEMA
+    )
 
 
 def _wait_for(readers: list[Reader], expected: dict[str, str], gone: list[str], clock: Clock) -> bool:

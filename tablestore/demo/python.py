@@ -17,7 +17,7 @@ TABLE = "demo.flights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedYear:
     """What the Spark half goes on from: the table, the raw data, and the snapshot of the middle of the year."""
 
     table: ts.Table
@@ -34,7 +34,7 @@ class Moment:
     expected: Callable[[], pd.DataFrame]
 
 
-def run(warehouse: str, report: Report) -> Loaded:
+def run(warehouse: str, report: Report) -> LoadedYear:
     """Load the year month by month, compare it with pandas, and return the table."""
     with report.part("Python") as counts:
         flights, raw = _read(report, data.archive_path())
@@ -45,7 +45,7 @@ def run(warehouse: str, report: Report) -> Loaded:
         _repeat(report, table, flights)
         counts.rows, counts.snapshots, counts.files = size(table)
     midyear = next(moment.snapshot for moment in moments if moment.name == "the end of June")
-    return Loaded(table=table, raw=raw, midyear=midyear)
+    return LoadedYear(table=table, raw=raw, midyear=midyear)
 
 
 def size(table: ts.Table) -> tuple[int, int, int]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tablestore.demo.expected import difference, flights_at
-from tablestore.demo.python import TABLE, Loaded, size
+from tablestore.demo.python import TABLE, LoadedYear, size
 from tablestore.demo.report import Report
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def why_not() -> str | None:
     return None
 
 
-def run(warehouse: str, loaded: Loaded, report: Report, scratch: Path) -> None:
+def run(warehouse: str, loaded: LoadedYear, report: Report, scratch: Path) -> None:
     """Read and write the same table through Spark."""
     with report.part("Spark") as counts:
         report.step("Start Spark on two cores")
@@ -68,7 +68,7 @@ def run(warehouse: str, loaded: Loaded, report: Report, scratch: Path) -> None:
         counts.rows, counts.snapshots, counts.files = size(loaded.table)
 
 
-def _read(report: Report, spark: "SparkSession", warehouse: str, loaded: Loaded) -> None:
+def _read(report: Report, spark: "SparkSession", warehouse: str, loaded: LoadedYear) -> None:
     report.step("Ask the same table in Spark SQL, now and as of the end of June")
     raw = loaded.raw
     place = f"warehouse '{warehouse}', table '{TABLE}'"
@@ -90,7 +90,7 @@ def _read(report: Report, spark: "SparkSession", warehouse: str, loaded: Loaded)
     report.check(promise, None if count == expected else f"pandas has {expected:,}")
 
 
-def _write(report: Report, spark: "SparkSession", loaded: Loaded) -> None:
+def _write(report: Report, spark: "SparkSession", loaded: LoadedYear) -> None:
     report.step("Write through Spark: flights that left and never arrived are marked as diverted")
     lost = spark.read.format("tablestore").option("filter", "status = 'departed'").load(loaded.table.location)
     diverted = lost.replace("departed", "diverted", subset=["status"])

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tablestore.types.arrays import Kinds
+
 Ordinals = npt.NDArray[np.int64]
-Kinds = npt.NDArray[np.int8]
 
 # Stored in every record, never renamed. Values are text, numbers in decimal.
 TABLE_HEADER = "table"

@@ -13,7 +13,7 @@ from tablestore.types.evolution.schemachanges import SchemaChange
 app = typer.Typer(no_args_is_help=True, help="Alter columns, options and comments. Rows are not rewritten.")
 table_app.add_typer(app, name="alter")
 
-ColumnName = Annotated[
+ColumnArgument = Annotated[
     str, typer.Argument(metavar="COLUMN", help="Name of the column; a dot leads inside: address.city, items.element.")
 ]
 First = Annotated[bool, typer.Option("--first", help="Before all others.")]
@@ -52,7 +52,7 @@ def add_column(
 
 
 @command(app, "drop-column", "tablestore table alter drop-column shop.orders note --yes")
-def drop_column(session: Session, name: TableName, column: ColumnName, yes: Yes = False) -> None:
+def drop_column(session: Session, name: TableName, column: ColumnArgument, yes: Yes = False) -> None:
     """Drop a column. Time travel still shows it."""
     session.confirm(yes, f"Drops the column {column} of {name}; its values are gone with the next rewrite.", {"column": column})
     _alter(session, name, [ts.DropColumn(column)], f"Dropped {column}")
@@ -62,7 +62,7 @@ def drop_column(session: Session, name: TableName, column: ColumnName, yes: Yes 
 def rename_column(
     session: Session,
     name: TableName,
-    column: ColumnName,
+    column: ColumnArgument,
     new_name: Annotated[str, typer.Argument(metavar="NEW_NAME", help="Its new name.")],
 ) -> None:
     """Rename a column. Keys and options that name it follow."""
@@ -73,7 +73,7 @@ def rename_column(
 def move_column(
     session: Session,
     name: TableName,
-    column: ColumnName,
+    column: ColumnArgument,
     first: First = False,
     last: Last = False,
     after: After = None,
@@ -87,7 +87,7 @@ def move_column(
 def change_type(
     session: Session,
     name: TableName,
-    column: ColumnName,
+    column: ColumnArgument,
     kind: Annotated[str, typer.Argument(metavar="TYPE", help="A wider type, such as BIGINT or DECIMAL(12, 2).")],
 ) -> None:
     """Widen the type of a column."""
@@ -100,7 +100,7 @@ def change_type(
 def set_null(
     session: Session,
     name: TableName,
-    column: ColumnName,
+    column: ColumnArgument,
     no: Annotated[bool, typer.Option("--not", help="Make it NOT NULL: only while the table is empty.")] = False,
 ) -> None:
     """Let a column take NULL."""
@@ -112,7 +112,7 @@ def set_null(
 def set_default(
     session: Session,
     name: TableName,
-    column: ColumnName,
+    column: ColumnArgument,
     value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="What they put there; left out: nothing.")] = None,
 ) -> None:
     """Say what writers put in place of NULL from now on."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import typer
 
 from tablestore.cli.apps import root as app
-from tablestore.cli.commands.tableread import Columns, Filter, Format, Limit, OutputFile, say_written
+from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Limit, OutputFile, say_written
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
 from tablestore.cli.session import Session, TableName, command
 from tablestore.cli.text.units import parse_time
@@ -52,7 +52,7 @@ def consume(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-F", help="Wait for further snapshots; end with Ctrl-C.")] = False,
     columns: Columns = None,
-    filter: Filter = None,
+    filter: FilterOption = None,
     after_only: Annotated[
         bool, typer.Option("--after-only", help="Only what rows are afterwards: no -U, and nothing looked up.")
     ] = False,

@@ -18,7 +18,7 @@ from tablestore.table.history.partitionexpiry import PartitionReport
 
 expire_app = typer.Typer(no_args_is_help=True, help="Let go of what is old: snapshots, partitions.")
 
-Partitions = Annotated[
+PartitionOption = Annotated[
     list[str] | None,
     typer.Option("--partition", "-p", metavar="COLUMN=VALUE,…", help="Only this partition. May be repeated."),
 ]
@@ -37,7 +37,7 @@ def compact(
     session: Session,
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="database.table of the warehouse, or paths.")],
     full: Annotated[bool, typer.Option("--full", help="Everything into one sorted run per bucket.")] = False,
-    partition: Partitions = None,
+    partition: PartitionOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Go on for ever: look again after every interval.")] = False,
     interval: Annotated[str, typer.Option("--interval", metavar="DURATION", help="Between two looks of --watch.")] = "10 s",
 ) -> None:

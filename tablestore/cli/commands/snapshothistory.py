@@ -12,7 +12,7 @@ from tablestore.format.manifest.manifestfile import ManifestEntry
 
 app = typer.Typer(no_args_is_help=True, help="Snapshots: the states of a table, one for each commit.")
 
-SnapshotId = Annotated[int, typer.Argument(metavar="SNAPSHOT", min=1, help="Id of the snapshot.")]
+SnapshotArgument = Annotated[int, typer.Argument(metavar="SNAPSHOT", min=1, help="Id of the snapshot.")]
 
 _COLUMNS = (
     Column("id", "id", "count"),
@@ -55,7 +55,7 @@ def list_snapshots(
 
 
 @command(app, "show", "tablestore snapshot show shop.orders 7")
-def show_snapshot(session: Session, name: TableName, snapshot_id: SnapshotId) -> None:
+def show_snapshot(session: Session, name: TableName, snapshot_id: SnapshotArgument) -> None:
     """Show one snapshot with the files of its metadata and its properties."""
     snapshot = session.table(name).context.snapshots.live(snapshot_id)
     document: dict[str, Any] = {

@@ -13,10 +13,10 @@ from tablestore.cli.text.units import parse_time
 from tablestore.names import split_names
 from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
 
-Filter = Annotated[str | None, typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.")]
+FilterOption = Annotated[str | None, typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.")]
 Columns = Annotated[str | None, typer.Option("--columns", "-c", metavar="COLUMNS", help="Only these columns, separated by commas.")]
-SnapshotId = Annotated[int | None, typer.Option("--snapshot", "-s", help="As of this snapshot.")]
-Tag = Annotated[str | None, typer.Option("--tag", "-t", help="As of this tag.")]
+SnapshotOption = Annotated[int | None, typer.Option("--snapshot", "-s", help="As of this snapshot.")]
+TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="As of this tag.")]
 Timestamp = Annotated[str | None, typer.Option("--timestamp", metavar="TIME", help="As of this time (ISO 8601, or milliseconds).")]
 Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many rows.")]
 Format = Annotated[RowFormat | None, typer.Option("--format", help="How the rows come out.")]
@@ -34,9 +34,9 @@ def read(
     session: Session,
     name: TableName,
     columns: Columns = None,
-    filter: Filter = None,
-    snapshot: SnapshotId = None,
-    tag: Tag = None,
+    filter: FilterOption = None,
+    snapshot: SnapshotOption = None,
+    tag: TagOption = None,
     timestamp: Timestamp = None,
     limit: Limit = None,
     format: Format = None,
@@ -60,9 +60,9 @@ def show(
     name: TableName,
     system: Annotated[str | None, typer.Argument(metavar="[SYSTEM]", help="Name of the system table; left out: list them.")] = None,
     columns: Columns = None,
-    filter: Filter = None,
-    snapshot: SnapshotId = None,
-    tag: Tag = None,
+    filter: FilterOption = None,
+    snapshot: SnapshotOption = None,
+    tag: TagOption = None,
     limit: Limit = None,
     format: Format = None,
     output: OutputFile = None,
@@ -83,9 +83,9 @@ def show(
 def count(
     session: Session,
     name: TableName,
-    filter: Filter = None,
-    snapshot: SnapshotId = None,
-    tag: Tag = None,
+    filter: FilterOption = None,
+    snapshot: SnapshotOption = None,
+    tag: TagOption = None,
     timestamp: Timestamp = None,
 ) -> None:
     """Count rows, after merging."""
@@ -99,9 +99,9 @@ def explain(
     session: Session,
     name: TableName,
     columns: Columns = None,
-    filter: Filter = None,
-    snapshot: SnapshotId = None,
-    tag: Tag = None,
+    filter: FilterOption = None,
+    snapshot: SnapshotOption = None,
+    tag: TagOption = None,
     timestamp: Timestamp = None,
 ) -> None:
     """Say what a read would do: manifests, files and splits, read and left out."""

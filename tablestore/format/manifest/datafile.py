@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from tablestore.errors import FormatError
-from tablestore.format.manifest.records import RECORD_NAME, Column, RecordFormat, as_list, as_tuple
+from tablestore.format.manifest.records import RECORD_NAME, RecordFormat, StoredColumn, as_list, as_tuple
 from tablestore.format.manifest.statsrecord import stats_column
 from tablestore.format.paths import check_file_name
 from tablestore.format.stats import SimpleStats
@@ -69,28 +69,28 @@ class DataFileMeta:
 FILE_RECORD = RecordFormat(
     FILE_RECORD_NAME,
     (
-        Column("_FILE_NAME", "file_name", "string"),
-        Column("_FILE_SIZE", "file_size", "long"),
-        Column("_ROW_COUNT", "row_count", "long"),
-        Column("_MIN_KEY", "min_key", "bytes"),
-        Column("_MAX_KEY", "max_key", "bytes"),
+        StoredColumn("_FILE_NAME", "file_name", "string"),
+        StoredColumn("_FILE_SIZE", "file_size", "long"),
+        StoredColumn("_ROW_COUNT", "row_count", "long"),
+        StoredColumn("_MIN_KEY", "min_key", "bytes"),
+        StoredColumn("_MAX_KEY", "max_key", "bytes"),
         stats_column("_KEY_STATS", "key_stats", FILE_RECORD_NAME),
         stats_column("_VALUE_STATS", "value_stats", FILE_RECORD_NAME),
-        Column("_MIN_SEQUENCE_NUMBER", "min_sequence_number", "long"),
-        Column("_MAX_SEQUENCE_NUMBER", "max_sequence_number", "long"),
-        Column("_SCHEMA_ID", "schema_id", "long"),
-        Column("_LEVEL", "level", "int"),
-        Column("_EXTRA_FILES", "extra_files", _TEXTS, write=list, read=lambda names, _: tuple(names or ())),
-        Column("_CREATION_TIME", "creation_time_millis", {"type": "long", "logicalType": "timestamp-millis"}, optional=True),
-        Column("_DELETE_ROW_COUNT", "delete_row_count", "long", optional=True),
-        Column("_EMBEDDED_FILE_INDEX", "embedded_index", "bytes", optional=True),
-        Column("_FILE_SOURCE", "file_source", "int", optional=True),
-        Column("_VALUE_STATS_COLS", "value_stats_cols", _TEXTS, optional=True, write=as_list, read=as_tuple),
-        Column("_EXTERNAL_PATH", "external_path", "string", optional=True),
-        Column("_FIRST_ROW_ID", "first_row_id", "long", optional=True),
-        Column("_WRITE_COLS", "write_cols", _TEXTS, optional=True, write=as_list, read=as_tuple),
-        Column("_WRITE_COLS_SEQUENCES", "write_cols_sequences", _LONGS, optional=True, write=as_list, read=as_tuple),
-        Column(FOOTER_DIGEST_FIELD, "footer_digest", "bytes", optional=True),
+        StoredColumn("_MIN_SEQUENCE_NUMBER", "min_sequence_number", "long"),
+        StoredColumn("_MAX_SEQUENCE_NUMBER", "max_sequence_number", "long"),
+        StoredColumn("_SCHEMA_ID", "schema_id", "long"),
+        StoredColumn("_LEVEL", "level", "int"),
+        StoredColumn("_EXTRA_FILES", "extra_files", _TEXTS, write=list, read=lambda names, _: tuple(names or ())),
+        StoredColumn("_CREATION_TIME", "creation_time_millis", {"type": "long", "logicalType": "timestamp-millis"}, optional=True),
+        StoredColumn("_DELETE_ROW_COUNT", "delete_row_count", "long", optional=True),
+        StoredColumn("_EMBEDDED_FILE_INDEX", "embedded_index", "bytes", optional=True),
+        StoredColumn("_FILE_SOURCE", "file_source", "int", optional=True),
+        StoredColumn("_VALUE_STATS_COLS", "value_stats_cols", _TEXTS, optional=True, write=as_list, read=as_tuple),
+        StoredColumn("_EXTERNAL_PATH", "external_path", "string", optional=True),
+        StoredColumn("_FIRST_ROW_ID", "first_row_id", "long", optional=True),
+        StoredColumn("_WRITE_COLS", "write_cols", _TEXTS, optional=True, write=as_list, read=as_tuple),
+        StoredColumn("_WRITE_COLS_SEQUENCES", "write_cols_sequences", _LONGS, optional=True, write=as_list, read=as_tuple),
+        StoredColumn(FOOTER_DIGEST_FIELD, "footer_digest", "bytes", optional=True),
     ),
 )
 

@@ -11,7 +11,7 @@ from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.avro import CODEC, read_container, write_container
 from tablestore.format.manifest.manifestfile import EntryKind
-from tablestore.format.manifest.records import RECORD_NAME, Column, RecordFormat, as_list, as_tuple
+from tablestore.format.manifest.records import RECORD_NAME, RecordFormat, StoredColumn, as_list, as_tuple
 from tablestore.format.paths import check_file_name, verify_content_name
 
 # Stored, never renumbered or renamed.
@@ -62,23 +62,23 @@ class IndexEntry:
 _RANGE = RecordFormat(
     f"{RECORD_NAME}__DELETIONS_VECTORS_RANGES",
     (
-        Column("f0", "data_file", "string"),
-        Column("f1", "offset", "int"),
-        Column("f2", "length", "int"),
-        Column("_CARDINALITY", "cardinality", "long", optional=True),
+        StoredColumn("f0", "data_file", "string"),
+        StoredColumn("f1", "offset", "int"),
+        StoredColumn("f2", "length", "int"),
+        StoredColumn("_CARDINALITY", "cardinality", "long", optional=True),
     ),
 )
 _GLOBAL = RecordFormat(
     f"{RECORD_NAME}__GLOBAL_INDEX",
     (
-        Column("_ROW_RANGE_START", "row_range_start", "long"),
-        Column("_ROW_RANGE_END", "row_range_end", "long"),
-        Column("_INDEX_FIELD_ID", "index_field_id", "int"),
-        Column(
+        StoredColumn("_ROW_RANGE_START", "row_range_start", "long"),
+        StoredColumn("_ROW_RANGE_END", "row_range_end", "long"),
+        StoredColumn("_INDEX_FIELD_ID", "index_field_id", "int"),
+        StoredColumn(
             "_EXTRA_FIELD_IDS", "extra_field_ids", {"type": "array", "items": "int"}, optional=True, write=as_list, read=as_tuple
         ),
-        Column("_INDEX_META", "index_meta", "bytes", optional=True),
-        Column("_SOURCE_META", "source_meta", "bytes", optional=True),
+        StoredColumn("_INDEX_META", "index_meta", "bytes", optional=True),
+        StoredColumn("_SOURCE_META", "source_meta", "bytes", optional=True),
     ),
 )
 
@@ -109,16 +109,18 @@ _RANGES: dict[str, object] = {"type": "array", "items": ["null", _RANGE.schema]}
 _RECORD = RecordFormat(
     RECORD_NAME,
     (
-        Column("_KIND", "kind", "int", write=int),
-        Column("_PARTITION", "partition", "bytes"),
-        Column("_BUCKET", "bucket", "int"),
-        Column("_INDEX_TYPE", "index_type", "string"),
-        Column("_FILE_NAME", "file_name", "string"),
-        Column("_FILE_SIZE", "file_size", "long"),
-        Column("_ROW_COUNT", "row_count", "long"),
-        Column("_DELETIONS_VECTORS_RANGES", "deletion_vectors", _RANGES, optional=True, write=_write_ranges, read=_read_ranges),
-        Column("_EXTERNAL_PATH", "external_path", "string", optional=True),
-        Column("_GLOBAL_INDEX", "global_index", _GLOBAL.schema, optional=True, write=_write_global, read=_read_global),
+        StoredColumn("_KIND", "kind", "int", write=int),
+        StoredColumn("_PARTITION", "partition", "bytes"),
+        StoredColumn("_BUCKET", "bucket", "int"),
+        StoredColumn("_INDEX_TYPE", "index_type", "string"),
+        StoredColumn("_FILE_NAME", "file_name", "string"),
+        StoredColumn("_FILE_SIZE", "file_size", "long"),
+        StoredColumn("_ROW_COUNT", "row_count", "long"),
+        StoredColumn(
+            "_DELETIONS_VECTORS_RANGES", "deletion_vectors", _RANGES, optional=True, write=_write_ranges, read=_read_ranges
+        ),
+        StoredColumn("_EXTERNAL_PATH", "external_path", "string", optional=True),
+        StoredColumn("_GLOBAL_INDEX", "global_index", _GLOBAL.schema, optional=True, write=_write_global, read=_read_global),
     ),
     version=INDEX_MANIFEST_VERSION,
     what="index manifest",

@@ -13,7 +13,7 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.limits import DEFAULT_LIMITS, Limits
 from tablestore.format.manifest.avro import CODEC, read_container, write_container
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.manifest.records import RECORD_NAME, Column, RecordFormat
+from tablestore.format.manifest.records import RECORD_NAME, RecordFormat, StoredColumn
 from tablestore.format.manifest.statsrecord import stats_column
 from tablestore.format.paths import check_file_name, verify_content_name
 from tablestore.format.stats import ColumnStats, SimpleStats, encode_stats
@@ -44,18 +44,18 @@ class ManifestFile:
 MANIFEST_LIST_RECORD = RecordFormat(
     RECORD_NAME,
     (
-        Column("_FILE_NAME", "file_name", "string"),
-        Column("_FILE_SIZE", "file_size", "long"),
-        Column("_NUM_ADDED_FILES", "num_added", "long"),
-        Column("_NUM_DELETED_FILES", "num_deleted", "long"),
+        StoredColumn("_FILE_NAME", "file_name", "string"),
+        StoredColumn("_FILE_SIZE", "file_size", "long"),
+        StoredColumn("_NUM_ADDED_FILES", "num_added", "long"),
+        StoredColumn("_NUM_DELETED_FILES", "num_deleted", "long"),
         stats_column("_PARTITION_STATS", "partition_stats", RECORD_NAME),
-        Column("_SCHEMA_ID", "schema_id", "long"),
-        Column("_MIN_BUCKET", "min_bucket", "int", optional=True),
-        Column("_MAX_BUCKET", "max_bucket", "int", optional=True),
-        Column("_MIN_LEVEL", "min_level", "int", optional=True),
-        Column("_MAX_LEVEL", "max_level", "int", optional=True),
-        Column("_MIN_ROW_ID", "min_row_id", "long", optional=True),
-        Column("_MAX_ROW_ID", "max_row_id", "long", optional=True),
+        StoredColumn("_SCHEMA_ID", "schema_id", "long"),
+        StoredColumn("_MIN_BUCKET", "min_bucket", "int", optional=True),
+        StoredColumn("_MAX_BUCKET", "max_bucket", "int", optional=True),
+        StoredColumn("_MIN_LEVEL", "min_level", "int", optional=True),
+        StoredColumn("_MAX_LEVEL", "max_level", "int", optional=True),
+        StoredColumn("_MIN_ROW_ID", "min_row_id", "long", optional=True),
+        StoredColumn("_MAX_ROW_ID", "max_row_id", "long", optional=True),
     ),
     version=MANIFEST_LIST_VERSION,
     what="manifest list",

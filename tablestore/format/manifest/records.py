@@ -13,7 +13,7 @@ RECORD_NAME = "org.apache.paimon.avro.generated.record"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class StoredColumn:
     """The field ``name`` (stored) of Avro type ``type`` holds ``attribute``. An ``optional`` one may be null or absent.
 
     ``write`` and ``read`` convert values that Avro holds in another form; ``read`` gets the file's name too, for messages.
@@ -31,7 +31,7 @@ class RecordFormat:
     """How values of one class are stored. ``version``: what the field ``_VERSION`` before all others has to hold, if there is one;
     ``what``: what the record is part of, for messages."""
 
-    def __init__(self, name: str, columns: Sequence[Column], *, version: int | None = None, what: str = "") -> None:
+    def __init__(self, name: str, columns: Sequence[StoredColumn], *, version: int | None = None, what: str = "") -> None:
         fields: list[dict[str, object]] = [] if version is None else [{"name": "_VERSION", "type": "int"}]
         fields += [_field(column) for column in columns]
         self.schema = RecordSchema({"type": "record", "name": name, "fields": fields})
@@ -82,7 +82,7 @@ def check_version(found: int | None, supported: int, what: str, name: str) -> No
         )
 
 
-def _field(column: Column) -> dict[str, object]:
+def _field(column: StoredColumn) -> dict[str, object]:
     if not column.optional:
         return {"name": column.name, "type": column.type}
     # The order of the union matters: Java and Rust fail on [T, null].

@@ -4,22 +4,22 @@ from typing import Any
 
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import EMPTY_ROW
-from tablestore.format.manifest.records import Column, RecordFormat
+from tablestore.format.manifest.records import RecordFormat, StoredColumn
 from tablestore.format.stats import EMPTY_STATS, SimpleStats
 
 _COLUMNS = (
-    Column("_MIN_VALUES", "min_values", "bytes"),
-    Column("_MAX_VALUES", "max_values", "bytes"),
-    Column("_NULL_COUNTS", "null_counts", {"type": "array", "items": ["null", "long"]}, optional=True, write=list),
+    StoredColumn("_MIN_VALUES", "min_values", "bytes"),
+    StoredColumn("_MAX_VALUES", "max_values", "bytes"),
+    StoredColumn("_NULL_COUNTS", "null_counts", {"type": "array", "items": ["null", "long"]}, optional=True, write=list),
 )
 encode_stats_record = RecordFormat("", _COLUMNS).encode
 """The record of a SimpleStats."""
 
 
-def stats_column(name: str, attribute: str, inside: str) -> Column:
+def stats_column(name: str, attribute: str, inside: str) -> StoredColumn:
     """The column of a record ``inside`` that holds statistics."""
     schema = RecordFormat(f"{inside}_{name}", _COLUMNS).schema
-    return Column(name, attribute, schema, write=encode_stats_record, read=_read)
+    return StoredColumn(name, attribute, schema, write=encode_stats_record, read=_read)
 
 
 def _read(record: dict[str, Any] | None, where: str) -> SimpleStats:

@@ -14,7 +14,6 @@ Memory: the rows of one look, and the messages of early rows that have not lande
 from collections.abc import Generator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from tablestore.log.follow.decoding import LogRows, RecordDecoder, runs
 from tablestore.log.logprogress import LogProgress
@@ -24,12 +23,11 @@ from tablestore.log.publish.changerecords import find_changes
 from tablestore.log.record import EARLY_SNAPSHOT, FIRST_REPAIR, Mark, Offsets, RawRecords
 from tablestore.log.settings import LogSettings
 from tablestore.store.context import TableContext
+from tablestore.types.arrays import Places
 from tablestore.types.schema import TableSchema
 
 _MOST_REMEMBERED = 1_000_000
 _BEFORE_ALL = Mark(-1, -1)
-
-Places = npt.NDArray[np.int64]
 
 
 class EarlyRowsToo:

@@ -23,11 +23,10 @@ import pyarrow.compute as pc
 from tablestore.log.json.jsonlayout import rows_alike
 from tablestore.log.json.jsonrows import BadJson, rows_from_json
 from tablestore.log.json.jsontext import concat, rows_to_json
+from tablestore.types.arrays import Kinds, Places
 from tablestore.types.rowkind import RowKind
 
 ChangelogMode = Literal["upsert", "all"]
-Kinds = npt.NDArray[np.int8]
-Places = npt.NDArray[np.int64]
 
 _INSERTS = ("c", "r")
 _MANY = 100

@@ -23,9 +23,8 @@ import pyarrow.compute as pc
 
 from tablestore.log.json.jsonrows import carrier, from_carrier
 from tablestore.log.json.jsontext import content
+from tablestore.types.arrays import Mask, Places
 
-Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
 _QUOTE, _COMMA, _NULL, _NINE = ord('"'), ord(","), ord("n"), ord("9")

@@ -8,11 +8,10 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.lsm.functions.aggregate import FUNCTIONS
 from tablestore.lsm.functions.mergefunction import ColumnFunction
 from tablestore.names import did_you_mean, split_names
-from tablestore.options import TableOptions
+from tablestore.options import FIELDS_PREFIX, TableOptions
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, RowType, TypeRoot
 from tablestore.types.typestring import type_to_sql
 
-PREFIX = "fields."
 # Settings of Paimon that change results and that we do not have.
 MISSING_SETTINGS = ("nested-sequence-field", "nested-key-null-strategy")
 _MISSING_FUNCTIONS = ("merge_map_with_keytime", "nested_partial_update")
@@ -38,7 +37,7 @@ def column_function(options: TableOptions, field: Field, name: str) -> ColumnFun
     or one that does not take this type."""
     name = name.strip().lower()
     name = _LEGACY_NAMES.get(name, name)
-    prefix = f"{PREFIX}{field.name}."
+    prefix = f"{FIELDS_PREFIX}{field.name}."
     if name in _MISSING_FUNCTIONS:
         raise UnsupportedError(
             f"option {prefix}aggregate-function: tablestore does not have {name}; it has {', '.join(FUNCTIONS)}",

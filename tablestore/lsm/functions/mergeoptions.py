@@ -16,11 +16,12 @@ from dataclasses import replace
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError
-from tablestore.lsm.functions.columnfunctions import MISSING_SETTINGS, PREFIX, column_function, flag
+from tablestore.lsm.functions.columnfunctions import MISSING_SETTINGS, column_function, flag
 from tablestore.lsm.functions.mergefunction import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
 from tablestore.names import did_you_mean, split_names
-from tablestore.options import COLUMN_STATS_MODE, TableOptions
+from tablestore.options import COLUMN_STATS_MODE, FIELDS_PREFIX, TableOptions
 from tablestore.types.datatypes import TEXT_ROOTS, AtomicType, Field
+from tablestore.types.evolution.optionchanges import DEFAULT_FUNCTION, SEQUENCE_GROUP
 from tablestore.types.schema import TableSchema, check_known
 from tablestore.types.typestring import type_to_sql
 
@@ -32,7 +33,7 @@ _IGNORE_DELETE_KEYS = (
     "first-row.ignore-delete",
     "partial-update.ignore-delete",
 )
-_GROUP, _DEFAULT = ".sequence-group", "fields.default-aggregate-function"
+_GROUP = f".{SEQUENCE_GROUP}"
 _STATS_MODE = COLUMN_STATS_MODE.removeprefix(".")
 _SETTINGS = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter", "nested-key", "count-limit", _STATS_MODE)
 
@@ -68,7 +69,7 @@ def merge_function(schema: TableSchema) -> MergeFunction:
         if function.remove_on_delete:
             for column, made in function.functions:
                 if made.ignore_retract:
-                    raise _contradiction(opt.AGGREGATION_REMOVE_RECORD.key, f"{PREFIX}{column}.ignore-retract")
+                    raise _contradiction(opt.AGGREGATION_REMOVE_RECORD.key, f"{FIELDS_PREFIX}{column}.ignore-retract")
     elif engine == "partial-update":
         groups = tuple(_groups(schema, options))
         function = replace(
@@ -96,14 +97,14 @@ def check_column_options(schema: TableSchema) -> None:
                 kind="invalid-option",
             )
     for key in schema.options:
-        if not key.startswith(PREFIX) or key == _DEFAULT or key.endswith(_GROUP):
+        if not key.startswith(FIELDS_PREFIX) or key == DEFAULT_FUNCTION or key.endswith(_GROUP):
             continue
-        column, _, setting = key.removeprefix(PREFIX).rpartition(".")
+        column, _, setting = key.removeprefix(FIELDS_PREFIX).rpartition(".")
         if not schema.is_keyed and setting != _STATS_MODE:
             continue
         if setting not in _SETTINGS and setting not in MISSING_SETTINGS:
             raise InvalidInputError(
-                f"unknown table option {key!r:.200}: expected {PREFIX}<column>. followed by one of {', '.join(_SETTINGS)}, "
+                f"unknown table option {key!r:.200}: expected {FIELDS_PREFIX}<column>. followed by one of {', '.join(_SETTINGS)}, "
                 f"sequence-group{did_you_mean(setting, _SETTINGS)}",
                 kind="unknown-option",
             )
@@ -130,10 +131,10 @@ def _sequence_fields(schema: TableSchema, options: TableOptions, engine: str) ->
         raise InvalidInputError(f"option sequence.field names a column more than once: {', '.join(names)}", kind="invalid-option")
     for name in names:
         check_known(schema, [name], "option sequence.field")
-        if options.get(f"{PREFIX}{name}.aggregate-function"):
+        if options.get(f"{FIELDS_PREFIX}{name}.aggregate-function"):
             raise InvalidInputError(
                 f"column {name!r} orders rows (sequence.field) and cannot have an aggregate function: it follows the last row; "
-                f"remove {PREFIX}{name}.aggregate-function",
+                f"remove {FIELDS_PREFIX}{name}.aggregate-function",
                 kind="invalid-option",
             )
     return tuple(SequenceField(name=name, descending=order == "descending") for name in names)
@@ -143,7 +144,7 @@ def _function(schema: TableSchema, options: TableOptions, field: Field, function
     """The function of a column of an aggregation table."""
     if any(field.name == sequence.name for sequence in function.sequence_fields):
         return ColumnFunction(name="last_value")
-    name = options.get(f"{PREFIX}{field.name}.aggregate-function") or options.get(_DEFAULT) or "last_non_null_value"
+    name = options.get(f"{FIELDS_PREFIX}{field.name}.aggregate-function") or options.get(DEFAULT_FUNCTION) or "last_non_null_value"
     return column_function(options, field, name)
 
 
@@ -151,8 +152,8 @@ def _group_functions(schema: TableSchema, options: TableOptions, function: Merge
     """The functions of a partial-update table: of members of sequence groups only."""
     for field in _value_fields(schema):
         group = function.group_of(field.name)
-        key = f"{PREFIX}{field.name}.aggregate-function"
-        name = options.get(key) or options.get(_DEFAULT)
+        key = f"{FIELDS_PREFIX}{field.name}.aggregate-function"
+        name = options.get(key) or options.get(DEFAULT_FUNCTION)
         if group is not None and field.name in group.fields:
             if options.get(key):
                 raise InvalidInputError(
@@ -174,9 +175,9 @@ def _groups(schema: TableSchema, options: TableOptions) -> Iterator[SequenceGrou
     taken: dict[str, str] = {}
     fields_of: set[str] = set()
     for key in sorted(options):
-        if not (key.startswith(PREFIX) and key.endswith(_GROUP)):
+        if not (key.startswith(FIELDS_PREFIX) and key.endswith(_GROUP)):
             continue
-        fields = split_names(key.removeprefix(PREFIX).removesuffix(_GROUP))
+        fields = split_names(key.removeprefix(FIELDS_PREFIX).removesuffix(_GROUP))
         columns = split_names(options[key])
         if not fields or not columns:
             raise InvalidInputError(

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
@@ -35,13 +34,11 @@ from tablestore.store.changes.statediff import BucketState, StateDiff
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.scan.splitreader import SplitReader
+from tablestore.types.arrays import Kinds, Mask
 from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.filter.predicate import columns as columns_of
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
-
-Kinds = npt.NDArray[np.int8]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

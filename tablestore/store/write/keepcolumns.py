@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import ConflictError, NotFoundError
@@ -33,10 +32,9 @@ from tablestore.store.scan.keywindows import WINDOW_KEYS, key_windows
 from tablestore.store.scan.lookup import find_rows, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.snapshots import Snapshots
-from tablestore.types.arrays import Places
+from tablestore.types.arrays import Kinds, Places
 from tablestore.types.evolution.fieldpaths import Path
 
-Kinds = npt.NDArray[np.int8]
 Bucket = tuple[bytes, int]
 
 # The commit's own files are newer than all that has landed, whatever numbers they will get.

@@ -42,9 +42,9 @@ from tablestore.io.filestore import FileStore
 from tablestore.options import MAX_BOUND_CHARACTERS
 from tablestore.store.datapaths import DataPaths
 from tablestore.store.settings import TableSettings
+from tablestore.types.arrays import Kinds
 from tablestore.types.schema import TableSchema
 
-Kinds = npt.NDArray[np.int8]
 Sequences = npt.NDArray[np.int64]
 
 # Statistics over so many columns cost more than they save; and few entries are as large.
