@@ -18,7 +18,12 @@ class ChangeLogs:
     """The change logs of the tables of one catalog. ``locks``: those of this user on this host, unless others are given."""
 
     def __init__(self, locks: SlotLocks | None = None) -> None:
+        self._locks = locks
         self._publishers = Publishers(locks or SlotLocks(user_lock_folder()))
+
+    def __reduce__(self) -> tuple[type["ChangeLogs"], tuple[SlotLocks | None]]:
+        # Connections do not travel: where this arrives nothing is open.
+        return ChangeLogs, (self._locks,)
 
     def of(self, context: TableContext) -> ChangeLog:
         """The change log of an open table. Raises InvalidInputError, UnsupportedError for options that name none of ours."""

@@ -83,6 +83,12 @@ def _let_another_engine_write(schema: Path, options: dict[str, str]) -> None:
     schema.write_text(json.dumps({**content, "options": {**kept, **options}}))
 
 
+def test_a_catalog_travels_without_its_connections(catalog: ts.Catalog) -> None:
+    make(catalog)
+    table = pickle.loads(pickle.dumps(catalog)).table("shop.t")
+    assert table.upsert(pa.table({"id": [1], "v": ["a"]})) is not None and catalog.table("shop.t").scan().count() == 1
+
+
 def test_what_finds_a_table_travels_and_its_log_is_chosen_where_it_arrives(catalog: ts.Catalog) -> None:
     spec = TableSpec(location=make(catalog, **KAFKA).location, storage_options={})
     assert isinstance(pickle.loads(pickle.dumps(spec)).table().change_log, PublishedLog)
