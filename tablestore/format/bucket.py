@@ -16,16 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.format.rowwords import (
-    U32,
-    TextArea,
-    Word,
-    array_values,
-    encode_rows,
-    float_bits,
-    storage_array,
-    text_values,
-)
+from tablestore.format.rowwords import U32, TextArea, Word, array_values, encode_rows, float_bits, storage_array, text_values
 from tablestore.types.datatypes import LENGTH_ROOTS, AtomicType, DataType, TypeRoot
 
 # Stored in effect: changing any of these moves every row.

@@ -18,20 +18,8 @@ VERSION_KEY = "tablestore.version"
 SEAL_VERSION = 1
 
 _KEYS = frozenset(
-    {
-        "version",
-        "id",
-        "fields",
-        "highestFieldId",
-        "partitionKeys",
-        "primaryKeys",
-        "options",
-        "comment",
-        "timeMillis",
-        VERSION_KEY,
-        CHECKSUM_KEY,
-    }
-)
+    ("version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options", "comment", "timeMillis")
+) | {VERSION_KEY, CHECKSUM_KEY}
 
 
 def encode_schema(schema: TableSchema) -> bytes:

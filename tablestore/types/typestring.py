@@ -17,6 +17,8 @@ from dataclasses import replace
 
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.types.datatypes import (
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
     LENGTH_ROOTS,
     MAX_LENGTH,
     ArrayType,
@@ -33,19 +35,8 @@ JsonType = str | dict[str, object]
 
 MAX_TYPE_DEPTH = 64
 _UNSUPPORTED = frozenset({"VARIANT", "BLOB", "VECTOR", "GEOMETRY", "GEOGRAPHY"})
-_PLAIN = {
-    root.value: root
-    for root in (
-        TypeRoot.BOOLEAN,
-        TypeRoot.TINYINT,
-        TypeRoot.SMALLINT,
-        TypeRoot.INT,
-        TypeRoot.BIGINT,
-        TypeRoot.FLOAT,
-        TypeRoot.DOUBLE,
-        TypeRoot.DATE,
-    )
-} | {"INTEGER": TypeRoot.INT, "DOUBLE PRECISION": TypeRoot.DOUBLE}
+_PLAIN = {root.value: root for root in (TypeRoot.BOOLEAN, *INTEGER_ROOTS, *FLOAT_ROOTS, TypeRoot.DATE)}
+_PLAIN |= {"INTEGER": TypeRoot.INT, "DOUBLE PRECISION": TypeRoot.DOUBLE}
 _LENGTHY = {root.value: root for root in LENGTH_ROOTS}
 _DECIMALS = frozenset({"DECIMAL", "NUMERIC", "DEC"})
 _ATOMIC = re.compile(

@@ -30,7 +30,7 @@ from pyspark.sql import functions as sf
 from pyspark_tablestore.schema import spark_schema
 from tablestore.distributed.plainfiles import PlainFile
 from tablestore.options import MIB
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.datatypes import FLOAT_ROOTS, ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
 
 # Each scan of a union costs the planner some milliseconds, each listing task and each file some more: with more files than fit into
 # that many scans, either the files are so large that a listing job is nothing beside reading them, or most of them are left to us.
@@ -41,7 +41,6 @@ _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _ENCODING = "java_method('java.lang.System', 'getProperty', 'sun.jnu.encoding')"
 _PATTERN = frozenset("{}[]*?\\")
 _HIDDEN = ("_", ".")
-_FLOATS = (TypeRoot.FLOAT, TypeRoot.DOUBLE)
 _OPTIONS = {
     # Without it, a flipped bit in a page can come out as another number.
     "parquet.page.verify-checksum.enabled": "true",
@@ -130,7 +129,7 @@ def _has_float(data_type: DataType) -> bool:
     """Whether there is a float that a condition can name: inside structs, for of lists and maps Spark pushes nothing."""
     match data_type:
         case AtomicType():
-            return data_type.root in _FLOATS
+            return data_type.root in FLOAT_ROOTS
         case RowType():
             return any(_has_float(field.type) for field in data_type.fields)
         case _:

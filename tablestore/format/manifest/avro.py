@@ -27,14 +27,7 @@ import fastavro
 import pyarrow as pa
 
 from tablestore.errors import FormatError
-from tablestore.format.limits import (
-    DEFAULT_LIMITS,
-    WRITE_LIMITS,
-    Limits,
-    over_limit,
-    parse_json_bounded,
-    refuse_to_write,
-)
+from tablestore.format.limits import DEFAULT_LIMITS, WRITE_LIMITS, Limits, over_limit, parse_json_bounded, refuse_to_write
 
 AVRO_MAGIC = b"Obj\x01"
 CODEC = "zstandard"

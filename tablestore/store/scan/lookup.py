@@ -32,7 +32,7 @@ from tablestore.lsm.keys import PlainColumn, key_at, plain_columns, rows_up_to, 
 from tablestore.store.scan.lookupcache import KeptGroups, LookupCache, name_of, place_of
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.datatypes import Field, is_float
 
 # Portions grow again where they held less than such a part of what they may.
 _GROWTH = 4
@@ -304,7 +304,7 @@ class _Lookup:
         name, field = self._keys.file_columns[0], self._key_fields[0]
         bounds = group.bounds.get(name)
         found = self._source.schema.field(name).type
-        if bounds is None or field.type.nullable or _is_float(field) or not found.equals(to_arrow_type(field.type)):
+        if bounds is None or field.type.nullable or is_float(field.type) or not found.equals(to_arrow_type(field.type)):
             return 0, len(keys)
         try:
             least, greatest = (plain_columns([pa.array([bound], type=found)], [False]) for bound in bounds)
@@ -364,7 +364,3 @@ def _one_batch(rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 
 def _none() -> Positions:
     return np.zeros(0, dtype=np.int64)
-
-
-def _is_float(field: Field) -> bool:
-    return isinstance(field.type, AtomicType) and field.type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)

@@ -31,7 +31,7 @@ from tablestore.lsm.run import Section, partition_intervals
 from tablestore.store.context import TableContext
 from tablestore.store.settings import TableSettings
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import AtomicType, DataType, Field, TypeRoot
+from tablestore.types.datatypes import INTEGER_ROOTS, TEXT_ROOTS, AtomicType, DataType, Field, is_float
 from tablestore.types.filter.predicate import Predicate, equalities, keep_only, to_scalar
 from tablestore.types.filter.pruning import ColumnRange, may_match, values_may_match
 from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
@@ -268,7 +268,7 @@ class _Pruning:
         self._key = keep_only(predicate, schema.trimmed_primary_keys) if predicate is not None else None
         self._partition_types = [field.type for field in schema.partition_fields]
         # -0.0 and 0.0 are equal to a filter and lie in different buckets.
-        hashable = schema.bucket_keys and not any(_is_float(schema.field(name).type) for name in schema.bucket_keys)
+        hashable = schema.bucket_keys and not any(is_float(schema.field(name).type) for name in schema.bucket_keys)
         self._bucket_keys = equalities(predicate, schema.bucket_keys) if predicate is not None and hashable else None
         self._wanted_buckets: dict[int, frozenset[int]] = {}
 
@@ -323,7 +323,7 @@ class _Pruning:
         for position, field in enumerate(fields):
             column = stats[position] if position < len(stats) else None
             # The first key column is bounded by the exact first and last key, whatever the statistics say. NaN has no bound.
-            bounded = position == 0 and not _is_float(field.type)
+            bounded = position == 0 and not is_float(field.type)
             ranges[field.name] = ColumnRange(
                 min=low[0] if bounded else column.min if column else None,
                 max=high[0] if bounded else column.max if column else None,
@@ -357,10 +357,6 @@ class _Pruning:
         return ranges
 
 
-_WHOLE = frozenset({TypeRoot.TINYINT, TypeRoot.SMALLINT, TypeRoot.INT, TypeRoot.BIGINT})
-_TEXT = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
-
-
 def _literals(values: Sequence[object], arrow_type: pa.DataType) -> pa.Array:
     # A handful of filter literals, not rows. Arrow takes a nanosecond literal with a zone only as a scalar.
     return pa.concat_arrays([pa.repeat(to_scalar(value, arrow_type), 1) for value in values]) if values else pa.nulls(0, arrow_type)
@@ -371,16 +367,12 @@ def _range(column: ColumnStats, rows: int, *, nan_free: bool = False) -> ColumnR
     return ColumnRange(min=column.min, max=column.max, null_count=column.null_count, row_count=rows, nan_free=nan_free)
 
 
-def _is_float(data_type: DataType) -> bool:
-    return isinstance(data_type, AtomicType) and data_type.root in (TypeRoot.FLOAT, TypeRoot.DOUBLE)
-
-
 def _comparable(old: DataType, new: DataType) -> bool:
     """Whether bounds of the old type bound the same values read as the new one."""
     if not isinstance(old, AtomicType) or not isinstance(new, AtomicType):
         return False
-    if old.root in _WHOLE and new.root in _WHOLE:
+    if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:
         return True
-    if old.root in _TEXT and new.root in _TEXT:
+    if old.root in TEXT_ROOTS and new.root in TEXT_ROOTS:
         return True
     return old.root is new.root and old.precision == new.precision and old.scale == new.scale

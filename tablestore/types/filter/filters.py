@@ -13,18 +13,7 @@ from tablestore.names import did_you_mean
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.arrowfilter import parse_expression
 from tablestore.types.filter.binding import rebind
-from tablestore.types.filter.predicate import (
-    And,
-    Comparison,
-    Constant,
-    IsIn,
-    IsNull,
-    Like,
-    Not,
-    Or,
-    Predicate,
-    StartsWith,
-)
+from tablestore.types.filter.predicate import And, Comparison, Constant, IsIn, IsNull, Like, Not, Or, Predicate, StartsWith
 
 # Chains of AND and OR count once; everything that walks a tree may recurse this deep.
 MAX_FILTER_DEPTH = 200
