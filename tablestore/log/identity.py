@@ -3,7 +3,7 @@
     table uuid      differs: another table, or one that was dropped and made again
     snapshot name   differs: the history was replaced, say by an older copy whose ids have caught up
     not there yet   the position is ahead of the table: restored from an older copy
-    expired         its successor names the snapshot that it was built on; where nobody does, the table's uuid has to do
+    expired         its successor names the snapshot that it was built on; without a successor the table's uuid has to do
 
 Snapshots are named by their uuid; those of engines that give none by what no two commits share.
 """
@@ -39,7 +39,7 @@ class Identity:
         self._names: dict[int, str | None] = {0: None}
 
     def note(self, snapshot: Snapshot) -> None:
-        """A snapshot that was read: nobody need read it again for its name."""
+        """A snapshot that was read: its name is known."""
         self._remember(snapshot.id, snapshot_name(snapshot))
 
     def position(self, place: Place) -> Position:

@@ -87,7 +87,7 @@ class LogProgress:
         path = f"{directory}/{progress.snapshot_id:020d}"
         self.files.delete(path)
         self.files.publish_if_absent(path, _encode(progress))
-        # The newest last: until then the old state counts, and whoever comes after a crash does all of this again.
+        # The newest last: until then the old state counts, and after a crash all of this is done again.
         for snapshot_id in self._recorded(slot, slots):
             if snapshot_id > progress.snapshot_id:
                 self.files.delete(f"{directory}/{snapshot_id:020d}")

@@ -7,8 +7,8 @@
     read     follow         the table, and every change after it
     ALTER    alter          DROP   drop
 
-The log is derived from the table's snapshots. A commit never waits for it to be right: what fails here after a commit is caught up
-by whoever publishes next.
+The log is derived from the table's snapshots. A commit does not depend on it: what fails here after a commit is caught up
+by the next publish.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

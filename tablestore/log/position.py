@@ -1,6 +1,6 @@
 """How far has a reader of a table come?
 
-    done      snapshot 7 is done                       the normal form: whoever reads on begins with snapshot 8
+    done      snapshot 7 is done                       the normal form: reading goes on with snapshot 8
     frame     5000 rows of snapshot 7                  in the midst of the rows that snapshot 7 holds
     changes   20 changes of snapshot 8                 snapshot 7 is done too
     log       snapshot 7 is done, bucket 0 at 120      what follows is read from the log, each bucket from its own place

@@ -228,7 +228,7 @@ class PublishedLog:
             raise found
         self.close()
         log.drop(ignore_if_not_exists=True)
-        # Nobody who still believes in the old one is to write to the new.
+        # A process that still has the old log open must not write to the new one.
         fence_slots(log, range(max((settings.slots, *LogProgress(context.files).layouts()))))
         LogProgress(context.files).forget()
         Holds(context.files).release(LOG_HOLD)

@@ -6,7 +6,7 @@
 
 The outbox alone says what the table holds; early rows only run ahead of it. So the last record of a key is right as soon as no
 early row is the last of its key, whatever became of the write that sent it: it landed, then its changes follow; it failed, died or
-was overtaken, then whoever holds the slot next appends the table's own rows, behind everything that has landed.
+was overtaken, then the next holder of the slot appends the table's own rows, behind everything that has landed.
 
 One slot sends all three, so the broker fences: a writer whose slot was taken over sends nothing more. Its commit is an
 ordinary one, which the outbox publishes.
@@ -120,7 +120,7 @@ class EarlyPublisher:
                     # Its files expired while they were read, which takes newer snapshots.
                     continue
         except SlotFenced:
-            # Whoever holds the slot now finds the same early rows.
+            # The present holder of the slot finds the same early rows.
             outbox.close()
         except BaseException:
             outbox.close()

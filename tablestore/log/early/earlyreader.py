@@ -5,8 +5,8 @@
     repair         the same as a change
 
 Every record behind the place where reading begins is looked at, in the order of the log, also those of transactions that are open
-or were given up: who applies the rows as they come, the later over the earlier, ends with the table. Between two looks only the
-last row of a key is handed out.
+or were given up: a program that applies the rows in this order, the later over the earlier, ends with the table. Of the rows of
+a key between two looks only the last one is handed out.
 
 Memory: the rows of one look, and the messages of early rows that have not landed, up to a bound; beyond it a row may come twice.
 """

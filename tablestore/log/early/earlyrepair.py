@@ -2,7 +2,7 @@
 
     keys -> the bucket at the snapshot -> found: +I with the row      not found: -D
 
-A repair stands behind all changes of its snapshot, so readers who know nothing of early rows read nothing new from it.
+A repair stands behind all changes of its snapshot, so to readers of landed changes it brings nothing new.
 """
 
 from collections.abc import Iterator, Sequence

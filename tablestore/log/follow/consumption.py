@@ -85,7 +85,7 @@ class Consumption:
 class ChangeBatch:
     """Some rows in order: ``_row_kind``, then the columns. Rows of the table as it was at the start are ``+I``.
 
-    ``event``: no rows, but something that who follows the table has to know (:mod:`tablestore.log.events`); else None.
+    ``event``: no rows, but something that a follower of the table has to know (:mod:`tablestore.log.events`); else None.
     """
 
     def __init__(

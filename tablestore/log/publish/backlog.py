@@ -1,6 +1,6 @@
 """How much lies between a table's snapshots and its log? Manifests alone say it; nothing is read that would be sent.
 
-Whoever has several processes at hand asks this before it spreads the publisher slots over them.
+Asked before publisher slots are spread over several processes.
 """
 
 from dataclasses import dataclass

@@ -3,8 +3,7 @@
     closed ── a write found the log silent ──> open ── after PAUSE_S one write asks for PROBE_S: it answers ──> closed
 
 A write never fails because of its log, but it would wait for it, and so would every write after it. While the circuit of a log is
-open, writes leave it alone; the first write that finds it back catches up. Whoever publishes on purpose (``tablestore log
-publish``) always tries.
+open, writes leave it alone; the first write that finds it back catches up. ``tablestore log publish`` always tries.
 """
 
 from collections.abc import Callable

@@ -25,7 +25,7 @@ CLAIM_BUCKET = 0
 
 
 def own_log(context: TableContext, log: LogStore, settings: LogSettings) -> None:
-    """Take a log that was just made, or that nobody has ever used. Whoever still writes to one of that name does so no longer.
+    """Take a log that was just made, or was never used. Publishers of an earlier log of that name are fenced.
 
     Raises ForeignLog, SlotFenced (somebody else takes it at the same time), StorageError.
     """
@@ -111,7 +111,7 @@ def forget_record_limit(context: TableContext) -> None:
 
 
 def fence_slots(log: LogStore, slots: Iterable[int]) -> None:
-    """Whoever still publishes to a log that had this name before does so no longer."""
+    """Fence the publishers of an earlier log of this name."""
     for slot in slots:
         log.open_slot(slot, (), timeout_s=OPEN_TIMEOUT_S).close()
 
@@ -125,7 +125,7 @@ def _recorded(context: TableContext) -> LogOwner | None:
 
 
 def _refuse_used(context: TableContext, log: LogStore, settings: LogSettings) -> None:
-    """A table begins with a log that nobody has used before: neither another table, nor a moment ago one of that name."""
+    """Raise ForeignLog for a log that was used before: a table begins with an unused one."""
     uuid = (context.table_uuid or "").encode()
     for bucket, tail in log.tails(range(settings.partitions), uncommitted=True).items():
         if (tail.empty and tail.next_offset) or (not tail.empty and tail.table != uuid):

@@ -3,12 +3,12 @@
     what is looked at                                what it finds                              way out
     the table's own record of where it lay           a copy, or a table that was moved          adopt, another topic
     the claim in the log, the end of each bucket     another table; one that was copied and     another topic
-      (uuid and location of whoever wrote it)          then adopted the log
+      (uuid and location of its writer)                then adopted the log
     the name of the snapshot at each bucket's end    an older copy put in the table's place,    rebuild
                                                        before and after its ids catch up
 
-A copy of a directory brings along everything that lies in the table, its uuid too, so the place is compared; and whoever adopts a
-log says so in the log itself (:mod:`tablestore.log.publish.claim`), where the other one finds it.
+A copy of a directory brings along everything that lies in the table, its uuid too, so the place is compared; and to
+adopt a log is to claim it (:mod:`tablestore.log.publish.claim`), which the other table finds in the log.
 
 The last record of everything that is sent carries the location and the snapshot's name. While a slot is held nobody else writes to
 its buckets, so they are looked at when it is opened.
@@ -108,7 +108,7 @@ def log_problem(context: TableContext, log: LogStore, settings: LogSettings) -> 
         except NotFoundError:
             return None
         identity = Identity(context)
-        # What is being sent counts too, and nobody waits for it.
+        # What is being sent counts too, and is not waited for.
         tails = log.tails(range(settings.partitions), uncommitted=True)
         latest = context.snapshots.latest()
         for bucket, tail in tails.items():

@@ -9,8 +9,8 @@ The log says itself how far it is: every record carries the snapshot and ordinal
 any crash resumes behind the last visible record. A crash leaves the log behind, never ahead and never doubled. Where the log has
 lost what it had acknowledged, its tail counts, and the rest is sent again.
 
-While a slot stays open and is not fenced nobody else has written to its buckets, so what this publisher remembers is true. A lock
-per slot keeps the publishers of one host from fencing each other; across hosts a fenced one steps back and looks again.
+While a slot stays open and is not fenced, no other process has written to its buckets: what this publisher remembers is true. A
+lock per slot keeps the publishers of one user and host from fencing each other; else a fenced one steps back and looks again.
 """
 
 import logging
@@ -41,7 +41,7 @@ LOG = logging.getLogger(__name__)
 
 MAX_RECORDS = 50_000
 MAX_BYTES = 64 * 1024 * 1024
-# A holder of the slot's lock that gets nowhere for so long is taken for hung.
+# A process that holds the slot's lock and makes no progress for so long is taken for hung.
 HOLDER_PATIENCE_S = 5.0
 _POLL_S = 0.05
 _FENCED_TRIES = 8
@@ -240,7 +240,7 @@ class LogPublisher:
                 raise
 
     def open(self) -> None:
-        """Take the slot over, unless it is open: whoever held it is fenced. Raises what :meth:`publish` raises."""
+        """Take the slot over, unless it is open: its last holder is fenced. Raises what :meth:`publish` raises."""
         if self._slot is not None:
             return
         log, settings = self._log, self._settings
@@ -275,7 +275,7 @@ class LogPublisher:
         if lost:
             self._go_back(lost, noted)
         if own is None:
-            # Before anything is sent: whoever comes with another number of slots has to know of this one.
+            # Before anything is sent: a publisher with another number of slots has to find this one.
             self._progress.record(self._number, settings.slots, self._current(self._done, None))
         now = replace(owner, incarnation=owner.incarnation or self._incarnation, record_bytes=self._slot.max_record_bytes)
         if now != owner:
@@ -409,7 +409,7 @@ class LogPublisher:
         self._advance_consumer()
 
     def _check_still_its_log(self) -> None:
-        """The slot is held by now: who dropped or altered the table before that is seen here, who does it later fences the slot."""
+        """The slot is held: a drop or an alteration before that is seen here, a later one fences the slot."""
         context = self._context
         newest = context.schemas.refreshed_latest()
         if table_uuid_of(newest) != context.table_uuid:
