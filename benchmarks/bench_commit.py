@@ -14,7 +14,7 @@ from benchmarks.measure import Case, Sample, stopwatch, take_turns
 from benchmarks.report import Result
 from benchmarks.setting import Setting
 from benchmarks.workloads import Workload
-from tablestore.table.write.writer import Effect, commit_message
+from tablestore.table.write.committing import Effect, Origin, commit_message
 
 COMMITS = 25
 ROWS = 10
@@ -68,7 +68,7 @@ def _fill(table: ts.Table, workload: Workload, files: int) -> None:
             for copy in range(files // commits - 1)
         ]
         message = replace(message, entries=(entry, *copies))
-        commit_message(table.context, table.change_log, message, Effect(), user=f"fill-{commit}")
+        commit_message(table.context, table.change_log, message, Effect(), Origin(user=f"fill-{commit}"))
 
 
 def _commit_cold(location: str, workload: Workload) -> Callable[[], Sample]:

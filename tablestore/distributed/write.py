@@ -22,9 +22,9 @@ from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.table import Table
-from tablestore.table.upkeep.compaction import DRIVER_BUDGET_BYTES
+from tablestore.table.write.committing import Effect, Origin, commit_message
 from tablestore.table.write.overwrite import commit_overwrite
-from tablestore.table.write.writer import TASK_STRIDE, Effect, TableWriter, check_given, commit_message
+from tablestore.table.write.writer import TASK_STRIDE, TableWriter, check_given
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 
 
@@ -115,20 +115,10 @@ def commit_messages(
                 kind="no-identity",
             )
         message = TableWriter(context, log).prepare()
-    user = commit_user or context.ids.uuid()
+    origin = Origin(user=commit_user or context.ids.uuid(), identifier=identifier, prepared=True)
     if overwrite:
-        return commit_overwrite(context, log, message, None, user=user, identifier=identifier, prepared=True)
-    effect = Effect(allow_empty=identifier is not None)
-    return commit_message(
-        context,
-        log,
-        message,
-        effect,
-        user=user,
-        identifier=identifier,
-        most_compaction_bytes=DRIVER_BUDGET_BYTES,
-        prepared=True,
-    )
+        return commit_overwrite(context, log, message, None, origin)
+    return commit_message(context, log, message, Effect(allow_empty=identifier is not None), origin)
 
 
 def abort_messages(table: Table, messages: Iterable[bytes]) -> None:

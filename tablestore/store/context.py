@@ -20,6 +20,7 @@ from tablestore.store.datapaths import DataPaths, entry_path
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import Manifests
+from tablestore.store.message import CommitMessage
 from tablestore.store.producer import ChangelogSettings, changelog_settings
 from tablestore.store.schemas import TABLE_UUID_OPTION, FieldsById, Schemas, check_is_same
 from tablestore.store.sequence import SequenceNumbers
@@ -49,14 +50,14 @@ class TableContext:
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, make: Callable[["TableContext"], T]) -> T:
-        """What ``make`` reads out of this context's schema, worked out at the first call and kept: the schema never changes."""
+        """What ``make`` computes from this context's schema; computed once, since the schema never changes."""
         if make not in self._known:
             self._known[make] = make(self)
         found: T = self._known[make]
         return found
 
     def check_writable(self, *, new_rows: bool = True) -> None:
-        """Refuse to write what could not be committed, or what others would read wrong (see
+        """Raise UnsupportedError if rows could not be committed, or other engines would read them wrong (see
         :func:`~tablestore.store.settings.check_writable`)."""
         if not self.files.can_publish:
             raise no_conditional_publish(self.files.root_uri, "its store has no way to make a file only if it is absent")
@@ -69,13 +70,13 @@ class TableContext:
 
     @property
     def table_uuid(self) -> str | None:
-        """The identity that a table of ours got when it was created; None for foreign ones."""
+        """The identity that tablestore gave the table when it was created; None for a table of another engine."""
         return self.schema.options.get(TABLE_UUID_OPTION)
 
     def check_is_there(self) -> None:
-        """Raise NotFoundError if the table was dropped, ConflictError if another one is in its place: its files have other columns.
+        """Raise NotFoundError if the table was dropped, ConflictError if another table is in its place.
 
-        To be asked after the newest snapshot was looked at. Costs nothing while what is seen goes on from what was seen before.
+        Call it after the newest snapshot was read. It reads the schema only if that snapshot does not continue the history known.
         """
         seen = self.snapshots.histories
         if self._known.get("history") != seen:
@@ -83,7 +84,7 @@ class TableContext:
             self._known["history"] = seen
 
     def still_there(self) -> "TableContext":
-        """Itself. Raises as :meth:`check_is_there`, whatever its snapshots are like, and looks each time."""
+        """Itself. Raises as :meth:`check_is_there`, and reads the schema each time."""
         check_is_same(self.table_uuid, Schemas(self.files).latest(), table=self.files.root_uri)
         return self
 
@@ -93,7 +94,7 @@ class TableContext:
         return DataPaths(self.schema, self.settings)
 
     def reopened(self, schema: TableSchema | None = None) -> "TableContext":
-        """The same branch of the table, opened anew: at its newest schema, or at one that is known to be."""
+        """The same branch of the table opened again, at its newest schema or at ``schema``, known to be that."""
         return open_context(
             self.files, main_files=self.main_files, branch=self.branch, clock=self.clock, ids=self.ids, schema=schema
         )
@@ -119,8 +120,18 @@ class TableContext:
         """The deletion vectors of a snapshot."""
         return DeletionVectors(self.index_files, self.manifests.read_index(snapshot))
 
+    def message(self, base: Snapshot | None, *, created_millis: int | None = None) -> CommitMessage:
+        """An empty commit message on top of ``base``, begun at ``created_millis`` (default: now)."""
+        return CommitMessage(
+            table_uuid=self.table_uuid,
+            schema_id=self.schema.id,
+            base_snapshot_id=base.id if base is not None else 0,
+            base_snapshot_uuid=base.uuid if base is not None else None,
+            created_millis=self.clock.now_ms() if created_millis is None else created_millis,
+        )
+
     def remove_file(self, entry: ManifestEntry) -> None:
-        """Remove the data file of an own entry that was not committed."""
+        """Remove a data file that this process wrote and did not commit."""
         self.files.delete(entry_path(self.paths, entry, self.schema))
 
     def fields_by_schema(self) -> Mapping[int, tuple[Field, ...]]:

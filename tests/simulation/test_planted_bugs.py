@@ -208,7 +208,7 @@ def skip_check_deletes(m: pytest.MonkeyPatch) -> None:
 
 @caught_by("an_overwrite_replaces_what_landed_meanwhile_too")
 def plan_the_deletes_of_an_overwrite_once(m: pytest.MonkeyPatch) -> None:
-    real = overwrite_module.Effect
+    real = overwrite_module.overwriting
 
     def effect(**options: Any) -> Any:
         plan, planned = options["plan_deletes"], []
@@ -219,7 +219,7 @@ def plan_the_deletes_of_an_overwrite_once(m: pytest.MonkeyPatch) -> None:
 
         return real(**{**options, "plan_deletes": once})
 
-    m.setattr(overwrite_module, "Effect", effect)
+    m.setattr(overwrite_module, "overwriting", effect)
 
 
 @caught_by("a_delete_by_condition_looks_again_at_what_landed_meanwhile")

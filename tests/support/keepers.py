@@ -25,6 +25,7 @@ from tablestore.format.tagfile import Tag
 from tablestore.io.filestore import FileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
+from tablestore.table.write.committing import Origin
 from tablestore.table.write.overwrite import commit_overwrite
 from tablestore.table.write.writer import TableWriter
 from tablestore.testing.deterministic import ManualClock
@@ -210,7 +211,7 @@ class Keepers:
         self._effects[what] = lambda state: list(rows)
         with TableWriter(table.context, table.change_log, commit_user=what, replaces=True) as writer:
             writer.write(self._lab.rows(*rows))
-            self._heard(commit_overwrite(table.context, table.change_log, writer.prepare(), {}, user=what))
+            self._heard(commit_overwrite(table.context, table.change_log, writer.prepare(), {}, Origin(user=what)))
 
     def _compactor(self) -> None:
         table = self._open("compactor")

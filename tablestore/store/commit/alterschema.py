@@ -25,7 +25,6 @@ from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
 from tablestore.store.history.references import branch_directories
 from tablestore.store.history.tags import Tags
-from tablestore.store.message import CommitMessage
 from tablestore.store.producer import check_frame_change
 from tablestore.store.schemas import table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
@@ -233,13 +232,7 @@ class _Alteration:
 
     def _fence_request(self, context: TableContext, evolution: Evolution, schema_id: int) -> CommitRequest:
         latest = context.snapshots.latest()
-        message = CommitMessage(
-            table_uuid=context.table_uuid,
-            schema_id=schema_id,
-            base_snapshot_id=latest.id if latest else 0,
-            created_millis=context.clock.now_ms(),
-            entries=(),
-        )
+        message = replace(context.message(latest), schema_id=schema_id)
 
         def refuse_rows(newest: Snapshot | None) -> Sequence[ManifestEntry]:
             if newest is not None and evolution.needs_empty_table and _has_files(context, newest):

@@ -66,20 +66,14 @@ def run_compaction(context: TableContext, base: Snapshot, bucket: BucketFiles, t
 
     Raises FormatError for damaged files, NotFoundError for files that expired meanwhile, StorageError. Then nothing is left behind.
     """
-    created = context.clock.now_ms()
+    message = context.message(base)
     task = _with_rewrites(task, upper_rule(context.settings))
     moves = (*((file, task.output_level) for file in task.upgrades), *task.shifts)
     taken = {file.file_name for file in (*task.files, *(file for file, _ in task.shifts))}
     entries = {entry.file.file_name: entry for entry in bucket.entries if entry.file.file_name in taken}
     before = tuple(replace(entry, kind=EntryKind.DELETE) for entry in entries.values())
     moved = tuple(replace(entries[file.file_name], file=replace(file, level=level), kind=EntryKind.ADD) for file, level in moves)
-    message = CommitMessage(
-        table_uuid=context.table_uuid,
-        schema_id=context.schema.id,
-        base_snapshot_id=base.id,
-        created_millis=created,
-        compact_before=before,
-    )
+    message = replace(message, compact_before=before)
     rewriter = _Rewriter(context, base, bucket, task)
     try:
         written = rewriter.run()

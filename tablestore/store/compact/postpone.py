@@ -77,15 +77,8 @@ def distribute(
         with suppress(StorageError):
             writer.abort()
         raise
-    return CommitMessage(
-        table_uuid=context.table_uuid,
-        schema_id=context.schema.id,
-        base_snapshot_id=base.id if base is not None else 0,
-        base_snapshot_uuid=base.uuid if base is not None else None,
-        created_millis=created,
-        entries=entries,
-        compact_before=tuple(replace(entry, kind=EntryKind.DELETE) for entry in postponed),
-    )
+    before = tuple(replace(entry, kind=EntryKind.DELETE) for entry in postponed)
+    return replace(context.message(base, created_millis=created), entries=entries, compact_before=before)
 
 
 def _rows(context: TableContext, entry: ManifestEntry) -> Iterator[pa.RecordBatch]:

@@ -17,14 +17,13 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import partition_dir
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
 from tablestore.store.history.storeclock import check_clock
-from tablestore.store.message import CommitMessage
 from tablestore.table.chosenpartitions import partition_matcher
-from tablestore.table.write.writer import Effect, commit_message
+from tablestore.table.write.committing import Origin, commit_message, overwriting
 
 _LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 _DEFAULT_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
@@ -102,7 +101,7 @@ def expire_partitions(
 
     def expired(live: Sequence[ManifestEntry]) -> set[bytes]:
         found = times(live)
-        # Told by the round that lands: once it has, nothing is read that could fail.
+        # Noted in each round, so that nothing that could fail is read after the commit has landed.
         undated[:] = sorted(_text(context, partition) for partition, time in found.items() if time is None)
         return {partition for partition, time in found.items() if time is not None and time < limit}
 
@@ -131,20 +130,9 @@ def _drop(context: TableContext, log: ChangeLog, choose: Choose, *, dry_run: boo
         chosen = choose(live)
         return [replace(e, kind=EntryKind.DELETE) for e in live if e.partition in chosen]
 
-    message = CommitMessage(
-        table_uuid=context.table_uuid,
-        schema_id=context.schema.id,
-        base_snapshot_id=latest.id if latest is not None else 0,
-        created_millis=context.clock.now_ms(),
-    )
-    effect = Effect(
-        kind=CommitKind.OVERWRITE,
-        operation="OVERWRITE",
-        plan_deletes=plan_deletes,
-        replaces=lambda partition: partition in chosen,
-        replaces_everything_it_meets=True,
-    )
-    return replace(report, snapshot=commit_message(context, log, message, effect, user=context.ids.uuid()))
+    effect = overwriting(plan_deletes=plan_deletes, replaces=lambda partition: partition in chosen)
+    landed = commit_message(context, log, context.message(latest), effect, Origin(user=context.ids.uuid()))
+    return replace(report, snapshot=landed)
 
 
 def _update_times(live: Iterable[ManifestEntry]) -> dict[bytes, datetime | None]:

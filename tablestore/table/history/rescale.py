@@ -14,7 +14,7 @@ from dataclasses import replace
 from tablestore.errors import ConflictError, InvalidInputError, UnsupportedError
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.log.opening import ChangeLogs
 from tablestore.log.port import ChangeLog
 from tablestore.options import BUCKET
@@ -24,7 +24,8 @@ from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
-from tablestore.table.write.writer import Effect, TableWriter
+from tablestore.table.write.committing import overwriting
+from tablestore.table.write.writer import TableWriter
 from tablestore.types.evolution.schemachanges import SetOption
 
 _Seen = tuple[frozenset[object], tuple[IndexEntry, ...]]
@@ -98,13 +99,7 @@ def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
 
     plan = plan_scan(context, snapshot, wanted=lambda entry: entry.partition == partition)
     reader = SplitReader.of(context, context.schema.field_names, None)
-    effect = Effect(
-        kind=CommitKind.OVERWRITE,
-        operation="OVERWRITE",
-        plan_deletes=plan_deletes,
-        replaces=lambda candidate: candidate == partition,
-        replaces_everything_it_meets=True,
-    )
+    effect = overwriting(plan_deletes=plan_deletes, replaces=lambda candidate: candidate == partition)
     with TableWriter(context, log, replaces=True) as writer:
         for split in plan.splits:
             for batch in reader.read(split):

@@ -10,6 +10,7 @@ always; a column that was dropped since does not come back), and so do the marks
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from tablestore.errors import ConflictError, FormatError, NotFoundError, StorageError, TablestoreError
 from tablestore.format.manifest.indexmanifest import IndexEntry
@@ -26,8 +27,7 @@ from tablestore.store.history.branches import check_branch, fork_of
 from tablestore.store.history.copyfiles import copy_data_file
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.indexfiles import IndexFiles
-from tablestore.store.message import CommitMessage
-from tablestore.table.write.writer import Effect, commit_message
+from tablestore.table.write.committing import Origin, commit_message, overwriting
 
 # In the properties of a fast-forward: the snapshot of the branch.
 FAST_FORWARD_PROPERTY = "tablestore.fast-forward"
@@ -97,7 +97,7 @@ def _restore_once(
     check_bucket_count(then, context.settings.total_buckets, table)
     plan = plan_restore(then, manifests.live(base))
     index_then = manifests.read_index(target)
-    created = context.clock.now_ms()
+    message = context.message(base)
     copies = _copies(context, plan.coming_back)
     renamed = {old.file.file_name: new.file.file_name for old, new in zip(plan.coming_back, copies, strict=True)}
     index_files = IndexFiles(context.files, context.ids)
@@ -111,23 +111,8 @@ def _restore_once(
         now = manifests.read_index(latest) if latest is not None else ()
         return restored_index(index_then, now, renamed, index_files)
 
-    message = CommitMessage(
-        table_uuid=context.table_uuid,
-        schema_id=context.schema.id,
-        base_snapshot_id=base.id if base is not None else 0,
-        base_snapshot_uuid=base.uuid if base is not None else None,
-        created_millis=created,
-        entries=copies,
-    )
-    effect = Effect(
-        kind=CommitKind.OVERWRITE,
-        operation="OVERWRITE",
-        plan_deletes=plan_deletes,
-        plan_index=plan_index,
-        replaces_everything_it_meets=True,
-        properties=properties,
-    )
-    return commit_message(context, log, message, effect, user=context.ids.uuid())
+    effect = overwriting(plan_deletes=plan_deletes, plan_index=plan_index, properties=properties)
+    return commit_message(context, log, replace(message, entries=copies), effect, Origin(user=context.ids.uuid()))
 
 
 def _copies(context: TableContext, entries: Sequence[ManifestEntry]) -> tuple[ManifestEntry, ...]:

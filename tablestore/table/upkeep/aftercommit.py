@@ -1,20 +1,20 @@
 """What a table does by itself once a commit has landed: one order, one place, and no error of it reaches the writer.
 
-    write        settle early rows ── publish ── compact a share ── tag ── expire ── publish what the compaction told
-    compaction                                                     tag ── expire ── publish
+    write        end early rows ── publish ── compact a share ── tag ── expire ── publish the changelog of the compaction
+    compaction                                                   publish ── tag ── expire
 
-Who follows up, and what a failure leaves behind, is in :mod:`tablestore.store.followup`.
+:mod:`tablestore.store.followup` says what a failure leaves behind.
 """
 
 from collections.abc import Callable, Sequence
 
-from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog, RowsAhead
+from tablestore.store.commit.committer import Committed
 from tablestore.store.context import TableContext
 from tablestore.store.followup import Chore, FollowUp, LeftAlone
 from tablestore.store.history.autotags import tag_automatically
-from tablestore.table.upkeep.compaction import compact_after_write, settle_level_zero
+from tablestore.table.upkeep.compaction import DRIVER_BUDGET_BYTES, MOST_BUDGET_BYTES, compact_after_write, compact_level_zero
 from tablestore.table.upkeep.expiry import expire_after_commit, is_write_only
 
 
@@ -22,30 +22,30 @@ def after_write(
     context: TableContext,
     log: ChangeLog,
     snapshot: Snapshot,
-    written: Sequence[ManifestEntry],
+    committed: Committed,
     *,
-    most_compaction_bytes: int,
+    prepared: bool = False,
     early: RowsAhead | None = None,
-    is_replay: bool = False,
 ) -> None:
-    """Follow up a write that brought the files ``written``. ``is_replay``: the snapshot is one that landed before, and was
-    compacted then; only rows that nobody sees without it are looked after again."""
+    """Follow up a write whose commit gave ``snapshot``. A replay is not compacted again, except where readers skip level 0.
+    ``prepared``: one process follows up for all tasks of a distributed write, and compacts less."""
     chores = FollowUp(context.files, context.clock, snapshot.id)
     if early is not None:
         # A replay returns what landed the first time: these rows are not in it.
-        chores.do(Chore.EARLY, lambda: early.ended(landed=not is_replay))
-    # First what others wait for; then what is compacted may bring changes of its own.
+        chores.do(Chore.EARLY, lambda: early.ended(landed=not committed.is_replay))
+    # Readers wait for the changes, so they go first. Those of the compaction follow below.
     published = chores.do(Chore.PUBLISH, log.after_commit)
 
     def compact() -> None:
-        is_waiting = is_replay and context.settings.skips_level_zero
-        if not (written or is_waiting):
+        is_waiting = committed.is_replay and context.settings.skips_level_zero
+        if not (committed.entries or is_waiting):
             raise LeftAlone
         _whose_turn(context, snapshot)
         if is_waiting:
-            settle_level_zero(context)
+            compact_level_zero(context)
         else:
-            compact_after_write(context, written, landed=snapshot, most_bytes=most_compaction_bytes)
+            most_bytes = DRIVER_BUDGET_BYTES if prepared else MOST_BUDGET_BYTES
+            compact_after_write(context, committed.entries, landed=snapshot, most_bytes=most_bytes)
 
     chores.do(Chore.SHOW if context.settings.skips_level_zero else Chore.COMPACT, compact)
     _keep_house(chores, context, snapshot)
@@ -55,9 +55,9 @@ def after_write(
 
 
 def after_compaction(context: TableContext, log: Callable[[], ChangeLog], committed: Sequence[int]) -> None:
-    """Follow up a compaction that was asked for. Of a ``write-only`` table nobody else expires snapshots.
+    """Follow up a compaction on demand, which alone expires the snapshots of a ``write-only`` table.
 
-    ``log`` chooses the log: a table whose options name none of ours can be compacted too, and is warned of.
+    ``log`` opens the log here, because a table with an unknown log can be compacted too: that fails as a chore, with a warning.
     """
     if not committed:
         return
@@ -65,13 +65,13 @@ def after_compaction(context: TableContext, log: Callable[[], ChangeLog], commit
     # With some changelog producers it is the compaction that writes the changes.
     chores.do(Chore.PUBLISH, lambda: log().after_commit())
     _keep_house(chores, context, None)
-    # What was compacted on demand leaves nothing undone that a writer's share left.
+    # Compacting on demand also does what a writer's failed compaction left undone.
     chores.do(Chore.COMPACT, lambda: None)
     chores.settle()
 
 
 def _keep_house(chores: FollowUp, context: TableContext, written: Snapshot | None) -> None:
-    """Tag and expire behind the snapshot of a writer, or (None) behind a compaction that was asked for."""
+    """Tag and expire after the snapshot of a writer, or (None) after a compaction on demand."""
     tagged: list[str] = []
 
     def tag() -> None:

@@ -2,8 +2,8 @@
 
     plan on the newest snapshot -> run tasks, bucket by bucket -> commit as COMPACT -> plan anew
 
-A compaction changes no row that a query returns. It is committed only while every file that it read is live: who loses that race
-drops the work and plans again.
+A compaction changes no row that a query returns. It is committed only while every file that it read is live; otherwise its work
+is dropped and planned again.
 """
 
 from collections import Counter
@@ -27,16 +27,16 @@ from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.upkeep.compactplan import BucketId, TaskPicker, newest_buckets, newest_schema_id, written_cost
 
-# What a writer pays after its own commit: so many times the bytes that it wrote, at least this, at most that.
+# What a writer compacts after its own commit: so many times the bytes that it wrote, within these bounds.
 PAY_FACTOR = 8
 LEAST_BUDGET_BYTES = 24 * MIB
 MOST_BUDGET_BYTES = 1024 * MIB
-# The commits of a distributed write are followed up by one process, the driver.
+# After a distributed write the driver alone compacts.
 DRIVER_BUDGET_BYTES = 256 * MIB
 # Work that is committed together by a compaction on demand.
 _BYTES_PER_COMMIT = 1024 * MIB
 _TASKS_PER_COMMIT = 64
-# How often one call plans anew because others were faster, per bucket.
+# How often one call plans anew after a lost race, per bucket.
 _ATTEMPTS = 10
 # No bucket needs more steps than this in one call: each makes fewer runs or fewer bytes above the oldest.
 _STEPS = 100
@@ -45,7 +45,7 @@ FULL_PROPERTY = "tablestore.full-compaction"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactReport:
-    """What a compaction did. ``dropped``: tasks whose files others had replaced when they were done."""
+    """What a compaction did. ``dropped``: tasks whose input files others replaced before they were committed."""
 
     snapshot_ids: tuple[int, ...] = ()
     tasks: int = 0
@@ -89,9 +89,9 @@ def compact_table(
 ) -> CompactReport:
     """Compact what is due, or everything into one run per bucket (``full``).
 
-    ``partitions``: only these, each given by some or all of its column values. ``progress`` gets the bytes of the buckets that
-    were dealt with, of all that there are. Raises InvalidInputError for columns that are no
-    partition columns, UnsupportedError for tables that are only read, and what reading and committing raise.
+    ``partitions``: only these, each given by some or all of its column values. ``progress`` gets the bytes of the buckets that are
+    done, of all. Raises InvalidInputError for columns that are no partition columns, UnsupportedError for tables that are only
+    read, and what reading and committing raise.
     """
     wanted = partition_matcher(context.schema, partitions)
     return _Run(context, full=full, progress=progress).everywhere(lambda place: wanted(place[0]))
@@ -104,9 +104,9 @@ def compact_after_write(
     landed: Snapshot,
     most_bytes: int = MOST_BUDGET_BYTES,
 ) -> CompactReport:
-    """The share of compaction that a commit pays for which has just written these files, with the snapshot ``landed``.
+    """Compact a share of the buckets that a commit has just written, as snapshot ``landed``.
 
-    Does nothing if the table is ``write-only``. Raises what reading and committing raise: a follow-up of the commit.
+    Does nothing if the table is ``write-only``. Raises what reading and committing raise.
     """
     if not written:
         return CompactReport()
@@ -122,20 +122,20 @@ def compact_after_write(
     budget = min(max(paid, LEAST_BUDGET_BYTES), most_bytes)
     report = _Run(context).one_round(touched.__contains__, budget, landed)
     if report.dropped and context.settings.skips_level_zero:
-        # What lies in level 0 of such a table is not read. The compaction that was faster may not have seen this commit.
+        # Readers of such a table skip level 0, and the compaction that was faster may not have seen this commit.
         report += _Run(context).everywhere(touched.__contains__)
     return report
 
 
-def settle_level_zero(context: TableContext) -> CompactReport:
-    """Compact the buckets of a table whose level 0 is not read, so that what was committed before is seen."""
+def compact_level_zero(context: TableContext) -> CompactReport:
+    """Compact all buckets with files in level 0, of a table whose readers skip that level."""
     _, buckets = newest_buckets(context)
     waiting = {place for place, bucket in buckets.items() if any(file.level == 0 for file in bucket.files)}
     return _Run(context).everywhere(waiting.__contains__) if waiting else CompactReport()
 
 
 def full_is_due(context: TableContext, *, commits: int | None, interval_ms: int | None) -> bool:
-    """Whether so many commits, or so much time, lie behind the last full compaction, as far as snapshots are retained."""
+    """Whether so many commits, or so much time, came after the last full compaction, as far as snapshots are retained."""
     if commits is None and interval_ms is None:
         return False
     snapshot = context.snapshots.latest()
@@ -174,7 +174,7 @@ class _Run:
         self._total = 0
 
     def everywhere(self, wanted: Callable[[BucketId], bool]) -> CompactReport:
-        """Until nothing is due in the wanted buckets."""
+        """Compact until nothing is due in the wanted buckets."""
         report = CompactReport()
         found = newest_buckets(self._context, wanted)[1]
         todo = list(found)
@@ -200,7 +200,7 @@ class _Run:
     def one_round(self, wanted: Callable[[BucketId], bool], budget_bytes: int, landed: Snapshot) -> CompactReport:
         """One task each for the neediest buckets of ``landed``, as far as the budget goes; all in one commit.
 
-        Buckets that are written to evenly are due at the same time: they take turns in being compacted whole.
+        Buckets that are written evenly fall due at the same time, so only some of them are compacted whole in one round.
         """
         latest, found = newest_buckets(self._context, wanted, landed=landed)
         if latest is None:
@@ -219,9 +219,9 @@ class _Run:
         return self._commit(done) + CompactReport(buckets=len(done))
 
     def _batch(self, todo: Sequence[BucketId], *, alone: bool) -> tuple[list[_Done], list[BucketId]]:
-        """Tasks that are committed together, and the buckets that wait.
+        """Run tasks to be committed together; returns them and the buckets that wait.
 
-        ``alone``: after a lost race they are committed one by one, so that one loser does not take the others along.
+        ``alone``: only one task, so that after a lost race no task is dropped because of another.
         """
         latest, buckets = newest_buckets(self._context, set(todo))
         assert latest is not None, "a table that has a snapshot keeps one"
@@ -239,7 +239,7 @@ class _Run:
         return done, []
 
     def _dealt_with(self, place: BucketId) -> None:
-        """One more bucket was compacted, or had nothing due. Later steps in the same bucket rewrite less."""
+        """Count a bucket as done, after its first step. Later steps in the same bucket rewrite less."""
         self._left.pop(place, None)
         self._show(f"compacting, {len(self._left)} bucket(s) left", self._total - sum(self._left.values()), self._total)
 
@@ -257,7 +257,7 @@ class _Run:
             return None
         context = self._context
         if newest_schema_id(bucket.files) > context.schema.id:
-            # Somebody altered the table meanwhile: written by us, newer columns would be lost.
+            # The table was altered meanwhile: at the old schema the new columns would be lost.
             context = self._context = context.at_newest_schema()
         task = TaskPicker(context).pick(bucket, full=self._full, budget_bytes=budget_bytes, whole=whole)
         if task is None:
@@ -266,7 +266,7 @@ class _Run:
             message = run_compaction(context, latest, bucket, task)
             return _Done((bucket.partition, bucket.bucket), message, task.reason in WHOLE_REASONS)
         except NotFoundError:
-            # What it read expired under it; that takes a newer snapshot, else a file is missing.
+            # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
             if not context.snapshots.has_moved_on(latest):
                 raise
             return None
@@ -281,8 +281,8 @@ class _Run:
 def commit_compaction(
     context: TableContext, messages: Sequence[CommitMessage], *, full: bool = False, prepared: bool = False
 ) -> CompactReport:
-    """Commit finished tasks as one COMPACT snapshot; those of a lost race are dropped and counted. ``prepared``: they have crossed
-    processes, see :class:`CommitRequest`."""
+    """Commit finished tasks as one COMPACT snapshot; after a lost race they are dropped and counted. ``prepared``: they have
+    crossed processes (see :class:`~tablestore.store.commit.committer.CommitRequest`)."""
     try:
         message = merge_messages(messages)
     except TablestoreError:

@@ -2,7 +2,7 @@
 
     newest snapshot -> one partition's postponed files -> level-0 files of its buckets -> COMPACT commit -> next partition
 
-Who loses the race for a partition's files drops the work: the rows are where the winner has put them.
+After a lost race for a partition's files the work is dropped, because the winner has moved the rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def compact_postponed(context: TableContext, partitions: Sequence[Mapping[str, A
             try:
                 message = distribute(context, live, postponed, base=base, first_sequence=first_sequence)
             except NotFoundError:
-                # What it read was taken by others and expired; that takes a newer snapshot, else a file is missing.
+                # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
                 if not context.snapshots.has_moved_on(latest):
                     raise
                 break

@@ -21,9 +21,10 @@ from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
-from tablestore.table.upkeep.compaction import settle_level_zero
+from tablestore.table.upkeep.compaction import compact_level_zero
+from tablestore.table.write.committing import Effect
 from tablestore.table.write.deletemarks import MarkingDelete
-from tablestore.table.write.writer import Effect, TableWriter
+from tablestore.table.write.writer import TableWriter
 from tablestore.types.filter.predicate import Predicate, evaluate
 
 
@@ -46,7 +47,7 @@ def delete_where(context: TableContext, log: ChangeLog, predicate: Predicate) ->
                     return _delete_marking(context, writer, predicate)
                 return _delete_rewriting(context, writer, base, predicate)
             except (StalePlan, NotFoundError) as error:
-                # What the plan reads may expire under it; that takes a newer snapshot, else a file is missing.
+                # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
                 if isinstance(error, NotFoundError) and not context.snapshots.has_moved_on(base):
                     raise
                 attempts += 1
@@ -59,9 +60,9 @@ def delete_where(context: TableContext, log: ChangeLog, predicate: Predicate) ->
 
 def _delete_keyed(context: TableContext, writer: TableWriter, base: Snapshot, predicate: Predicate) -> Snapshot | None:
     if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in context.manifests.live(base)):
-        # What is not read yet counts: a row found by its old version must not be deleted with its new one.
-        settle_level_zero(context)
-        raise StalePlan(f"snapshot {base.id} of table {context.files.root_uri} had rows that were committed and not yet settled")
+        # Rows of level 0 count although readers skip it: a row must not be deleted because its old version matches.
+        compact_level_zero(context)
+        raise StalePlan(f"snapshot {base.id} of table {context.files.root_uri} had rows in level 0, which readers skip")
     reader = SplitReader.of(context, context.schema.field_names, predicate)
     for split in plan_scan(context, base, predicate).splits:
         for batch in reader.read(split):

@@ -13,12 +13,13 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
+from tablestore.table.write.committing import Origin, commit_message, overwriting
 from tablestore.table.write.rows import schema_and_tables
-from tablestore.table.write.writer import Effect, TableWriter, commit_message
+from tablestore.table.write.writer import TableWriter
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.schema import TableSchema
 
@@ -34,20 +35,13 @@ def overwrite(context: TableContext, log: ChangeLog, rows: Any, partition: Mappi
             schema, tables = _with_partition_columns(schema, tables, wanted, context.schema)
         writer.write(pa.RecordBatchReader.from_batches(schema, (b for table in tables for b in table.to_batches())))
         message = writer.prepare()
-        return commit_overwrite(context, log, message, wanted, user=context.ids.uuid())
+        return commit_overwrite(context, log, message, wanted, Origin(user=context.ids.uuid()))
 
 
 def commit_overwrite(
-    context: TableContext,
-    log: ChangeLog,
-    message: CommitMessage,
-    wanted: Mapping[str, object] | None,
-    *,
-    user: str,
-    identifier: int | None = None,
-    prepared: bool = False,
+    context: TableContext, log: ChangeLog, message: CommitMessage, wanted: Mapping[str, object] | None, origin: Origin
 ) -> Snapshot | None:
-    """Commit written files as an overwrite; ``wanted`` is :func:`overwrite`'s partition, the others are as of a commit."""
+    """Commit written files as an overwrite; ``wanted``: the partition values given, None for the partitions of the new rows."""
     schema = context.schema
     if wanted is None and schema.partition_keys and context.settings.dynamic_overwrite:
         touched = {entry.partition for entry in message.entries}
@@ -64,14 +58,7 @@ def commit_overwrite(
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
         return [replace(e, kind=EntryKind.DELETE) for e in context.manifests.live(latest) if matches(e.partition)]
 
-    effect = Effect(
-        kind=CommitKind.OVERWRITE,
-        operation="OVERWRITE",
-        plan_deletes=plan_deletes,
-        replaces=matches,
-        replaces_everything_it_meets=True,
-    )
-    return commit_message(context, log, message, effect, user=user, identifier=identifier, prepared=prepared)
+    return commit_message(context, log, message, overwriting(plan_deletes=plan_deletes, replaces=matches), origin)
 
 
 def _partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> dict[str, object] | None:

@@ -7,8 +7,8 @@
 A writer that is left without a commit removes what it wrote. After a commit it can go on with the next one.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -16,19 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
-from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.snapshot import CommitKind, Snapshot
-from tablestore.log.port import ChangeLog, RowsAhead
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.port import ChangeLog
 from tablestore.lsm.write.missingcolumns import Lost, MissingColumns, lost_to_nulls, path_text
-from tablestore.store.commit.committer import CommitRequest, PlanDeletes, PlanIndex
-from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
-from tablestore.store.write.writerfactory import data_writer, dynamic_commit, keep_commit
-from tablestore.table.upkeep.aftercommit import after_write
-from tablestore.table.upkeep.compaction import MOST_BUDGET_BYTES
+from tablestore.store.write.writerfactory import data_writer
+from tablestore.table.write.committing import Effect, Origin, commit_message
 from tablestore.table.write.rows import ragged_columns, schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
@@ -38,20 +34,6 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbol
 TASK_STRIDE = 1 << 20
 
 _MOST_ACCEPTED = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """What a commit does besides adding the rows that were written. ``replaces``: the partitions that an overwrite empties."""
-
-    kind: CommitKind = CommitKind.APPEND
-    operation: str = "WRITE"
-    plan_deletes: PlanDeletes | None = None
-    plan_index: PlanIndex | None = None
-    replaces: Callable[[bytes], bool] | None = None
-    replaces_everything_it_meets: bool = False
-    allow_empty: bool = False
-    properties: Mapping[str, str] | None = None
 
 
 class TableWriter:
@@ -212,16 +194,8 @@ class TableWriter:
         message = self.prepare()
         self._failed = True
         try:
-            snapshot = commit_message(
-                self._context,
-                self._log,
-                message,
-                effect,
-                user=self._user,
-                identifier=identifier,
-                is_new_user=self._is_new_user,
-                early=self._early,
-            )
+            origin = Origin(user=self._user, identifier=identifier, is_new_user=self._is_new_user)
+            snapshot = commit_message(self._context, self._log, message, effect, origin, early=self._early)
         except BaseException:
             self._take_back()
             raise
@@ -234,21 +208,13 @@ class TableWriter:
     def prepare(self) -> CommitMessage:
         """The files written so far, as a value for a committer. The writer starts anew."""
         self._check_usable()
-        context, writer = self._context, self._writer
-        base = context.snapshots.latest() if writer is None else self._base
-        entries: tuple[ManifestEntry, ...] = writer.finish() if writer is not None else ()
-        created = writer.created_millis if writer is not None else None
+        writer = self._writer
+        if writer is None:
+            return self._context.message(self._context.snapshots.latest())
+        entries = writer.finish()
+        message = self._context.message(self._base, created_millis=writer.created_millis)
         self._writer = None
-        return CommitMessage(
-            table_uuid=context.table_uuid,
-            schema_id=context.schema.id,
-            base_snapshot_id=base.id if base is not None else 0,
-            base_snapshot_uuid=base.uuid if base is not None else None,
-            created_millis=context.clock.now_ms() if created is None else created,
-            entries=entries,
-            changelog=writer.take_changelog() if writer is not None else (),
-            kept=writer.take_kept() if writer is not None else (),
-        )
+        return replace(message, entries=entries, changelog=writer.take_changelog(), kept=writer.take_kept())
 
     def abort(self) -> None:
         """Remove what was written and not committed."""
@@ -354,64 +320,6 @@ def _with_nothing(rows: pa.Table, absent: Sequence[pa.Field]) -> pa.Table:
 def _fills(context: TableContext) -> bool:
     """Whether defaults stand in for nulls: not where a null says that the stored value stays."""
     return context.settings.merge is None or not context.settings.merge.computes
-
-
-def commit_message(
-    context: TableContext,
-    log: ChangeLog,
-    message: CommitMessage,
-    effect: Effect,
-    *,
-    user: str,
-    identifier: int | None = None,
-    is_new_user: bool = False,
-    most_compaction_bytes: int = MOST_BUDGET_BYTES,
-    early: RowsAhead | None = None,
-    prepared: bool = False,
-) -> Snapshot | None:
-    """Commit prepared files, then compact a share of the buckets that they lie in, of ``most_compaction_bytes`` at most, and
-    expire snapshots that are due, and publish to the log what it lacks.
-
-    ``prepared``: the message has crossed processes. If it, or the commit of that identifier, has landed before, nothing is done. If
-    the commit certainly did not land, the files are removed before the error is raised. Nothing is raised once it has landed.
-    """
-    # A commit that plans its index files itself brings files that have their buckets.
-    hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
-    dynamic = dynamic_commit(context, effect.replaces) if hashes else None
-    request = CommitRequest(
-        user=user,
-        identifier=identifier,
-        is_new_user=is_new_user,
-        kind=effect.kind,
-        operation=effect.operation,
-        message=message,
-        prepared=prepared,
-        plan_deletes=effect.plan_deletes,
-        plan_index=dynamic.plan_index if dynamic else effect.plan_index,
-        revise=keep_commit(context, message.kept, dynamic.revise if dynamic else None).revise
-        if message.kept
-        else dynamic.revise
-        if dynamic
-        else None,
-        replaces_everything_it_meets=effect.replaces_everything_it_meets,
-        properties={**log.properties(), **(effect.properties or {})},
-        allow_empty=effect.allow_empty,
-    )
-    committed = committer(context).commit_once(request)
-    snapshot = committed.snapshot
-    if snapshot is not None:
-        after_write(
-            context,
-            log,
-            snapshot,
-            committed.entries,
-            most_compaction_bytes=most_compaction_bytes,
-            early=early,
-            is_replay=committed.is_replay,
-        )
-    elif early is not None:
-        early.ended(landed=False)
-    return snapshot
 
 
 def retractions_of(keys: pa.Table, context: TableContext) -> pa.Table:

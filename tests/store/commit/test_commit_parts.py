@@ -17,7 +17,7 @@ from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY
-from tablestore.table.write.writer import Effect, commit_message
+from tablestore.table.write.committing import Effect, Origin, commit_message
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 COMPACT = Effect(kind=CommitKind.COMPACT, operation="COMPACT")
@@ -55,7 +55,7 @@ def upgrade(entry: ManifestEntry, level: int) -> dict[str, tuple[ManifestEntry, 
 
 
 def commit(context: TableContext, part: CommitMessage, effect: Effect = COMPACT) -> Snapshot:
-    snapshot = commit_message(context, ChangeLogs().of(context), part, effect, user="compactor")
+    snapshot = commit_message(context, ChangeLogs().of(context), part, effect, Origin(user="compactor"))
     assert snapshot is not None
     return snapshot
 

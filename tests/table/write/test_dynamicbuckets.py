@@ -15,7 +15,8 @@ from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.store.settings import check_writable, table_settings
-from tablestore.table.write.writer import TASK_STRIDE, Effect, TableWriter, commit_message
+from tablestore.table.write.committing import Effect, Origin, commit_message
+from tablestore.table.write.writer import TASK_STRIDE, TableWriter
 from tests.support.auditor import Auditor
 from tests.support.commitrules.scenes import once
 from tests.support.lab import Lab, is_snapshot
@@ -139,7 +140,7 @@ def test_tasks_of_one_write_that_chose_different_buckets_are_put_right() -> None
             messages.append(writer.prepare())
     message = merge_messages(messages)
     assert message is not None
-    assert commit_message(table.context, table.change_log, message, Effect(), user="tasks") is not None
+    assert commit_message(table.context, table.change_log, message, Effect(), Origin(user="tasks")) is not None
     expected = {**dict.fromkeys(range(8), "task 1"), **dict.fromkeys((7, 100, 0), "task 2")}
     check(lab, list(expected.items()))
     assert lab.auditor.orphans() == set()

@@ -1,0 +1,98 @@
+"""Committing what was written: one snapshot, and what the table does after it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.log.port import ChangeLog, RowsAhead
+from tablestore.store.commit.committer import CommitRequest, PlanDeletes, PlanIndex
+from tablestore.store.commit.committerfactory import committer
+from tablestore.store.context import TableContext
+from tablestore.store.message import CommitMessage
+from tablestore.store.write.writerfactory import dynamic_commit, keep_commit
+from tablestore.table.upkeep.aftercommit import after_write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a commit does besides adding rows. ``replaces``: the partitions that an overwrite empties."""
+
+    kind: CommitKind = CommitKind.APPEND
+    operation: str = "WRITE"
+    plan_deletes: PlanDeletes | None = None
+    plan_index: PlanIndex | None = None
+    replaces: Callable[[bytes], bool] | None = None
+    replaces_everything_it_meets: bool = False
+    allow_empty: bool = False
+    properties: Mapping[str, str] | None = None
+
+
+def overwriting(
+    *,
+    plan_deletes: PlanDeletes,
+    plan_index: PlanIndex | None = None,
+    replaces: Callable[[bytes], bool] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Effect:
+    """The effect of an overwrite."""
+    return Effect(
+        kind=CommitKind.OVERWRITE,
+        operation="OVERWRITE",
+        plan_deletes=plan_deletes,
+        plan_index=plan_index,
+        replaces=replaces,
+        replaces_everything_it_meets=True,
+        properties=properties,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a commit comes from. ``is_new_user``: no commit of ``user`` had an identifier before. ``prepared``: the message has
+    crossed processes, so it may have landed before."""
+
+    user: str
+    identifier: int | None = None
+    is_new_user: bool = False
+    prepared: bool = False
+
+
+def commit_message(
+    context: TableContext,
+    log: ChangeLog,
+    message: CommitMessage,
+    effect: Effect,
+    origin: Origin,
+    *,
+    early: RowsAhead | None = None,
+) -> Snapshot | None:
+    """Commit prepared files. Then compact a share of their buckets, expire snapshots that are due, and publish to the log.
+
+    Does nothing if the message, or the commit of that identifier, has landed before. If the commit certainly did not land, the
+    files are removed before the error is raised. Nothing is raised once it has landed.
+    """
+    # A commit that plans its index files itself brings files that have their buckets.
+    hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
+    dynamic = dynamic_commit(context, effect.replaces) if hashes else None
+    revise = dynamic.revise if dynamic else None
+    request = CommitRequest(
+        user=origin.user,
+        identifier=origin.identifier,
+        is_new_user=origin.is_new_user,
+        prepared=origin.prepared,
+        kind=effect.kind,
+        operation=effect.operation,
+        message=message,
+        plan_deletes=effect.plan_deletes,
+        plan_index=dynamic.plan_index if dynamic else effect.plan_index,
+        revise=keep_commit(context, message.kept, revise).revise if message.kept else revise,
+        replaces_everything_it_meets=effect.replaces_everything_it_meets,
+        properties={**log.properties(), **(effect.properties or {})},
+        allow_empty=effect.allow_empty,
+    )
+    committed = committer(context).commit_once(request)
+    if committed.snapshot is not None:
+        after_write(context, log, committed.snapshot, committed, prepared=origin.prepared, early=early)
+    elif early is not None:
+        early.ended(landed=False)
+    return committed.snapshot
