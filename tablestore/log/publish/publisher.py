@@ -436,6 +436,8 @@ class LogPublisher:
     def _find(self, snapshot_id: int) -> Snapshot:
         context = self._context
         found = find_published(context, snapshot_id, self._settings.mode)
+        if found is None and self._recorded_snapshot() >= snapshot_id:
+            raise SlotFenced(f"slot {self._number} of {self._log.name} was taken over: snapshot {snapshot_id} was sent")
         if found is None:
             raise NotFoundError(
                 f"table {context.files.root_uri}: snapshot {snapshot_id} has expired before its changes were published to "
