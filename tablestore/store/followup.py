@@ -1,15 +1,15 @@
-"""What follows a commit that has landed: nothing of it may raise.
+"""Chores after a commit that has landed. None of them raises.
 
-    landed ── mark, hint ── publish ── compact ── tag ── expire            each is a chore
-                 └ one fails: a warning, a note in the table, and on with the next
+    landed ── mark, hint ── publish ── compact ── tag ── expire
+                 └ one fails: a warning, a note in the table, then the next
 
-A caller who hears an error repeats its write, so an error behind a commit that has landed would double rows. Therefore every error
-of a chore, of whatever class, becomes a warning. Only what ends the process (KeyboardInterrupt, SystemExit, GeneratorExit) passes.
+A caller that gets an error repeats its write, so an error after the commit would duplicate rows. Therefore every error of a chore,
+of any class, becomes a warning. Only what ends the process (KeyboardInterrupt, SystemExit, GeneratorExit) passes.
 
     tablestore-undone/<chore>      {"snapshot": 7, "time": …, "kind": "storage", "error": …}
 
-The note is how other processes hear of it (``tablestore table describe``). There is one of each chore, the newest; the next commit
-whose chore succeeds removes it. Success costs one listing of a directory that is mostly missing.
+Other processes read the note (``tablestore table describe``). There is one per chore, the newest. The next commit whose chore
+succeeds removes it. Success costs one listing of a directory that is mostly missing.
 """
 
 import json
@@ -32,10 +32,10 @@ _LONGEST_ERROR = 2_000
 
 
 class Chore(Enum):
-    """What may follow a commit: the name of its note (stored), what it means that it failed, and who does it then."""
+    """A chore: the name of its note (stored), what its failure means, and what does it later."""
 
-    MARK = ("replay-mark", "its mark against replays was not written", "expiry writes it before the snapshot goes")
-    EARLY = ("early-rows", "the rows that were sent ahead of it are not settled", "the next publisher does that")
+    MARK = ("replay-mark", "its mark against replays was not written", "expiry writes it before it removes the snapshot")
+    EARLY = ("early-rows", "the rows that were sent ahead of it are not marked as landed", "the next publisher does that")
     PUBLISH = (
         "publish",
         "its changes are not in the log yet",
@@ -57,7 +57,7 @@ class Chore(Enum):
 
 
 class LeftAlone(Exception):
-    """A chore says that it is somebody else's, or another time's: no failure, and nothing is done."""
+    """A chore does nothing, because another process or a later commit does it. This is no failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Undone:
 
 
 def attempt(chore: Chore, step: Callable[[], object], *, where: str) -> Exception | None:
-    """Do one chore of what has landed, ``where`` names both; whatever it raises is said, not raised, and returned."""
+    """Do one chore after the commit that ``where`` names. An error is logged and returned, not raised."""
     try:
         step()
     except LeftAlone as left:
@@ -88,7 +88,7 @@ def attempt(chore: Chore, step: Callable[[], object], *, where: str) -> Exceptio
 
 
 class FollowUp:
-    """The chores behind one snapshot of the table in ``files``."""
+    """The chores after one snapshot of the table in ``files``."""
 
     def __init__(self, files: FileStore, clock: Clock, snapshot_id: int) -> None:
         self._files, self._clock, self._snapshot_id = files, clock, snapshot_id
@@ -96,26 +96,26 @@ class FollowUp:
         self._failed: set[str] = set()
 
     def do(self, chore: Chore, step: Callable[[], object]) -> bool:
-        """Whether it is done. Raises nothing."""
+        """Do a chore; returns whether it succeeded. Raises nothing."""
         error = attempt(chore, step, where=f"snapshot {self._snapshot_id} of table {self._files.root_uri}")
         if error is None:
             self._done.add(chore.label)
         elif not isinstance(error, LeftAlone):
             self._failed.add(chore.label)
-            # A store that fails has been warned of above.
+            # A failing store was logged above.
             with suppress(Exception):
                 _write_note(self._files, self._clock, chore, self._snapshot_id, error)
         return error is None
 
-    def settle(self) -> None:
-        """Remove the notes of what was done now and had failed before."""
+    def clear_notes(self) -> None:
+        """Remove the notes of chores that had failed and were done now."""
         with suppress(Exception):
             for name in self._files.names(UNDONE_DIR):
                 if name in self._done - self._failed:
                     self._remove_older(name)
 
     def _remove_older(self, label: str) -> None:
-        # A later commit may have failed meanwhile: that is not settled by this one.
+        # The note of a later commit stays.
         found = _read(self._files, label)
         if found is None or found.snapshot_id <= self._snapshot_id:
             self._files.delete(f"{UNDONE_DIR}/{label}")
@@ -132,7 +132,7 @@ def _write_note(files: FileStore, clock: Clock, chore: Chore, snapshot_id: int, 
         "snapshot": snapshot_id,
         "time": clock.now_ms(),
         "kind": error.kind if isinstance(error, TablestoreError) else type(error).__name__,
-        # What others' errors say may hold a secret, and this is written into the table.
+        # The text of other libraries' errors may hold a secret, which must not be written into the table.
         "error": _text(error)[:_LONGEST_ERROR] if isinstance(error, TablestoreError) else _unknown(error),
         "way_out": chore.way_out,
     }
@@ -140,7 +140,7 @@ def _write_note(files: FileStore, clock: Clock, chore: Chore, snapshot_id: int, 
 
 
 def _read(files: FileStore, label: str) -> Undone | None:
-    """None for what is no note, or is gone."""
+    """The note of that name, None if it is gone or cannot be parsed."""
     try:
         content = parse_json_bounded(files.read(f"{UNDONE_DIR}/{label}"), label)
         assert isinstance(content, dict)

@@ -1,8 +1,8 @@
 """Reading and writing the manifests of one table.
 
-Manifests and lists are immutable and named after their content, so decoded ones are kept in a bounded cache. Every attempt
-to commit writes its own (the nonce makes two attempts differ), so the loser of a race may remove what it wrote without
-looking: nobody else can have used those names.
+Manifests and lists are immutable and named after their content, so decoded ones are kept in a bounded cache. Every attempt to
+commit writes its own (a nonce makes two attempts differ), so the loser of a race may remove what it wrote: no other commit can
+have used those names.
 """
 
 from collections import OrderedDict

@@ -1,17 +1,17 @@
-"""Which commit writes down what changed, and where?
+"""Which commits write a changelog, and what does it hold?
 
-    changelog-producer    written by            holds                                   in the snapshot of the
-    none                  nobody
-    input                 every flush           the rows as they were given             write
-    lookup                every compaction      the frame before against after          compaction
-    full-compaction       every full one        the same                                compaction
+    changelog-producer    written by              holds                                   in the snapshot of the
+    none                  no commit
+    input                 every flush             the rows as they were given             write
+    lookup                every compaction        the frame before against after          compaction
+    full-compaction       every full compaction   the same                                compaction
 
-The *frame* is what a reader that follows the changelog starts from: the files whose changes were written down already. It is
-everything for ``none`` and ``input``, levels above 0 for ``lookup``, and the top level for ``full-compaction``. A compaction that
-moves files into the frame writes the difference that they make, also where it only moves them (an upgrade). So the changes up to a
-snapshot, folded, are the frame of that snapshot, whatever the merge engine.
+The *frame* is the state that a reader of the changelog has: the files whose changes are in it. It is every file for ``none`` and
+``input``, levels above 0 for ``lookup``, and the top level for ``full-compaction``. A compaction that moves files into the frame
+writes the difference that they make, also where it does not rewrite them (an upgrade). So the changes up to a snapshot, folded,
+give the frame of that snapshot, with any merge engine.
 
-Pure. Left to others: writing the changelog (changelog), finding the differences (statediff), reading them back (changefeed).
+Pure. Elsewhere: writing the changelog (changelogfiles), finding differences (statediff), reading changes (changefeed).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class ChangelogSettings:
         return self.producer in (LOOKUP, FULL_COMPACTION)
 
     def in_frame(self, level: int) -> bool:
-        """Whether the changes that files of this level brought are written down."""
+        """Whether the changelog has the changes of files of this level."""
         if self.producer == LOOKUP:
             return level > 0
         return self.producer != FULL_COMPACTION or level == self.top_level
@@ -92,7 +92,7 @@ def check_producer(schema: TableSchema, table: str) -> None:
 def check_frame_change(
     old_options: Mapping[str, str], new_options: Mapping[str, str], live: Iterable[ManifestEntry], *, table: str
 ) -> None:
-    """Refuse to change what the files outside of the frame mean: their changes would be lost, or seen twice.
+    """Refuse changes of options that the files outside of the frame depend on: their changes would be lost, or seen twice.
 
     ``live``: the table's live files. Raises UnsupportedError that says what to do first.
     """
@@ -112,7 +112,7 @@ def check_frame_change(
     what = "merge-engine, sequence.field or how a column combines (fields.…)" if merges else "changelog-producer"
     raise UnsupportedError(
         f"table {table}: {what} cannot change while {len(outside)} of its {len(files)} files wait for a full compaction, because "
-        f"their changes would be lost or seen twice; {_way_out(old_options)} while nobody writes, then change it",
+        f"their changes would be lost or seen twice; {_way_out(old_options)} while no writer is at work, then change it",
         kind="outside-frame",
     )
 

@@ -75,7 +75,7 @@ def publish_by_a_rename_that_overwrites(m: pytest.MonkeyPatch) -> None:
     "a_dead_snapshot_right_below_the_history_is_told_from_a_landed_one",
 )
 def skip_the_look_at_the_base(m: pytest.MonkeyPatch) -> None:
-    m.setattr(Publisher, "_settle", lambda *_, **__: Outcome.LANDED)
+    m.setattr(Publisher, "_look_back", lambda *_, **__: Outcome.LANDED)
 
 
 @caught_by("a_writer_paused_after_the_link_while_others_expire_its_base_has_landed_once")
@@ -85,7 +85,7 @@ def take_a_missing_base_for_a_dead_id(m: pytest.MonkeyPatch) -> None:
             return Outcome.LANDED
         return self._dead(snapshot, doubtful=False)
 
-    m.setattr(Publisher, "_settle", settle)
+    m.setattr(Publisher, "_look_back", settle)
 
 
 @caught_by("a_base_that_a_late_duplicate_brought_back_proves_nothing")
@@ -96,7 +96,7 @@ def trust_the_base_alone(m: pytest.MonkeyPatch) -> None:
 @caught_by("a_publish_that_was_applied_but_reported_failed_lands_once")
 def take_every_occupant_for_another(m: pytest.MonkeyPatch) -> None:
     outcomes = iter([Outcome.LANDED, Outcome.LOST])
-    m.setattr(Publisher, "_settle", lambda *_, **__: next(outcomes, Outcome.LANDED))
+    m.setattr(Publisher, "_look_back", lambda *_, **__: next(outcomes, Outcome.LANDED))
 
 
 @caught_by("an_unknown_outcome_deletes_nothing_and_lands_whole_when_it_lands_late")

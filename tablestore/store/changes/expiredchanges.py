@@ -1,8 +1,8 @@
-"""What is left of expired snapshots for readers of changes: ``changelog/changelog-<N>``.
+"""The kept changelogs of expired snapshots: ``changelog/changelog-<N>``.
 
-Where changes are to be kept for longer than snapshots (``changelog.num-retained.*``, ``changelog.time-retained``), expiry copies
-a snapshot to ``changelog/changelog-N`` before it goes, and leaves the files of its changes: the changelog files and their
-manifests where a producer writes them, else the level-0 files that its delta added.
+Where changes are kept for longer than snapshots (``changelog.num-retained.*``, ``changelog.time-retained``), expiry copies a
+snapshot to ``changelog/changelog-N`` before it removes it, and keeps the files of its changes: the changelog files and their
+manifests if the table has a producer, else the level-0 files that its delta added.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Changelogs:
         return tuple(sorted(snapshot_id for snapshot_id in found if snapshot_id is not None))
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """What was snapshot ``snapshot_id``; only its changes can still be read. None if they were not kept."""
+        """The expired snapshot ``snapshot_id``, of which only the changes can be read. None if they were not kept."""
         path = changelog_path(snapshot_id)
         try:
             data = self.files.read(path)
@@ -50,7 +50,7 @@ class Changelogs:
         return self.files.delete(changelog_path(snapshot_id))
 
     def write_hints(self, *, earliest: int | None = None, latest: int | None = None) -> None:
-        """Tell foreign readers where to look first."""
+        """Write the hints that other engines read first."""
         for name, value in ((EARLIEST_HINT, earliest), (LATEST_HINT, latest)):
             if value is not None:
                 self.files.overwrite(f"{CHANGELOG_DIR}/{name}", encode_hint(value))

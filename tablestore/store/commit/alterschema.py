@@ -1,15 +1,15 @@
 """How does a table get its next schema?
 
-    each round, anew:   newest schema -> evolve (pure) -> check what it asks for -> publish schema-(N+1) if absent
-                        occupied by another alteration: the changes are judged again, on top of it
+    each round:   newest schema -> evolve (pure) -> check the new schema -> publish schema-(N+1) if absent
+                  occupied by another alteration: next round, on top of it
 
-The outcome is landed, lost (the next round decides) or unknown. Schemas are never replaced, so unknown is settled by reading: the
-file holds our bytes, or those of somebody else. An error that comes before the publish means that nothing has changed.
+The outcome is landed, lost (next round) or unknown. Schemas are never replaced, so reading resolves unknown: the file holds our
+bytes or those of another alteration. An error before the publish means that nothing has changed.
 
-Two things are looked at after the publish. The schema that ours builds on must still be there, or the table was dropped meanwhile
-and ours is taken away. And a change that is only right while the table is empty, or its files are compacted, is fenced: an empty
-snapshot on top of the newest one, so that a writer who still holds the old schema loses its race and hears of the new one. Where
-rows have landed before the fence, the alteration is taken back by one more schema.
+Two checks follow the publish. The schema that ours builds on must still be there; otherwise the table was dropped meanwhile, and
+ours is removed. And a change that is valid only while the table is empty, or its files are compacted, is fenced: an empty snapshot
+is committed on top of the newest one, so that a writer with the old schema loses its race and reads the new one. If rows have
+landed before the fence, one more schema takes the alteration back.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ LONGEST_WAIT_S = 2.0
 
 
 Check = Callable[[TableSchema, TableSchema], None]
-"""Looks at the schema that is altered and at what becomes of it, in every round; raises ConflictError to give up."""
+"""Checks the old and the new schema in every round; raises ConflictError to give up."""
 
 
 def alter_schema(
@@ -53,7 +53,7 @@ def alter_schema(
     what :func:`~tablestore.types.evolution.evolve.evolve` raises, ConflictError (another alteration or new rows made it impossible)
     and StorageError: the table is unchanged then; or CommitOutcomeUnknown.
     """
-    # A list could be altered by its owner between two rounds.
+    # The caller could change a list between two rounds.
     given = tuple(changes) if isinstance(changes, list) else changes
     return _Alteration(context=context, changes=given, rescaling=rescaling, check=check).run()
 
@@ -73,7 +73,7 @@ def was_written(context: TableContext) -> bool:
 
 
 def _has_files(context: TableContext, snapshot: Snapshot) -> bool:
-    # The count is of physical rows, so a positive one is enough; a zero of another engine is looked into.
+    # A positive count is enough. A zero may be another engine's, so the files are read.
     return snapshot.total_record_count > 0 or bool(context.manifests.live(snapshot))
 
 
@@ -142,7 +142,7 @@ class _Alteration:
         check_writable(made, settings, self._name)
 
     def _check_frame(self, evolution: Evolution, latest: Snapshot | None) -> bool:
-        """Refuse to change what files mean that wait for a compaction; whether that was a question at all."""
+        """Refuse changes of options that files waiting for a compaction depend on; returns whether the files were read."""
         asked = False
 
         def live() -> Iterator[ManifestEntry]:
@@ -189,7 +189,7 @@ class _Alteration:
             self._wait(tries)
 
     def _check_built_on(self, base: TableSchema, path: str) -> None:
-        """The schema below ours must be the one that it was made from. Else nobody must ever read ours."""
+        """Remove our schema, and raise ConflictError, unless the one below it is still the one that it was made from."""
         below = schema_path(base.id)
         try:
             found = decode_schema(self.context.files.read(below), f"{self._name}/{below}")
@@ -222,7 +222,7 @@ class _Alteration:
                     if error.kind != "schema-changed":
                         self._take_back(made, base, deadline_s)
                         raise
-                    # Somebody altered the table on top of ours: the fence is needed all the same.
+                    # Another alteration landed on top of ours. The fence is still needed.
                     schema_id = context.schemas.refreshed_latest().id
         except (StorageError, CommitOutcomeUnknown) as error:
             raise CommitOutcomeUnknown(
@@ -250,12 +250,12 @@ class _Alteration:
         other = f" (snapshot {newest.id} by {newest.commit_user})" if newest else ""
         return ConflictError(
             f"rows landed in table {self._name}{other} while it was altered, and this change is not possible with them; it was "
-            "taken back: repeat it to hear what to do",
+            "taken back: repeat it to see what to do",
             kind="not-empty",
         )
 
     def _take_back(self, made: TableSchema, base: TableSchema, deadline_s: float) -> None:
-        """The old content as one more schema. Ids that the alteration gave away stay given."""
+        """Publish the old content as one more schema. Field ids that the alteration assigned are not used again."""
         again = replace(
             base, id=made.id + 1, highest_field_id=made.highest_field_id, time_millis=max(made.time_millis, base.time_millis)
         )

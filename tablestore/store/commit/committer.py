@@ -1,14 +1,13 @@
 """The commit loop, and nothing else.
 
-    each round, anew:   read latest -> filter replays -> check the table -> plan deletes -> renumber -> check the delta
-                        -> write metadata -> publish
-                        LANDED  hint, mark, return
-                        LOST    take back this attempt's metadata, next round
-                        DEAD    the same
+    each round:   read latest -> filter replays -> check the table -> plan deletes -> renumber -> check the delta
+                  -> write metadata -> publish
+                  LANDED       write hint and mark, return
+                  LOST, DEAD   remove this attempt's metadata, next round
 
-A round decides on the newest snapshot only; nothing is carried over from a lost one but the data files. A compaction whose
-inputs are gone raises StalePlan: it is dropped, and its files with it. Rounds are bounded by ``commit.timeout``, not by a count.
-What each step decides lives in its own module: `replay`, `conflict`, `sequence`, `metadata`, `publish`.
+A round decides on the newest snapshot only, and only data files outlive it. A compaction whose inputs are gone raises StalePlan,
+and its files are removed. ``commit.timeout`` bounds the rounds, not a count. The decisions lie in modules of their own:
+`replay`, `conflict`, `sequence`, `metadata`, `outcome`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -90,9 +89,9 @@ class CommitSettings:
 class CommitRequest:
     """One logical commit.
 
-    ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: nobody has numbered commits of ``user`` before.
-    ``prepared``: its message has crossed processes, so somebody may have committed it before. ``plan_deletes``, ``plan_index`` and
-    ``revise`` are called anew in every round.
+    ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: no commit of ``user`` had an identifier before.
+    ``prepared``: its message has crossed processes, so it may have landed before. ``plan_deletes``, ``plan_index`` and ``revise``
+    are called in every round.
     """
 
     user: str
@@ -111,13 +110,13 @@ class CommitRequest:
 
     @property
     def leaves_traces(self) -> bool:
-        """Whether a landing of its message may have been before, and matters: it has files, or takes away those of others."""
+        """Whether to look for an earlier landing of its message: it has files, or deletes those of others."""
         return self.prepared and (bool(self.message.new_files) or self.plan_deletes is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What became of a request. ``snapshot`` None: there was nothing to publish, or what it published once has expired.
+    """The outcome of a request. ``snapshot`` None: there was nothing to publish, or the snapshot of a replay has expired.
     ``is_replay``: it had landed before, and nothing was done. ``entries``: the new files that landed now, which may lie in other
     buckets than those of the request."""
 
@@ -153,7 +152,7 @@ class _Delta:
         return (*self.deletes, *self.message.entries, *self.message.compact_after)
 
     def visible(self, kind: CommitKind, in_frame: Callable[[int], bool]) -> Iterable[ManifestEntry]:
-        """What readers of changes see: of a compaction, what it brings into the frame."""
+        """The entries whose changes readers see: of a compaction, those that it brings into the frame (see ``producer``)."""
         if kind is not CommitKind.COMPACT:
             return self.entries
         return (e for e in self.message.compact_before if e.bucket == POSTPONE_BUCKET or not in_frame(e.file.level))
@@ -171,8 +170,8 @@ class _Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committer:
-    """Commits to one table. ``rewrite`` and ``remove_file`` touch the data files of the commit's own writer; ``in_frame`` says
-    which levels hold what readers of changes know."""
+    """Commits to one table. ``rewrite`` and ``remove_file`` act on data files of the commit; ``in_frame``: whether the changes of
+    files at a level were published (see ``producer``)."""
 
     branch: BranchMetadata
     schemas: Schemas
@@ -212,7 +211,7 @@ class Committer:
         try:
             return self._rounds(request, files)
         except (ConflictError, InvalidInputError):
-            # Certainly not landed: nobody will ever refer to these files.
+            # It certainly has not landed, so no snapshot will ever name these files.
             self._discard(request, files)
             raise
 
@@ -258,13 +257,13 @@ class Committer:
                 if delta.is_empty and not request.allow_empty:
                     return Committed(None)
                 snapshot = self._build(request, delta, latest, uuid, written)
-                # Once more: what came before may have taken hours, and the removal of orphans counts on this.
+                # Again, because the steps above may have taken hours, and the removal of orphans relies on it.
                 self._check_age(request.message)
                 outcome = publisher.publish(snapshot, latest, delta.marks, deadline_s=deadline_s)
             except CommitOutcomeUnknown:
                 raise
             except NotFoundError:
-                # Expiry may overtake a round: then what this one decided on is gone, and the next decides on what there is.
+                # The base of this round may have expired. Then the next round starts from a newer snapshot.
                 self._take_back(written)
                 if not self.snapshots.has_moved_on(latest):
                     raise
@@ -310,8 +309,8 @@ class Committer:
         return revised
 
     def _retire(self, request: CommitRequest, files: _OwnFiles, kept: Sequence[ManifestEntry]) -> None:
-        """Remove the own files that others took the place of. Those of a message that somebody else may be committing too stay
-        until this commit has landed: from then on that one finds its landing."""
+        """Remove own files that a rewrite replaced. Files of a prepared message stay until this commit has landed, because another
+        process may be committing it too; from then on that one finds the landing."""
         names = {entry.file.file_name for entry in kept}
         shared = {entry.file.file_name for entry in request.message.entries} if request.prepared else set()
         gone = [entry for entry in files.message.entries if entry.file.file_name not in names]
@@ -411,11 +410,11 @@ class Committer:
         visible = (entry.partition for entry in delta.visible(request.kind, self.in_frame))
         properties = {**request.properties, **self.settings.tracking.notes(request.kind, visible)}
         if latest is not None and LOG_OFFSETS_PROPERTY in latest.properties:
-            # A lower bound stays one. Compactions and others that know of no log hand it on.
+            # A lower bound stays one, so commits without an offset of their own copy it.
             properties.setdefault(LOG_OFFSETS_PROPERTY, latest.properties[LOG_OFFSETS_PROPERTY])
         marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
         if latest is not None and latest.uuid is not None:
-            # Tells a snapshot of this history from one that a sleeper published on a freed id beside it.
+            # By this a snapshot of the history is told from one that was published late on a freed id.
             properties[PARENT_PROPERTY] = latest.uuid
         # Also when there is none, so that a search for a user's mark ends here.
         properties[MARKS_PROPERTY] = encode_marks(marks)
@@ -433,7 +432,7 @@ class Committer:
     def _acknowledge(self, request: CommitRequest, snapshot: Snapshot, replays: Replays) -> None:
         where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier
         if identifier is not None:
-            # Until it is written a replay is recognised by the snapshots themselves; expiry writes it before they go.
+            # Until the mark is written, the snapshots show a replay; expiry writes it before it removes them.
             attempt(Chore.MARK, lambda: replays.raise_mark(request.user, identifier), where=where)
         # Only a hint: a reader that finds it missing or stale lists the directory.
         with suppress(Exception):
@@ -459,7 +458,7 @@ class Committer:
         longest = min(FIRST_WAIT_S * 2 ** min(attempt, 10), LONGEST_WAIT_S)
         self.clock.sleep(longest * self.ids.fraction())
 
-    # What cannot be removed is an orphan, which is found later; it must not decide what the caller hears.
+    # A file that cannot be removed is an orphan and is removed later. It must not hide the error of the commit.
 
     def _take_back(self, written: WrittenMetadata) -> None:
         with suppress(StorageError):

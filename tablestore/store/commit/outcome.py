@@ -1,18 +1,18 @@
 """Did this snapshot land?
 
     publish snapshot-K if absent
-      ├ created        ── settle ──> LANDED | DEAD
-      ├ occupied: ours ── settle ──> LANDED | DEAD      (an earlier try of the same publish was applied after all)
-      ├ occupied: other ───────────> LOST
+      ├ created        ── look back ──> LANDED | DEAD
+      ├ occupied: ours ── look back ──> LANDED | DEAD      (an earlier try of the same publish was applied after all)
+      ├ occupied: other ──────────────> LOST
       └ no answer      ── repeat the same conditional publish until the deadline, then CommitOutcomeUnknown
 
-Creating the file is not yet landing: expiry frees names, so a committer that slept while others committed and expired past it
-could link K onto a history that is over. Whoever creates K therefore looks at K-1 afterwards. While K-1 is still the snapshot
-that K was built on, and was not freed and brought back, K was never used before. Nor was it if nothing is above it. Otherwise the
-history decides: K is good if its files are in it.
+Creating the file is not yet landing. Expiry frees names, so a committer that was suspended while others committed and expired
+past it could publish K on a freed id, outside of the history. After creating K the committer therefore reads K-1. While K-1 is
+still the snapshot that K was built on, and was not freed and published again, K was never used before. Nor was it if nothing is
+above it. Otherwise the history decides: K has landed if its files are in it.
 
-From the first try on an error decides nothing: whatever fails is looked at again until the deadline, and then the outcome is
-unknown, never "failed". Whoever hears of a failure may take the metadata of the attempt away.
+After the first try an error decides nothing: the committer looks again until the deadline, and then the outcome is unknown, never
+"failed". Only after a certain failure may the metadata of the attempt be removed.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from tablestore.store.snapshots import Snapshots, follows, same_snapshot
 
 FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 2.0
-# So many errors that are none of a store's are taken for passing ones.
+# Errors of other classes than a store's are taken for temporary so many times.
 MOST_UNEXPECTED = 3
 
 
@@ -62,7 +62,7 @@ class Publisher:
         """
         path, data = snapshot_path(snapshot.id), encode_snapshot(snapshot)
         wait_s = FIRST_WAIT_S
-        # linked: K is there and ours, what is left is to look around. doubtful: an earlier try may have been applied.
+        # linked: K is there and ours, and the history is still to be read. doubtful: an earlier try may have been applied.
         linked = doubtful = False
         unexpected = 0
         while True:
@@ -78,13 +78,13 @@ class Publisher:
                     if occupant.uuid != snapshot.uuid:
                         return Outcome.LOST
                     linked = True
-                outcome = self._settle(snapshot, base, entries, doubtful=doubtful)
+                outcome = self._look_back(snapshot, base, entries, doubtful=doubtful)
                 if outcome is Outcome.LANDED:
                     self.snapshots.saw(snapshot, data)
                 return outcome
             except CommitOutcomeUnknown:
                 raise
-            except Exception as error:  # Also what is not ours: from the first try on nobody may believe that nothing landed.
+            except Exception as error:  # Of any library: after the first try no error shows that nothing landed.
                 certain = isinstance(error, TablestoreError) and error.kind != "unknown-outcome"
                 if certain and not (asked or linked or doubtful):
                     raise
@@ -95,23 +95,22 @@ class Publisher:
             self.clock.sleep(wait_s * (0.5 + self.ids.fraction()))
             wait_s = min(wait_s * 2, LONGEST_WAIT_S)
 
-    def _settle(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, doubtful: bool) -> Outcome:
+    def _look_back(self, snapshot: Snapshot, base: Snapshot | None, entries: Sequence[ManifestEntry], *, doubtful: bool) -> Outcome:
         if base is not None:
             previous = self.snapshots.find(base.id)
             is_there = previous is not None and same_snapshot(previous, base)
-            # With ids above K even that is not enough: a late duplicate of the publish of K-1 may have brought it back.
+            # With ids above K that is not enough, because a late duplicate of its publish may have written K-1 again.
             if is_there and (self._was_never_freed(base) or self._is_newest(snapshot) or not _added_names(entries)):
                 return Outcome.LANDED
         latest = self.snapshots.newest_listed()
         if latest is None or latest.id < snapshot.id:
             raise self._unknown(snapshot, "its file was there and is gone, and there is none above it")
         if latest.uuid == snapshot.uuid:
-            # Expiry never removes the newest snapshot, so nothing above K means that K was not used before. Unless all of the
-            # table went away under us.
+            # Expiry never removes the newest snapshot: with nothing above it, K was not used before, unless the table was dropped.
             return Outcome.LANDED if self.is_same_table() else self._dead(snapshot, doubtful=doubtful)
         if self._in_history_of(latest, entries):
             return Outcome.LANDED
-        # In this order: expiry takes K before K+1, so a K that is still there after K+1 was missed is not of this history.
+        # In this order: expiry removes K before K+1. If K+1 is missing and K is there afterwards, K is not of this history.
         successor = self.snapshots.find(snapshot.id + 1)
         occupant = self.snapshots.find(snapshot.id)
         if occupant is None or occupant.uuid != snapshot.uuid:
@@ -127,15 +126,15 @@ class Publisher:
         raise self._unknown(snapshot, "others committed and expired past it, and it adds no file to recognise it by")
 
     def _was_never_freed(self, base: Snapshot) -> bool:
-        # Two signs, since a file that is there may have been brought back by a late duplicate of its publish: our expiry writes
-        # EARLIEST before it frees an id, that of others removes the lists first.
+        # Two signs, because a late duplicate of its publish may have written the file again: our expiry writes EARLIEST before it
+        # frees an id, and other engines' expiry removes the manifest lists first.
         return self.snapshots.was_never_freed(base) and self.manifests.has_list(base.delta_manifest_list)
 
     def _is_newest(self, snapshot: Snapshot) -> bool:
         return self.snapshots.listed_ids()[-1:] == (snapshot.id,)
 
     def _after_expiry(self, snapshot: Snapshot, entries: Sequence[ManifestEntry], *, doubtful: bool) -> Outcome:
-        """K was occupied a moment ago and is gone now: expired. Only an unanswered try could have been ours."""
+        """The outcome where K was occupied and has expired since. It can be ours only if a try had no answer."""
         if not doubtful:
             return Outcome.LOST
         latest = self.snapshots.newest_listed()
@@ -146,7 +145,7 @@ class Publisher:
     def _dead(self, snapshot: Snapshot, *, doubtful: bool) -> Outcome:
         self.files.delete(snapshot_path(snapshot.id))
         if doubtful:
-            # An earlier try may have landed and expired, and its files been compacted away since.
+            # An earlier try may have landed and expired, and its files may have been compacted since.
             raise self._unknown(snapshot, "others committed and expired past it between two tries")
         return Outcome.DEAD
 
@@ -155,7 +154,7 @@ class Publisher:
         return bool(own) and any(entry.file.file_name in own for entry in self.manifests.live(latest))
 
     def _in_base_of(self, successor: Snapshot, entries: Sequence[ManifestEntry]) -> bool:
-        # Its lists may expire while they are read: NotFoundError decides nothing, the caller looks again.
+        # Its lists may expire while they are read. NotFoundError decides nothing: the caller looks again.
         own = _added_names(entries)
         before = self.manifests.entries(self.manifests.read_list(successor.base_manifest_list))
         return bool(own) and any(entry.file.file_name in own for entry in before)

@@ -5,9 +5,8 @@
     commits     a      b │ c                  c is the first after midnight: it tags b, under the day that has ended
     tags               2024-01-31
 
-A tag shows the table as it was at the end of its period (plus ``tag.creation-delay``), so it is found by commit time and not by
-who happens to commit next; its name and its snapshot follow from the time of the commit alone, and a tag that was missed (a
-crash between commit and tag) is made by the next commit of the same period.
+A tag shows the table as it was at the end of its period (plus ``tag.creation-delay``). Its name and its snapshot follow from
+commit times alone. A tag that was missed (a crash between commit and tag) is made by the next commit of the same period.
 """
 
 from dataclasses import dataclass
@@ -112,7 +111,7 @@ def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
             retained_millis=tagging.retained_millis,
         )
     except (NotFoundError, AlreadyExistsError):
-        # No snapshot from that time is left, or another writer was quicker.
+        # No snapshot from that time is left, or another writer made the tag first.
         return None
     if tagging.keep is not None:
         automatic = [tag.name for tag in tags.all() if tagging.is_name(tag.name)]

@@ -2,13 +2,13 @@
 
     {"nextSnapshot": 7}      plus keys of our own for the place inside of a snapshot, which others ignore
 
-Expiry never removes a snapshot from ``nextSnapshot`` on, ours and others'. A reader registers before it plans and then looks
-whether what it registered for is still there; expiry writes EARLIEST before it reads the consumers: one of them sees the other.
-A consumer that has not moved for ``consumer.expiration-time`` is taken for dead.
+No expiry, ours or another engine's, removes a snapshot from ``nextSnapshot`` on. A reader registers before it plans, and then
+checks that its snapshot is still there; expiry writes EARLIEST before it reads the consumers. So one of them sees the other.
+A consumer that has not moved for ``consumer.expiration-time`` is dead.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.limits import json_within_limits, parse_json_bounded
@@ -18,7 +18,7 @@ from tablestore.io.filestore import FileStore
 
 # Stored, never renamed.
 NEXT_SNAPSHOT_KEY = "nextSnapshot"
-# By these other engines know what the table itself holds on to (tablestore.store.history.holds).
+# Consumers that mirror the table's own holds (tablestore.store.history.holds).
 LOG_CONSUMER = "tablestore-log-publisher"
 HOLD_CONSUMER_PREFIX = "tablestore-hold-"
 
@@ -86,14 +86,7 @@ class Consumers:
             consumer_id = info.name[len(CONSUMER_PREFIX) :]
             consumer = None if is_reserved(consumer_id) else self.find(consumer_id)
             if consumer is not None:
-                found.append(
-                    Consumer(
-                        id=consumer.id,
-                        next_snapshot=consumer.next_snapshot,
-                        extra=consumer.extra,
-                        modified_ms=info.modified_ms,
-                    )
-                )
+                found.append(replace(consumer, modified_ms=info.modified_ms))
         return tuple(found)
 
     def write(self, consumer_id: str, next_snapshot: int, extra: Mapping[str, object] | None = None) -> None:

@@ -1,8 +1,8 @@
-"""Data files again, under other names.
+"""Copies of data files under new names.
 
-What was deleted never comes back under its name: other engines' manifests drop such an ADD, and an expiry that has slept would
-delete the bytes. So a file that comes back is copied. Our data files hold their own name in the footer, which is checked when
-they are read: the copy is the same pages with another footer.
+A deleted file never comes back under its name: other engines would drop such an ADD from their manifests, and an expiry under way
+would delete the file. So a restored file is a copy. The footer of our data files holds their name, which readers check; the copy
+has the same pages and another footer.
 """
 
 from dataclasses import replace

@@ -2,9 +2,9 @@
 
     tablestore-expiry/<first>-<end>     {"snapshots": {"<id>": "<uuid or digest>", …}}
 
-Written before anything is removed, taken away when nothing is left. Whoever finds one finishes the work: after a crash an id
-below EARLIEST alone would not distinguish a snapshot whose files are half removed from one that a sleeping committer has just
-published on a free id, and whose files may still be committed.
+Written before anything is removed, and removed last. The next expiry finishes what an intent names. After a crash EARLIEST alone
+would not distinguish a snapshot whose files are half removed from one that was just published late on a free id, whose files may
+still be committed.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class ExpiryIntent:
 
 
 def digest_of(snapshot_file: bytes) -> str:
-    """What a snapshot file is known by."""
+    """The digest by which an intent names a snapshot file."""
     return hashlib.sha256(snapshot_file).hexdigest()
 
 
@@ -49,18 +49,18 @@ def write_intent(files: FileStore, intent: ExpiryIntent) -> bool:
 
 
 def remove_intent(files: FileStore, intent: ExpiryIntent) -> None:
-    """The work is done."""
+    """Remove the intent of a finished expiry."""
     files.delete(intent.path)
 
 
 def read_intents(files: FileStore) -> tuple[ExpiryIntent, ...]:
-    """The intents of expiries that have not finished, oldest first. A damaged one is worth nothing, and left alone."""
+    """The intents of expiries that have not finished, oldest first. Damaged ones are left out."""
     found = (intent for name in files.names(EXPIRY_DIR) if isinstance(intent := _read(files, name), ExpiryIntent))
     return tuple(sorted(found, key=lambda intent: intent.first))
 
 
 def damaged_intents(files: FileStore) -> tuple[str, ...]:
-    """The paths of intents that cannot be understood: nobody will finish what they began."""
+    """The paths of damaged intents, which no expiry finishes."""
     names = [name for name in files.names(EXPIRY_DIR) if isinstance(_read(files, name), FormatError)]
     return tuple(f"{EXPIRY_DIR}/{name}" for name in names)
 

@@ -1,14 +1,13 @@
-"""What the table itself keeps snapshots for, and nobody else may let go: the outbox of its log, and what follows it later.
+"""Snapshots that the table itself needs, such as those that its log has not published.
 
-    tablestore-holds/<name>-<epoch>        {"nextSnapshot": 7, "owner": "log shop.orders", "token": …}      what counts
+    tablestore-holds/<name>-<epoch>        {"nextSnapshot": 7, "owner": "log shop.orders", "token": …}      the hold
     consumer/consumer-<mirror>             {"nextSnapshot": 7}                                              for other engines
 
-A hold is no consumer: ``consumer.expiration-time`` does not end it, and names of holds are refused to users' consumers. Its owner
-*takes* it, which begins an epoch; an earlier holder cannot *move* it any more, nor can anybody who took one of that name that
-was *released* since. Expiry removes no snapshot from ``nextSnapshot`` on. Other engines honour the mirror, an ordinary consumer
-file.
+Expiry removes no snapshot from ``nextSnapshot`` on. A hold is no consumer: ``consumer.expiration-time`` does not end it, and users'
+consumers cannot have its name. Its owner *takes* it, which begins an epoch. After that an earlier owner can no longer *move* it,
+nor can the owner of a hold that was *released*. Other engines read the mirror, an ordinary consumer file.
 
-Tables of earlier releases have the mirror of the log alone: it is read as a hold of epoch 0.
+A table of an earlier release has only the mirror of its log, which is read as a hold of epoch 0.
 """
 
 import json
@@ -65,7 +64,7 @@ class Holds:
         return min(self.all(), key=lambda hold: (hold.next_snapshot, hold.name), default=None)
 
     def take(self, name: str, next_snapshot: int, *, owner: str, ids: Ids) -> Hold:
-        """Hold snapshots from ``next_snapshot`` on, in the place of an earlier holder of that name."""
+        """Hold snapshots from ``next_snapshot`` on. Ends the hold of an earlier owner of that name."""
         token = ids.uuid()
         while True:
             before = self.find(name)
@@ -77,23 +76,23 @@ class Holds:
                 return hold
 
     def move(self, hold: Hold, next_snapshot: int) -> Hold:
-        """Let go of the snapshots before ``next_snapshot``. Raises ConflictError if somebody else has taken the hold since."""
+        """Let expiry have the snapshots before ``next_snapshot``. Raises ConflictError if another owner has taken the hold."""
         now = self.find(hold.name)
         if now is None or (now.epoch, now.token) != (hold.epoch, hold.token):
             raise ConflictError(
                 f"the hold {hold.name!r} of table {self.files.root_uri} was taken in epoch {hold.epoch} by {hold.owner}; by now "
-                f"{'nobody has it' if now is None else f'{now.owner} has it, in epoch {now.epoch}'}: open the table again",
+                f"{'it was released' if now is None else f'{now.owner} has it, in epoch {now.epoch}'}: open the table again",
                 kind="hold-taken",
             )
         moved = replace(hold, next_snapshot=_checked(next_snapshot))
-        # The mirror first: expiry of others is to hold what ours holds.
+        # The mirror first, so that other engines never keep less than the hold says.
         self._mirror(moved)
         if hold.epoch:
             self.files.overwrite(_path(moved), _encode(moved))
         return moved
 
     def release(self, name: str) -> None:
-        """Hold nothing back under this name any more."""
+        """End the hold of this name."""
         self._forget(name)
         Consumers(self.files).delete(mirror_of(name))
 
@@ -126,7 +125,7 @@ class Holds:
 
 
 def mirror_of(name: str) -> str:
-    """The consumer by which other engines know of a hold."""
+    """The consumer that shows a hold to other engines."""
     return LOG_CONSUMER if name == LOG_HOLD else f"{HOLD_CONSUMER_PREFIX}{name}"
 
 

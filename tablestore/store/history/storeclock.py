@@ -1,10 +1,10 @@
-"""Is this host's clock that of the store? What deletes by age asks first.
+"""Does this host's clock agree with the store's? Checked before anything is deleted by its age.
 
-    probe written ── its modification time ── probe removed          host ahead of it by more than MAX_SKEW_MS: refused
+    write a probe ── read its modification time ── remove it          host ahead by more than MAX_SKEW_MS: refused
 
-Files carry the store's time; snapshots, tags and consumers are made by other hosts. A host whose clock runs ahead takes the files
-of a commit under way for old, living consumers for dead, and what was just made for long gone. One whose clock is behind deletes
-too little, which the next run makes up for.
+Files carry the store's time; other hosts write snapshots, tags and consumers. A host whose clock is ahead would take the files of
+a running commit for old and living consumers for dead. One whose clock is behind deletes too little, and the next run deletes the
+rest.
 """
 
 from contextlib import suppress
@@ -33,14 +33,14 @@ def check_clock(files: FileStore, clock: Clock, ids: Ids) -> int:
         try:
             found = check_clock_by(files, begun_ms, path)
         finally:
-            # One that stays is removed as what was half published.
+            # A probe that stays is removed with the temporary files.
             with suppress(TablestoreError):
                 files.delete(path)
         if found is not None:
             return found
     raise StorageError(
-        f"{files.root_uri}: a file that was made to read the store's clock was removed by somebody else, {_TRIES} times; repeat it "
-        "when no other clean is at work"
+        f"{files.root_uri}: another process removed the file that was written to read the store's clock, {_TRIES} times; repeat it "
+        "when no other removal of orphan files is running"
     )
 
 
@@ -60,7 +60,7 @@ def check_clock_by(files: FileStore, begun_ms: int, made_since: str) -> int | No
     if ahead_s * 1000 > MAX_SKEW_MS:
         raise StorageError(
             f"the clock of this host is {ahead_s:.0f} s ahead of that of {where}, expected at most {MAX_SKEW_MS // 1000} s: "
-            "nothing is removed by its age, since what is young would be taken for old; set the clock right (NTP), then repeat it",
+            "nothing is removed, because young files would be taken for old; set the clock right (NTP), then repeat it",
             kind="clock-skew",
         )
     return min(begun_ms, store_ms)

@@ -1,12 +1,12 @@
 """The tags of one branch of a table: snapshots under a name, which expiry leaves alone.
 
-Creating one races with expiry, and neither may believe that it won when it did not. A tag must not be seen before it is certain,
-because others build on it (a branch, a rollback); so what expiry sees first is a *hold*:
+Creating a tag races with expiry. A tag must not be visible before it is certain, because branches and rollbacks build on it, so a
+*hold* comes first:
 
-    creator   write hold -> is its snapshot still there, and not below EARLIEST? -> write tag -> hold away
+    creator   write hold -> check that the snapshot is there and not below EARLIEST -> write tag -> remove hold
     expiry    write EARLIEST -> read holds and tags, twice -> delete what they do not need
 
-Whoever comes second sees the other. A hold that a crash left behind goes with the orphan files.
+The second of the two sees the first. A hold that a crash left behind is removed with the orphan files.
 """
 
 from contextlib import suppress
@@ -74,7 +74,7 @@ class Tags:
         if self.files.publish_if_absent(tag_path(name), data):
             return
         try:
-            # Our own earlier try, answered late, is a success; so is the same content by anybody else.
+            # The same content is a success: our own earlier try that had no answer, or that of another process.
             occupied = self.files.read(tag_path(name)) != data
         except NotFoundError:
             occupied = True
@@ -82,7 +82,7 @@ class Tags:
             raise _taken(self, name, self.find(name))
 
     def remove(self, name: str) -> bool:
-        """Remove the tag file alone; False if it was gone. What only the tag kept is left to the caller."""
+        """Remove the tag file alone; False if it was gone. The caller removes files that only the tag referenced."""
         return self.files.delete(tag_path(name))
 
 
@@ -116,7 +116,7 @@ def create_tag(
             )
         if clock.now_ms() - now_millis > orphan_age_s * 1000 / 2:
             raise ConflictError(
-                f"tag {name!r} of table {tags.files.root_uri} was begun longer ago than half of the age at which what holds its "
+                f"creating tag {name!r} of table {tags.files.root_uri} took longer than half of the age at which the hold on its "
                 "snapshot may be removed: create it again",
                 kind="too-old",
             )
@@ -126,7 +126,7 @@ def create_tag(
             return there
         raise
     finally:
-        # What stays behind if this fails is an orphan, and must not decide what the caller hears.
+        # A hold that stays is an orphan. It must not hide the outcome.
         with suppress(StorageError):
             tags.files.delete(hold)
     return decode_tag(encode_tag(data, create_time_millis=now_millis, retained_millis=retained_millis), name, tag_path(name))

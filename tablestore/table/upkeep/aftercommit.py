@@ -51,7 +51,7 @@ def after_write(
     _keep_house(chores, context, snapshot)
     if published:
         chores.do(Chore.PUBLISH, log.after_commit)
-    chores.settle()
+    chores.clear_notes()
 
 
 def after_compaction(context: TableContext, log: Callable[[], ChangeLog], committed: Sequence[int]) -> None:
@@ -67,7 +67,7 @@ def after_compaction(context: TableContext, log: Callable[[], ChangeLog], commit
     _keep_house(chores, context, None)
     # Compacting on demand also does what a writer's failed compaction left undone.
     chores.do(Chore.COMPACT, lambda: None)
-    chores.settle()
+    chores.clear_notes()
 
 
 def _keep_house(chores: FollowUp, context: TableContext, written: Snapshot | None) -> None:
