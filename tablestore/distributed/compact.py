@@ -5,13 +5,13 @@ run_task        -> opens the table wherever it runs, picks and runs the bucket's
 commit_tasks    -> a COMPACT snapshot per task; what others have made stale is dropped
 """
 
-import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tablestore.distributed.spec import TableSpec
-from tablestore.distributed.taskjson import decode_task, encode_task
+from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
+from tablestore.errors import InvalidInputError
 from tablestore.store.compact.bucketcompaction import discard_unnamed, run_compaction
 from tablestore.store.message import CommitMessage
 from tablestore.table.chosenpartitions import partition_matcher
@@ -43,7 +43,7 @@ def plan_compaction(table: Table, *, full: bool = False, partitions: Iterable[Ma
     for (partition, bucket), files in live_buckets(context, latest, lambda place: wanted(place[0])).items():
         task = picker.pick(files, full=full)
         if task is not None:
-            place = {"partition": base64.b64encode(partition).decode(), "bucket": bucket}
+            place = {"partition": bytes_to_text(partition), "bucket": bucket}
             found.append((task.size_bytes, encode_task(_KIND, {**place, "snapshot": latest.id, "full": full})))
     found.sort(key=lambda item: (-item[0], item[1]))
     return CompactPlan(full=full, tasks=tuple(encoded for _, encoded in found))
@@ -53,7 +53,7 @@ def run_task(spec: TableSpec, task: bytes) -> bytes | None:
     """Do one task of :func:`plan_compaction`; the commit message as bytes, None if there is nothing to do any more."""
     parsed = decode_task(_KIND, task, {"partition", "bucket", "snapshot", "full"})
     context = spec.open()
-    place = (base64.b64decode(parsed["partition"]), int(parsed["bucket"]))
+    place = (text_to_bytes(_KIND, parsed["partition"]), int(parsed["bucket"]))
     snapshot = context.snapshots.read(int(parsed["snapshot"]))
     bucket = live_buckets(context, snapshot, {place}).get(place)
     picked = TaskPicker(context).pick(bucket, full=bool(parsed["full"])) if bucket is not None else None
@@ -66,6 +66,12 @@ def commit_tasks(table: Table, messages: Iterable[bytes], *, full: bool = False)
     """Commit what tasks have done. When one cannot be committed, the files of those after it are removed before the error."""
     context = table.refresh().context
     parsed = [CommitMessage.from_bytes(message) for message in messages]
+    if any(not message.compact_before for message in parsed):
+        raise InvalidInputError(
+            f"table {context.files.root_uri}: expected messages of compaction tasks, found one of a write; commit it with "
+            "commit_messages",
+            kind="message",
+        )
     report = CompactReport()
     for position, message in enumerate(parsed):
         try:

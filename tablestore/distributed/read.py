@@ -6,7 +6,6 @@
 A task can be run again; it reads the same rows while its snapshot is kept.
 """
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ import pyarrow as pa
 from tablestore.bounds import BATCH_BYTES
 from tablestore.distributed.plainfiles import PlainChoice, set_plain_aside
 from tablestore.distributed.spec import TableSpec
-from tablestore.distributed.taskjson import decode_task, encode_task
+from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.paths import MAIN_BRANCH
 from tablestore.lsm.run import Section
@@ -183,7 +182,7 @@ def _encode_split(split: Split) -> dict[str, Any]:
         for file in split.files
     ]
     return {
-        "files": base64.b64encode(encode_manifest(entries, _MARKER)).decode(),
+        "files": bytes_to_text(encode_manifest(entries, _MARKER)),
         "sections": [[len(run) for run in section.runs] for section in split.sections],
         "deletions": [[name, d.index_file, d.offset, d.length] for name, d in split.deletions],
     }
@@ -191,7 +190,7 @@ def _encode_split(split: Split) -> dict[str, Any]:
 
 def _decode_splits(encoded: Sequence[Mapping[str, Any]]) -> Iterator[Split]:
     for one in encoded:
-        entries = decode_manifest(base64.b64decode(one["files"]), "read task")
+        entries = decode_manifest(text_to_bytes(_KIND, one["files"]), _KIND)
         files = iter(entry.file for entry in entries)
         sections = tuple(Section(tuple(tuple(next(files) for _ in range(size)) for size in sizes)) for sizes in one["sections"])
         yield Split(

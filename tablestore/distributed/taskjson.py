@@ -1,5 +1,7 @@
 """Tasks on their way to other processes: versioned JSON, so that nothing is unpickled."""
 
+import base64
+import binascii
 import json
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -31,3 +33,16 @@ def decode_task(kind: str, data: bytes, keys: Collection[str]) -> dict[str, Any]
     if parsed.get("kind") != kind or not set(keys) <= parsed.keys():
         raise FormatError(f"not a {kind}: it has {', '.join(parsed)}")
     return dict(parsed)
+
+
+def bytes_to_text(data: bytes) -> str:
+    """Bytes as a task holds them."""
+    return base64.b64encode(data).decode()
+
+
+def text_to_bytes(kind: str, text: object) -> bytes:
+    """What :func:`bytes_to_text` was given. Raises FormatError."""
+    try:
+        return base64.b64decode(str(text), validate=True)
+    except binascii.Error as error:
+        raise FormatError(f"not a {kind}: {error}") from error

@@ -105,7 +105,13 @@ def commit_messages(
     by which it would be known again.
     """
     context, log = table.context, log or table.change_log
-    message = merge_messages([CommitMessage.from_bytes(data) for data in messages])
+    # A task's message that is handed over twice is one.
+    message = merge_messages([CommitMessage.from_bytes(data) for data in dict.fromkeys(messages)])
+    if message is not None and message.compact_before:
+        raise InvalidInputError(
+            f"table {context.files.root_uri}: expected messages of write tasks, found one of a compaction; use commit_tasks",
+            kind="message",
+        )
     if message is None:
         if overwrite and (commit_user is None or identifier is None):
             raise InvalidInputError(

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore import ConflictError, FormatError, InvalidInputError, UnsupportedError, open_catalog, open_table
+from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
 from tablestore.distributed.read import at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import abort_messages, commit_messages, prepare_write, write_partition
@@ -232,3 +233,35 @@ def test_an_epoch_without_rows_is_put_on_record_under_each_identifier(keyed: Tab
     first = commit_messages(keyed, messages, commit_user="job", identifier=1)
     second = commit_messages(keyed, messages, commit_user="job", identifier=2)
     assert first is not None and second is not None and (first.commit_identifier, second.commit_identifier) == (1, 2)
+
+
+def test_messages_of_writes_and_compactions_are_not_taken_for_each_other(catalog: Catalog) -> None:
+    table = catalog.create_table("shop.t", schema=ROWS, options={"write-only": "true"})
+    for number in range(3):
+        table.append(rows(range(number, number + 1)))
+    written = write_partition(prepare_write(table, spec_of(table)), rows(range(9, 10)).to_batches(), 0)
+    compacted = run_task(spec_of(table), plan_compaction(table, full=True).tasks[0])
+    assert compacted is not None
+    with pytest.raises(InvalidInputError, match="commit_messages"):
+        commit_tasks(table, [written])
+    with pytest.raises(InvalidInputError, match="use commit_tasks"):
+        commit_messages(table, [compacted])
+    # Neither took anything away.
+    commit_tasks(table, [compacted])
+    commit_messages(table, [written])
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 9]
+
+
+def test_a_message_that_is_handed_over_twice_is_one(keyed: Table) -> None:
+    job = prepare_write(keyed, spec_of(keyed))
+    first, second = (write_partition(job, rows(range(n, n + 2)).to_batches(), n) for n in (0, 1))
+    commit_messages(keyed, [first, first, second])
+    assert sorted(keyed.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2]
+
+
+def test_a_task_whose_files_are_damaged_is_refused_by_name(keyed: Table) -> None:
+    keyed.upsert(rows(range(3)))
+    task = json.loads(plan_read(pin_read(keyed, spec_of(keyed))).tasks[0])
+    task["splits"][0]["files"] = "no base64!"
+    with pytest.raises(FormatError, match="not a read task"):
+        list(read_task(spec_of(keyed), json.dumps(task).encode()))
