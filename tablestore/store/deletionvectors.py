@@ -8,8 +8,8 @@ gone, a new one is written that takes its place:
     index manifest          DELETE index-1    ADD index-2
     index-2                 f1: {3, 5}        f3: {1}
 
-Vectors of files that nobody touches are copied as bytes. The committer refuses a change whose bucket got another index file
-meanwhile, so two deletes in one bucket never lose one another. Memory: the vectors of one bucket, at most an eighth of a byte
+Vectors of other files are copied as bytes. The committer refuses a change whose bucket got another index file meanwhile, so of
+two deletes in one bucket neither is lost. Memory: the vectors of one bucket, at most an eighth of a byte
 per row where many rows are deleted and two bytes a deleted row where few are, and the positions of one file as numpy.
 """
 

@@ -4,10 +4,9 @@ A writer with a stable ``commit_user`` numbers its commits. A commit whose numbe
 and must not be applied again, however long ago the first one was. The highest number of a user is found in
 
 1. the retained snapshots, newest first: the user's own newest one, or the marks that our snapshots carry in ``properties``;
-2. a small file per user, because a foreign commit drops ``properties`` and expiry drops snapshots. Marks only rise: each is a
-   file of its own (``tablestore-marks/<user>/<number>``), published if absent; the greatest counts. It is written after the
-   snapshot has landed and before the caller hears of it; one that could not be written then is written by expiry, before the
-   snapshot goes that still shows it.
+2. a small file per user, because another engine's commit drops ``properties`` and expiry removes snapshots. Marks only rise: each
+   is a file of its own (``tablestore-marks/<user>/<number>``), published if absent; the greatest counts. It is written after the
+   snapshot has landed and before the commit returns. If that fails, expiry writes it before it removes the snapshot.
 """
 
 import hashlib

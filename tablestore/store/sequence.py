@@ -8,7 +8,7 @@ every file its own, drawn from a table-wide bound that snapshots record as ``tab
     round a of the commit           an own file that meets one of them is written again, and so are the own files of that bucket
                                     flushed after it, with next(latest) + 2^32 * a, …
 
-The headroom lets small commits that land meanwhile stay below, so the next lost race costs metadata only.
+The headroom leaves numbers for small commits that land meanwhile, so that the next lost race costs metadata only.
 """
 
 import logging

@@ -3,19 +3,19 @@
     ids on disk     3        7  8  9
                     dead     └──┴──┴── live: the longest unbroken tail
 
-Ids are never re-used and expiry removes them strictly oldest first, so the live ones form one unbroken range. An id below a
-gap was published by a committer that slept while others expired past it; nobody may look at it. Hints (``LATEST``,
-``EARLIEST``) are written for foreign readers. A new handle decides from a listing; ``EARLIEST`` only ever narrows it.
+Ids are never used again and expiry removes them strictly oldest first, so the live ones form one unbroken range. An id below a
+gap was published late, by a committer that was suspended while others expired past it, and is not read. Hints (``LATEST``,
+``EARLIEST``) are written for other engines. A new handle lists the directory; ``EARLIEST`` only ever narrows the range.
 
 A handle that has listed once need not list again, however many snapshots are retained:
 
     seen    first ──────────── newest
-    now            first ····· newest ── newest + 1 ── …    looked for one by one, the last one seen is looked at again afterwards
+    now            first ····· newest ── newest + 1 ── …    probed one by one; then the last one seen is read again
 
-While a snapshot that was live is still there nothing above it has expired, so what follows it without a gap is the history. It
-counts as being there if its file holds the same bytes (else the table was dropped and created again, or rolled back by others) and
-``EARLIEST``, which expiry writes before it frees an id, is not above it (else a publish that was repeated may have brought the file
-back). In doubt the directory is listed.
+While a snapshot that was live is still there nothing above it has expired, so what follows it without a gap is the history. It is
+still there if its file holds the same bytes (otherwise the table was dropped and created again, or rolled back by another engine)
+and ``EARLIEST``, which expiry writes before it frees an id, is not above it (otherwise a repeated publish may have written the
+file again). In doubt the directory is listed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,7 @@ LOG_OFFSETS_PROPERTY = "tablestore.log-offsets"
 def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:
     """Whether ``snapshot`` was built on ``previous``, the file of the id before it; None if a snapshot does not say.
 
-    Beside a history may lie a file that a sleeping committer published on a freed id. It is nobody's parent.
+    A file that was published late on a freed id is not in the history: no snapshot was built on it.
     """
     parent = snapshot.properties.get(PARENT_PROPERTY)
     # Only what we wrote ourselves: another engine may have copied the properties of ours.
@@ -225,12 +225,12 @@ class Snapshots:
             raise self._not_found(snapshot_id) from error
 
     def is_retained(self, snapshot_id: int) -> bool:
-        """Whether an id belongs to the history and is not about to expire. Lists, because the caller is about to rely on it."""
+        """Whether an id belongs to the history and is not about to expire. Always lists the directory."""
         self._seen = None
         return snapshot_id in self.live_ids()
 
     def live(self, snapshot_id: int) -> Snapshot:
-        """As :meth:`read`, for ids that a user names: one below a gap is not there, whatever its file says."""
+        """As :meth:`read`, for ids that a user names. Raises NotFoundError for an id below a gap too."""
         snapshot = self.read(snapshot_id)
         # The floor of the history alone, not the hint: a damaged hint must not hide snapshots that are there.
         ids = unbroken_tail(self.listed_ids())
@@ -258,7 +258,7 @@ class Snapshots:
         return self._read_all(self.live_ids)
 
     def tail(self) -> tuple[Snapshot, ...]:
-        """As :meth:`retained`, whatever EARLIEST says: a damaged hint must not make anybody take what is there for unused."""
+        """As :meth:`retained`, without EARLIEST: a damaged hint must not make referenced files look unused."""
         return self._read_all(lambda: unbroken_tail(self.listed_ids()))
 
     def _read_all(self, ids: Callable[[], Sequence[int]]) -> tuple[Snapshot, ...]:
@@ -303,18 +303,18 @@ class Snapshots:
         return decode_snapshot(data, f"{self._files.root_uri}/{path}")
 
     def write_latest_hint(self, snapshot_id: int) -> None:
-        """Tell foreign readers where to look first. Only ever a hint."""
+        """Write the hint that other engines read first."""
         self._files.overwrite(f"{SNAPSHOT_DIR}/{LATEST_HINT}", encode_hint(snapshot_id), lasting=False)
         if snapshot_id == 1:
             # Never replaced: expiry may have written a later one meanwhile.
             self._files.publish_if_absent(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(1))
 
     def write_earliest_hint(self, snapshot_id: int) -> None:
-        """Say from where on the history is retained. Expiry does so before it frees an id."""
+        """Write the id from which the history is retained. Expiry does so before it frees an id."""
         self._files.overwrite(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(snapshot_id))
 
     def write_hints_anew(self) -> None:
-        """Put right hints that say nothing, or lead ahead of the newest snapshot."""
+        """Repair hints that are damaged, or point above the newest snapshot."""
         if ids := unbroken_tail(self.listed_ids()):
             earliest = self.earliest_hint()
             if not 1 <= earliest <= ids[-1]:
@@ -322,7 +322,7 @@ class Snapshots:
             self.write_latest_hint(ids[-1])
 
     def earliest_hint(self) -> int:
-        """What EARLIEST says, 0 if it says nothing."""
+        """The id in EARLIEST, 0 if it is missing or damaged."""
         try:
             text = self._files.read(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", max_bytes=64)
         except (NotFoundError, FormatError, InvalidInputError):

@@ -1,7 +1,7 @@
 """Which deletes are old enough for a full compaction to drop them? (``tablestore.tombstone-retention``)
 
-With ``sequence.field`` a row may come late: after the delete of its key, with a smaller sequence. As long as the delete is stored,
-it hides such a row; a full compaction drops it, and the late row is back. A retention keeps deletes for a time.
+With ``sequence.field`` a row may arrive late: after the delete of its key, with a smaller sequence. A stored delete hides such a
+row. Once a full compaction has dropped the delete, the late row is visible. A retention keeps deletes for a time.
 
 Rows have sequence numbers, not times. So snapshots note what number was reached when, as ``time:number`` pairs, oldest first:
 

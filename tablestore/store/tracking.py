@@ -1,10 +1,10 @@
-"""Which commits are kept from readers of changes?
+"""Which changes do readers of changes not get?
 
-    change-tracking = false                        all of the table's
-    change-tracking.untracked-partitions           what they do to these partitions
-    overwrites, without streaming-read-overwrite   all
+    change-tracking = false                        all of the table
+    change-tracking.untracked-partitions           those of these partitions
+    overwrites, without streaming-read-overwrite   all of the overwrite
 
-A commit notes in its properties what it keeps back. Readers obey the snapshot, never what the options say by then. Pure.
+A commit notes in its properties what it leaves out. Readers go by the snapshot, not by today's options. Pure.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ UNTRACKED_PARTITIONS_PROPERTY = "tablestore.untracked-partitions"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracking:
-    """What a table's options keep from readers of changes. ``tracked`` False: everything."""
+    """What a table's options leave out of its changes. ``tracked`` False: everything."""
 
     schema: TableSchema
     tracked: bool

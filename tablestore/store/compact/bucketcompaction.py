@@ -62,9 +62,9 @@ class BucketFiles:
 
 
 def run_compaction(context: TableContext, base: Snapshot, bucket: BucketFiles, task: CompactionTask) -> CommitMessage:
-    """Do ``task`` on a bucket as it is in ``base``; returns what is to be committed.
+    """Run ``task`` on a bucket as it is in ``base``; returns the message to commit.
 
-    Raises FormatError for damaged files, NotFoundError for files that expired meanwhile, StorageError. Then nothing is left behind.
+    Raises FormatError for damaged files, NotFoundError for files that expired meanwhile, StorageError. Then no file remains.
     """
     message = context.message(base)
     task = _with_rewrites(task, upper_rule(context.settings))
@@ -97,7 +97,7 @@ def run_compaction(context: TableContext, base: Snapshot, bucket: BucketFiles, t
 
 
 def discard(context: TableContext, message: CommitMessage) -> None:
-    """Remove the files of a message that was never handed to a commit. What cannot be removed is found later, as an orphan."""
+    """Remove the files of a message that was never given to a commit. A file that cannot be removed is an orphan."""
     for entry in message.new_files:
         with suppress(StorageError):
             context.remove_file(entry)
@@ -108,7 +108,7 @@ def discard(context: TableContext, message: CommitMessage) -> None:
 
 
 def discard_unnamed(context: TableContext, message: CommitMessage) -> None:
-    """As :func:`discard`, of a message that somebody else may have committed: what the table names stays."""
+    """As :func:`discard`, for a message that another process may have committed: files that the table names stay."""
     own = message.new_files
     named = committer(context).landings.named({entry.file.file_name for entry in own})
     if not named:

@@ -1,11 +1,10 @@
-"""Changelog files: what a compaction changes for those who follow the table, written down beside the files that it makes.
+"""Changelog files of a compaction: the changes that it makes for readers of the changelog.
 
-    frame before:  files whose changes were written down already
-    frame after:   the same and the files that the compaction brings into it, rewritten or moved
+    frame before:  files whose changes the changelog has (see ``producer``)
+    frame after:   the same and the files that the compaction brings in, rewritten or moved
     changelog:     the difference, for the keys of those files, in (key, sequence) order
 
-See producer for when they are written, and statediff for how differences are found. A changelog file has the columns of a data file
-and one row per change.
+``statediff`` finds the difference. A changelog file has the columns of a data file and one row per change.
 """
 
 from collections.abc import Sequence
@@ -37,11 +36,11 @@ def compaction_changelog(
     output_level: int,
     vectors: DeletionVectors | None = None,
 ) -> tuple[ManifestEntry, ...]:
-    """Write what a compaction changes for readers of the changelog; returns the ADD entries of the files, names durable.
+    """Write the changelog of a compaction; returns the ADD entries of the files, names durable.
 
-    ``live``: the bucket's files before the compaction, ``consumed`` those of them that it takes, rewritten or moved, to
-    ``output_level``; ``vectors`` the snapshot's deletion vectors. Nothing is written where the producer is another, or the
-    compaction moves nothing into the frame. What is written and not committed is the caller's to remove.
+    ``live``: the bucket's files before the compaction, ``consumed`` those that it rewrites or moves to ``output_level``;
+    ``vectors``: the snapshot's deletion vectors. Writes nothing if the table has another producer, or the compaction moves nothing
+    into the frame. The caller removes the files if they are not committed.
     """
     settings = context.changelog_settings
     values = decode_row(partition, [field.type for field in context.schema.partition_fields])

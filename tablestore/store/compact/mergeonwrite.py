@@ -1,9 +1,9 @@
 """What do the rows of level 0 replace in files that a compaction does not rewrite?
 
-Batch readers of tables with deletion vectors, and of first-row tables, read every file above level 0 as it is. So a compaction
-takes all of level 0, and has to settle with the older rows of the same keys wherever they lie:
+Batch readers of tables with deletion vectors, and of first-row tables, read every file above level 0 without a merge. So a
+compaction takes all of level 0, and marks or folds the older rows of the same keys in every other file:
 
-    level 0    a=2  c=1                  the task: its keys are looked up in the upper files that are not of the task
+    level 0    a=2  c=1                  the task: its keys are looked up in the upper files outside of the task
     level 3    b=1  d=1                  rewritten with level 0
     level 5    a=1  b=0(deleted)  e=1    not rewritten: position 0 is marked
 

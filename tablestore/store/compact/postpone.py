@@ -9,13 +9,12 @@ and a write buffer.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 
 from tablestore import options as opt
-from tablestore.errors import NotFoundError, StorageError, UnsupportedError
+from tablestore.errors import NotFoundError, UnsupportedError
 from tablestore.format.manifest.avrorows import read_avro_rows
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
@@ -67,16 +66,12 @@ def distribute(
         ids=context.ids,
         first_sequence=first_sequence,
     )
-    try:
+    with writer:
         for entry in postponed:
             for batch in _rows(context, entry):
                 rows = pa.Table.from_batches([batch])
                 writer.write(rows.drop_columns([KIND_COLUMN]).cast(context.schema.arrow_schema), rows.column(KIND_COLUMN))
         entries = writer.finish()
-    except BaseException:
-        with suppress(StorageError):
-            writer.abort()
-        raise
     before = tuple(replace(entry, kind=EntryKind.DELETE) for entry in postponed)
     return replace(context.message(base, created_millis=created), entries=entries, compact_before=before)
 

@@ -2,19 +2,21 @@
 
     rows -> WriteBuffer (sorts, folds, routes to partition and bucket) -> one level-0 run a bucket -> RunWriter -> entries
 
-Memory: the buffer's byte budget, plus one sorted copy of it while it is flushed. Nothing here is visible to anybody until a
-commit names the files.
+Memory: the buffer's byte budget, plus one sorted copy of it while it is flushed. No reader sees the files before a commit names
+them.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.clock import Clock
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, StorageError
 from tablestore.format.manifest.datafile import DataFileMeta, FileSource
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.parquet.parquetfile import DataFileWriter
@@ -40,7 +42,7 @@ from tablestore.types.schema import TableSchema
 
 
 class DataWriter:
-    """Writes rows of one table as new level-0 files. One writer, one thread.
+    """Writes rows of one table as new level-0 files, and removes them if its ``with`` block fails. One writer, one thread.
 
     ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
     table does not fix them. ``changelog``: what is written to the partitions that it includes is kept in changelog files too,
@@ -99,7 +101,7 @@ class DataWriter:
         if lacks and kinds is not None:
             deletes = pc.equal(kinds, int(RowKind.DELETE))
             if pc.any(deletes).as_py():
-                # By themselves before the others: nothing is kept of what a row's own delete takes away.
+                # Deletes go in a flush of their own: a row after the delete of its key keeps no stored value.
                 self._buffer.add(rows.filter(deletes), kinds.filter(deletes))
                 self.flush()
         self._buffer.add(rows, kinds)
@@ -107,7 +109,7 @@ class DataWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is buffered as one run per bucket. After a failure the rows are gone and the writer is of no use."""
+        """Write what is buffered as one run per bucket. After a failure the rows are lost, and the writer accepts nothing more."""
         if self._failed:
             raise InvalidInputError(
                 f"this writer of table {self._files.root_uri} failed to write some of its rows, so it cannot commit the rest; "
@@ -134,7 +136,7 @@ class DataWriter:
         return entries
 
     def take_changelog(self) -> tuple[ManifestEntry, ...]:
-        """Hand over the changelog files of what :meth:`finish` handed over; none unless they were asked for."""
+        """Hand over the changelog files for the files that :meth:`finish` handed over."""
         entries, self._changelog = tuple(self._changelog), []
         return entries
 
@@ -148,6 +150,14 @@ class DataWriter:
         for entry in (*self._entries, *self.take_changelog()):
             self._files.delete(entry_path(self._paths, entry, self._schema))
         self._entries = []
+
+    def __enter__(self) -> "DataWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            with suppress(StorageError):
+                self.abort()
 
     def _written(self, run: SortedRows, prefix: str | None = None) -> tuple[ManifestEntry, ...]:
         if run.rows.num_rows == 0:

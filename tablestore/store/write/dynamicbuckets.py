@@ -1,14 +1,14 @@
 """Writing keyed tables whose buckets are made as keys arrive (``bucket = -1``).
 
     a writer     hashes of its rows -> the partition's hash index of the newest snapshot -> buckets, new ones for new keys
-    its commit   in every round: what its files hold -> the hash index of *that* snapshot
+    its commit   in every round: the keys of its files -> the hash index of *that* snapshot
                      agrees        the buckets' index files are written again with the new hashes
-                     disagrees     somebody else gave one of these keys another bucket: the files are written again with the
-                                   buckets that the keys have now, and looked at once more
+                     disagrees     another writer gave one of these keys another bucket: the files are written again with the
+                                   buckets that the keys have now, and checked again
 
-So a key lies in one bucket however many writers there are, tasks of one distributed write among them; they are only asked to
-write their rows a second time when they really disagree. The check reads the key columns of the commit's own files and nothing
-else that the writer knew, so it holds for files that another process wrote too.
+So a key lies in one bucket with any number of writers, tasks of one distributed write among them, and rows are written a second
+time only where writers disagree. The check reads only the key columns of the commit's files, so it works for files that another
+process wrote.
 
 Memory: for each partition that a writer touches, 8 bytes a key of the partition (twice that while keys are added). In a commit
 the same for one partition after the other, and 4 bytes a row of the commit's own files.
@@ -42,7 +42,7 @@ Rewriter = Callable[[int, "Assigner", Iterator[tuple[pa.Table, pa.Array]]], tupl
 
 
 class Assigner:
-    """Gives rows their buckets; the same key always gets the same. ``load`` has the buckets that keys of a partition have now."""
+    """Gives rows their buckets, the same key always the same. ``load``: the buckets of the keys of a partition."""
 
     def __init__(self, schema: TableSchema, policy: BucketPolicy, load: Callable[[bytes], BucketMap]) -> None:
         self._schema, self._policy, self._load = schema, policy, load
@@ -167,7 +167,7 @@ class DynamicCommit:
         return changes
 
     def _agrees(self, index: HashIndex, partition: bytes, entries: Sequence[ManifestEntry]) -> bool:
-        """Whether every key of these files has one bucket, the one that it has already; notes those that have none yet."""
+        """Whether every key of these files has one bucket, and no other in the index. Notes the keys that the index lacks."""
         known = self._known(index, partition)
         by_bucket: dict[int, Hashes] = {}
         for entry in entries:

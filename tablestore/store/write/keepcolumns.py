@@ -1,13 +1,13 @@
-"""Rows that lack columns keep what is stored there, also under concurrent writers.
+"""Rows that lack columns keep the stored values, also with concurrent writers.
 
-    a flush      keys of its rows -> the rows of these keys in the newest snapshot, and in what the commit flushed before
-                 -> the stored values in the places of what is missing
+    a flush      keys of its rows -> the rows of these keys in the newest snapshot, and in earlier flushes of the commit
+                 -> the stored values in place of the missing ones
     its commit   in every round: did one of these keys get another row since that snapshot?
                      no     the files stay as they are
-                     yes    they are written again with what is stored now, and so are the later files of their bucket
+                     yes    they are written again with the values stored now, and so are the later files of their bucket
 
-A commit looks only into files that landed since its look-up, and there only for its own keys; compactions change no row.
-Memory: one window of keys with all versions of their rows, as for finding changes, beside the rows of the flush.
+A commit reads only files that landed since its look-up, and there only its own keys; compactions change no row.
+Memory: one window of keys with all versions of their rows, as for finding changes, and the rows of the flush.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ _OWN_NUMBERS = 2**62
 
 @dataclass(slots=True, kw_only=True)
 class Keeper:
-    """Looks up what rows lack in the newest snapshot, seen once and again when its files have expired. ``pinned``: look here."""
+    """Looks up missing columns in the newest snapshot, or in ``pinned``. Reads a newer snapshot once its files have expired."""
 
     reader: SplitReader
     snapshots: Snapshots
@@ -87,7 +87,7 @@ class Keeper:
                     yield with_stored(rows, kinds, lacks, found, places, schema.fields, where=where), kinds
                     start += count
             except NotFoundError:
-                # They expired while they were read, which takes a newer snapshot; else a file is missing.
+                # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
                 latest = self.snapshots.latest()
                 if latest == self.pinned:
                     raise
@@ -96,7 +96,7 @@ class Keeper:
     def _looked_up(
         self, place: Bucket, files: tuple[DataFileMeta, ...], rows: pa.Table, lacks: Sequence[Path]
     ) -> Iterator[tuple[int, pa.Table, Places]]:
-        """For so many of the next rows, what is stored and where in it the row of each key lies (-1: nowhere)."""
+        """A number of next rows, the stored rows, and the place of each key in these (-1: none)."""
         fields = self.reader.schema.key_fields
         windows = (sorted_keys(rows.slice(n, WINDOW_KEYS), fields) for n in range(0, rows.num_rows, WINDOW_KEYS))
         columns = tuple(dict.fromkeys(path[0] for path in lacks))
@@ -117,9 +117,9 @@ snapshot and own earlier files hold."""
 
 @dataclass(slots=True, kw_only=True)
 class KeepCommit:
-    """What a commit has to do in every round about files for which something was looked up (see the module).
+    """Revises the files for which values were looked up, in every round of a commit.
 
-    ``kept`` is about the files of the message. ``move`` gives own files other buckets before (see ``dynamicbuckets``).
+    ``kept``: what was looked up for the files of the message. ``move`` gives files other buckets first (see ``dynamicbuckets``).
     """
 
     reader: SplitReader
@@ -129,7 +129,7 @@ class KeepCommit:
     rewrite: Rewrite
     kept: tuple[KeptColumns, ...]
     move: Revise | None = None
-    # What is known of the files that the last round left, in their order: the commit may have given them other names since.
+    # Of the files of the last round, in their order: the commit may have renamed them since.
     _last: list[KeptColumns | None] | None = None
 
     def revise(self, latest: Snapshot | None, own: tuple[ManifestEntry, ...], attempt: int) -> tuple[ManifestEntry, ...]:
@@ -197,7 +197,7 @@ class KeepCommit:
         return bool(landed) and self._share_keys(place, entry, landed)
 
     def _is_in_history(self, note: KeptColumns, latest: Snapshot) -> bool:
-        """Whether the snapshot that was looked into is there, and not another one of its id: others take snapshots back."""
+        """Whether the snapshot that was looked into is still there. Another engine's rollback may have put another in its place."""
         if note.snapshot_id == 0:
             return True
         if note.snapshot_id == NOT_LOOKED_UP or note.snapshot_id > latest.id:
@@ -212,7 +212,7 @@ class KeepCommit:
                 for keys in key_windows(self.reader, *place, [entry.file])
             )
         except NotFoundError:
-            # Compacted and expired: what it held is not known any more.
+            # Compacted and expired: its keys are no longer known.
             return True
 
     def _rows(self, entry: ManifestEntry, note: KeptColumns | None) -> Iterator[tuple[pa.Table, pa.Array, tuple[Path, ...]]]:

@@ -2,11 +2,11 @@
 
     rows, kinds, sequence numbers -> system columns -> Parquet, a new file at the target size -> manifest entries
 
-What a manifest says about a file is taken from the rows as they pass: first and last key, null counts, the lowest and the highest
-sequence number and the number of retractions are exact, bounds of text are cut (see :mod:`tablestore.format.stats`). An entry that
-no manifest could hold is refused here, before anything refers to its file. Memory: one row group.
+The manifest entry of a file is computed from the rows as they are written: first and last key, null counts, the lowest and the
+highest sequence number and the number of retractions are exact, bounds of text are cut (see :mod:`tablestore.format.stats`). An
+entry that is too large for a manifest is refused here, before a commit names its file. Memory: one row group.
 
-Nothing is visible to anybody until a commit names the files; to abandon a run call :meth:`RunWriter.abort`.
+No reader sees the files before a commit names them. :meth:`RunWriter.abort` removes them.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ from tablestore.types.schema import TableSchema
 
 Sequences = npt.NDArray[np.int64]
 
-# Statistics over so many columns cost more than they save; and few entries are as large.
+# Larger statistics cost more than they save, and few entries are as large.
 _LARGE_ENTRY_BYTES = 2 * 1024 * 1024
 _ANY_NONCE = b"only looked at.."
 
@@ -63,7 +63,7 @@ class FileNames:
     used: int = 0
 
     def next(self, prefix: str) -> str:
-        """A name that nobody has."""
+        """A name that was not given before."""
         name = data_file_name(self.uuid, self.used, prefix)
         self.used += 1
         return name
@@ -180,7 +180,7 @@ class RunWriter:
         return tuple(self._entries)
 
     def abort(self) -> None:
-        """Remove what was written. What cannot be removed is an orphan, which is found later."""
+        """Remove what was written. A file that cannot be removed is an orphan and is removed later."""
         if self._file is not None:
             self._drop_open(None)
         for entry in self._entries:
@@ -240,7 +240,7 @@ class RunWriter:
         return self._file
 
     def _drop_open(self, error: BaseException | None) -> None:
-        """Take the open file back: a store removes what is left with an exception."""
+        """Remove the open file: a store does so when its context is left with an exception."""
         file, self._file = self._file, None
         if file is None:
             return
@@ -297,11 +297,11 @@ class RunWriter:
         return settings.column_stats_modes.get(column, settings.stats_mode)
 
     def _kept_characters(self, column: str) -> int:
-        # Statistics of keys are kept whatever is asked for: reading by key rests on them.
+        # Statistics of keys are kept in every mode, because reading by key needs them.
         return MAX_BOUND_CHARACTERS if column in self._schema.trimmed_primary_keys else self._stats_mode(column) or 0
 
     def _value_stats(self, stats: Mapping[str, ColumnStats]) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        """What is kept of the columns, and of which, if not of all."""
+        """The encoded statistics, and the names of their columns (None: all)."""
         modes = [(field, self._stats_mode(field.name)) for field in self._schema.fields]
         kept = [(field, cut_bounds(stats[field.name], mode)) for field, mode in modes if mode is not None]
         encoded = encode_stats([cut for _, cut in kept], [field.type for field, _ in kept])
@@ -311,7 +311,7 @@ class RunWriter:
 
 
 class _Abandoned(Exception):
-    """Tells a store that a file is not wanted after all."""
+    """With this exception a store's output is left, so that the store removes the file."""
 
 
 def local_millis(now_millis: int) -> int:

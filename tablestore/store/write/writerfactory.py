@@ -1,18 +1,16 @@
-"""A writer of data files for an open table, and what a commit has to do about its files.
+"""A writer of data files for an open table, and how a commit revises its files.
 
-What is looked up while rows are written (buckets by hash index, columns that rows lack) holds for the snapshot of then; a commit on
-top of a newer one looks again (``keep_commit``, ``dynamic_commit``).
+Rows are written with what one snapshot says (buckets by hash index, stored values of columns that rows lack). A commit on top of
+a newer snapshot checks that again (``keep_commit``, ``dynamic_commit``).
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tablestore.errors import StorageError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.bucketmap import BucketMap
@@ -40,10 +38,9 @@ def data_writer(
 ) -> DataWriter:
     """A writer of data files. Raises UnsupportedError for tables that are only read.
 
-    ``replaces``: its rows take the place of what their partitions hold, which no changelog shows. ``assign``
-    gives the buckets of a table with dynamic ones in another way than by its hash indexes. ``changelog`` False: the rows were
-    written before, and their changelog with them. ``keeper`` looks up what rows lack elsewhere than in the newest snapshot;
-    ``own_before`` as in :class:`DataWriter`.
+    ``replaces``: its rows replace those of their partitions, without a changelog. ``assign``: gives the buckets of a table with
+    dynamic buckets, in place of its hash indexes. ``changelog`` False: the rows were written before, with their changelog.
+    ``keeper``: looks up missing columns, in place of the newest snapshot. ``own_before`` as in :class:`DataWriter`.
     """
     context.check_writable()
     if context.settings.dynamic_buckets is not None and assign is None:
@@ -66,7 +63,7 @@ def data_writer(
 
 
 def keep_commit(context: TableContext, kept: tuple[KeptColumns, ...], move: Revise | None) -> KeepCommit:
-    """What a commit has to do about files for which something was looked up; ``move`` gives own files other buckets before."""
+    """How a commit revises files for which values were looked up; ``move`` gives the files other buckets first."""
     return KeepCommit(
         reader=SplitReader.of(context, (), None),
         snapshots=context.snapshots,
@@ -89,7 +86,7 @@ def _keeper(context: TableContext, pinned: Snapshot | None) -> Keeper:
 
 
 def dynamic_commit(context: TableContext, replaces: Callable[[bytes], bool] | None = None) -> DynamicCommit | None:
-    """What a commit has to plan if the table's buckets are dynamic; ``replaces``: the partitions that it replaces."""
+    """How a commit to a table with dynamic buckets plans; None for other tables. ``replaces``: the partitions that it replaces."""
     if context.settings.dynamic_buckets is None:
         return None
     return DynamicCommit(
@@ -113,15 +110,10 @@ def _buckets_now(context: TableContext, partition: bytes) -> BucketMap:
 def _write_again(
     context: TableContext, first_sequence: int, assigner: Assigner, rows: Iterator[tuple[pa.Table, pa.Array]]
 ) -> tuple[ManifestEntry, ...]:
-    writer = data_writer(context, first_sequence, assign=assigner, changelog=False)
-    try:
+    with data_writer(context, first_sequence, assign=assigner, changelog=False) as writer:
         for part, kinds in rows:
             writer.write(part, kinds)
         return writer.finish()
-    except BaseException:
-        with suppress(StorageError):
-            writer.abort()
-        raise
 
 
 def _keep_again(
@@ -135,24 +127,19 @@ def _keep_again(
     def stay(part: pa.Table, _partitions: object, _partition_of: object) -> npt.NDArray[np.int32]:
         return np.full(part.num_rows, bucket[1], dtype=np.int32)
 
-    keeper = _keeper(context, snapshot)
     writer = data_writer(
         context,
         first_sequence,
         # Where buckets are fixed, the key gives the same one again.
         assign=stay if context.settings.dynamic_buckets is not None else None,
         changelog=False,
-        keeper=keeper,
+        keeper=_keeper(context, snapshot),
         own_before=own_before,
     )
-    try:
+    with writer:
         for part, kinds, lacks in rows:
             writer.write(part, kinds, lacks=lacks)
         return writer.finish(), writer.take_kept()
-    except BaseException:
-        with suppress(StorageError):
-            writer.abort()
-        raise
 
 
 def _no_buckets(_partition: bytes) -> BucketMap:
