@@ -1,8 +1,10 @@
 """A compaction spread over processes: the driver plans buckets, tasks do them, the driver commits.
 
-plan_compaction -> one task per bucket that needs one, as bytes
-run_task        -> opens the table wherever it runs, picks and runs the bucket's task, gives back a commit message
-commit_tasks    -> a COMPACT snapshot per task; what others have made stale is dropped
+    driver    plan_compaction -> tasks (bytes), one for each bucket that needs it
+    executor                              run_task -> commit message (bytes)
+    driver                                               commit_tasks -> a COMPACT snapshot per task
+
+A task whose input files others have replaced is dropped.
 """
 
 from collections.abc import Iterable, Mapping
@@ -50,7 +52,7 @@ def plan_compaction(table: Table, *, full: bool = False, partitions: Iterable[Ma
 
 
 def run_task(spec: TableSpec, task: bytes) -> bytes | None:
-    """Do one task of :func:`plan_compaction`; the commit message as bytes, None if there is nothing to do any more."""
+    """Run one task of :func:`plan_compaction`; returns the commit message as bytes, None if nothing is left to do."""
     parsed = decode_task(_KIND, task, {"partition", "bucket", "snapshot", "full"})
     context = spec.open()
     place = (text_to_bytes(_KIND, parsed["partition"]), int(parsed["bucket"]))
@@ -63,7 +65,7 @@ def run_task(spec: TableSpec, task: bytes) -> bytes | None:
 
 
 def commit_tasks(table: Table, messages: Iterable[bytes], *, full: bool = False) -> CompactReport:
-    """Commit what tasks have done. When one cannot be committed, the files of those after it are removed before the error."""
+    """Commit the messages of tasks. If one cannot be committed, the files of those after it are removed first."""
     context = table.refresh().context
     parsed = [CommitMessage.from_bytes(message) for message in messages]
     if any(not message.compact_before for message in parsed):

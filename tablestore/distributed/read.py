@@ -42,9 +42,9 @@ _MARKER = b"tablestore:task1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPin:
-    """What a read sees, fixed before it is planned: a snapshot (None: the table had none) and the schema it is seen through.
+    """The snapshot (None: the table had none) and the schema of a read, fixed before it is planned.
 
-    ``read_optimised``: only what a full compaction has left (the system table ``$ro``).
+    ``read_optimised``: of a keyed table only the files of the top level (the system table ``$ro``).
     """
 
     spec: TableSpec
@@ -54,7 +54,7 @@ class ReadPin:
 
     @property
     def suffix(self) -> str:
-        """What stands behind the table's location in a path that names the same."""
+        """The suffix of the table's location that names the same branch and system table."""
         branch = "" if self.spec.branch == MAIN_BRANCH else f"{SEPARATOR}{BRANCH_PREFIX}{self.spec.branch}"
         return branch + (f"{SEPARATOR}{READ_OPTIMIZED}" if self.read_optimised else "")
 

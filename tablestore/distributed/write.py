@@ -47,7 +47,7 @@ def prepare_write(
 ) -> WriteJob:
     """Fix the schema and the sequence numbers of a distributed write.
 
-    With ``rows``, the schema of the rows to come, whatever can be said against them is said now, before anything is written.
+    ``rows``: the schema of the rows, which is checked before anything is written.
     ``missing_columns`` as in :meth:`~tablestore.table.write.writer.TableWriter.write`; the rows of an ``overwrite`` may lack
     columns. Raises InvalidInputError, UnsupportedError.
     """
@@ -79,7 +79,7 @@ def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: i
             # As one stream: the writer gathers small batches before it looks at them.
             stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))
             writer.write(stream, missing_columns=job.missing_columns)
-        # Of the table that the job was made for, even if another one stands in its place by now: the commit finds out.
+        # The job's table, even if another one has taken its place: the commit checks that.
         return replace(
             writer.prepare(),
             base_snapshot_id=job.base_snapshot_id,
@@ -128,8 +128,7 @@ def commit_messages(
 
 
 def abort_messages(table: Table, messages: Iterable[bytes]) -> None:
-    """Remove the files of messages, but those that a snapshot, tag or branch of the table names. Only for messages of which no
-    commit is under way."""
+    """Remove the files of messages, except those that a snapshot, tag or branch names. No commit of the messages may be running."""
     for data in messages:
         discard_unnamed(table.context, CommitMessage.from_bytes(data))
 

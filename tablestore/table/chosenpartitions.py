@@ -1,4 +1,4 @@
-"""Which partitions do some or all of their column values name?"""
+"""Which partitions have these column values?"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from tablestore.types.schema import TableSchema
 
 
 def partition_matcher(schema: TableSchema, given: Iterable[Mapping[str, Any]] | None) -> Callable[[bytes], bool]:
-    """Tells of a serialised partition whether it is one of those given; None gives all."""
+    """A function that is true for the serialised partitions given by some or all of their values; None: for all."""
     if given is None:
         return lambda partition: True
     chosen = list(given)

@@ -1,21 +1,21 @@
-"""Which files does Spark's own Parquet scan read exactly as we do, and how is it made to?
+"""Which files does Spark's own Parquet scan read exactly as tablestore does?
 
-What Spark would get wrong, and what is done about it:
+Where Spark would read other rows, and what is done about it:
 
-* The least and greatest value of a float column that Parquet files keep leave NaN out, and -0.0 and 0.0 are two values in their
-  dictionaries; Spark's comparisons take NaN for the greatest value and both zeros for one. So no condition on a float may reach
-  the Parquet reader: such columns are *screened*, read through an expression that changes nothing and that Spark pushes nothing
-  through. A float inside a struct cannot be screened without reading all of the struct: there the reader skips nothing.
-* Settings of the session change what a scan gives (calendars of old dates, files passed over). Each has an option, which wins.
-* Columns are found by names without regard to case. Files in which that is ambiguous are ours.
-* Some characters make a path a pattern, and cannot be escaped everywhere. Names that begin with ``_`` or ``.`` are passed over
-  without a word.
-* A JVM whose locale knows only ASCII cannot name other files.
-* More files than a setting says (32) are listed by a Spark job with a task for each. So a scan takes no more, and the table is
-  a union of some scans; what is left are our tasks, which put small files together.
+* Parquet statistics of a float column leave NaN out, and dictionaries hold -0.0 and 0.0 as two values; Spark takes NaN for the
+  greatest value and both zeros for one. So no condition on a float may reach the Parquet reader: such columns are *screened*, read
+  through an expression that changes nothing and that Spark pushes no condition through. A float inside a struct cannot be screened
+  without reading all of the struct: there the reader skips nothing.
+* Session settings change the result of a scan (calendars of old dates, ignored files). Each has an option, which overrides it.
+* Spark matches column names without regard to case. tablestore reads the files in which that is ambiguous.
+* Some characters make a path a pattern, and cannot be escaped everywhere. Spark silently ignores names that begin with ``_`` or
+  ``.``.
+* A JVM whose locale has only ASCII cannot open files with other names.
+* Spark lists more files than a setting says (32) by a job with a task for each. So a scan takes no more, and the table is a union
+  of some scans; tablestore's tasks, which put small files together, read the rest.
 
-Types that Spark reads otherwise are ours too. What is decided on the way to a plan is a :class:`NativeRule`: a second process
-plans the rest of the table with it.
+tablestore also reads types that Spark reads differently. A :class:`NativeRule` holds the decision, so that the process that plans
+the tasks makes the same one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ from tablestore.distributed.plainfiles import PlainFile
 from tablestore.options import MIB
 from tablestore.types.datatypes import FLOAT_ROOTS, ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
 
-# Each scan of a union costs the planner some milliseconds, each listing task and each file some more: with more files than fit into
-# that many scans, either the files are so large that a listing job is nothing beside reading them, or most of them are left to us.
+# Each scan of a union costs the planner some milliseconds, and each listing task and file some more. With more files than fit into
+# that many scans, Spark reads all of them if they are large enough to outweigh the listing job, and otherwise only the largest.
 MOST_SCANS = 32
 LARGE_FILE_BYTES = 8 * MIB
 
@@ -73,11 +73,11 @@ class NativeRule:
         return sorted(able, key=lambda file: (-file.size_bytes, file.path))[: self.most_files]
 
     def can_name(self, path: str) -> bool:
-        """Whether Spark takes a path, or a part of it, as it is."""
+        """Whether Spark can open a path, or a part of one."""
         return (path.isascii() or not self.ascii_only) and not _PATTERN & set(path)
 
     def to_json(self) -> dict[str, Any]:
-        """As it travels."""
+        """The rule as JSON."""
         return {"ascii-only": self.ascii_only, "most-files": self.most_files}
 
     @classmethod

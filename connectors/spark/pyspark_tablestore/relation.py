@@ -1,7 +1,7 @@
 """Reading and writing from the user's own process, around the limits of a Python data source.
 
-``read`` makes a union of two plans. Files that need no merge are read by Spark's own vectorised Parquet scan, as far as that gives
-the rows of a scan of ours (``native``); all others go through our tasks. A well-compacted table so reads at Spark's own speed.
+``read`` makes a union of two plans. Spark's own vectorised Parquet scan reads files that need no merge, where it gives the same
+rows (``native``); tablestore's tasks read all others. So a well-compacted table reads at Spark's own speed.
 
 ``write`` runs the tasks with ``mapInArrow`` and commits here: the snapshot comes back to the caller, errors are ours, and any
 thread may call it. With ``cluster`` the rows are first brought together by bucket, so that each bucket gets one sorted run.
@@ -59,8 +59,8 @@ def read(
 ) -> DataFrame:
     """A table as a DataFrame, pinned to one snapshot; plain files are read by Spark's own Parquet scan.
 
-    ``table`` is a path, or ``database.table`` with a ``warehouse``. ``filter`` is SQL text and keeps the rows that it keeps in a
-    scan; it leaves out files before Spark sees them, which ``where`` on the DataFrame does not. Raises tablestore's errors.
+    ``table`` is a path, or ``database.table`` with a ``warehouse``. ``filter`` is SQL text with the meaning that it has in a scan.
+    It also leaves out files, which ``where`` on the DataFrame does not. Raises tablestore's errors.
     """
     texts = {"snapshot-id": snapshot_id, "timestamp-millis": timestamp_millis, "filter": filter}
     given = {
@@ -99,9 +99,8 @@ def write(
     """Write ``df`` and commit here; returns the new snapshot, None if there was nothing to publish.
 
     ``mode`` is ``append`` (upsert in a keyed table, changes with ``_row_kind``) or ``overwrite``. ``cluster`` shuffles the rows of
-    a table with a fixed number of buckets, so that one task writes all of a bucket: dearer to write, and read without a merge.
-    ``missing_columns`` as in ``Table.upsert``.
-    Raises tablestore's errors for what the engine refuses, Spark's for tasks that failed.
+    a table with a fixed number of buckets, so that one task writes all of a bucket: slower to write, and read without a merge.
+    ``missing_columns`` as in ``Table.upsert``. Raises tablestore's errors for what it refuses, Spark's for tasks that failed.
     """
     if mode not in ("append", "overwrite"):
         raise InvalidInputError(f"expected the mode append or overwrite, found {mode!r}")
@@ -149,7 +148,7 @@ def _clustered(df: DataFrame, job: WriteJob) -> DataFrame:
         chunks = [keys.column(name).chunk(0) for name in keys.column_names] if keys.num_rows else list(columns)
         return pa.array(bucket_of(chunks, [field.type for field in fields], count, function), pa.int32())
 
-    # Its annotations want a kind of function that it deprecates, and takes from the type hints instead.
+    # Its annotations demand an argument that is deprecated, because the type hints say the same.
     make_udf: Any = arrow_udf
     bucket = make_udf(buckets, returnType=IntegerType())
     return df.repartitionById(count, bucket(*(sf.col(f"`{field.name}`") for field in fields)))

@@ -2,9 +2,9 @@
 
     step of changeplan -> rows at the snapshot's schema -> columns of the reader's schema, by field id -> filter -> batches
 
-Filter: a row that leaves it by an update becomes ``-D``, one that enters it becomes ``+I``. Where only the row after a change is
-known (``input``, and stored rows without pairs), a row that does not match may take the place of one that did: it becomes ``-D``
-too, and every ``-D`` passes. There a ``-U`` may come without its ``+U``, because its writer said no more: it is a ``-D``.
+With a filter, an update after which a row no longer matches becomes ``-D``, and one after which it first matches becomes ``+I``.
+Where only the row after a change is known (``input``, and stored rows without pairs), a row that does not match may replace one
+that did: it becomes ``-D`` too, and every ``-D`` passes. There a ``-U`` without its ``+U`` is a ``-D``.
 
 Memory: one row group of a file, or one window of keys with the versions of their rows.
 """
@@ -77,7 +77,7 @@ class ChangeFeed:
         return source in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or (source is Source.LEVEL_ZERO and (self.pairs or not rule.plain))
 
     def is_whole(self, snapshot: Snapshot) -> bool:
-        """Whether what the changes of a retained snapshot are found in is still there: of some, the state before it."""
+        """Whether all that the changes of a retained snapshot are found in is still there. Some need the snapshot before it."""
         source = source_of(snapshot, self._then(snapshot)[1])
         if source not in (Source.FRAMES, Source.LEFT_LEVEL_ZERO) or snapshot.id == 1:
             return True
@@ -122,7 +122,7 @@ class SnapshotChanges:
         projection = self._projection()
         for step in self.steps:
             rows = self._stored(step) if isinstance(step, StoredChanges) else self._found(step)
-            for batch in _whole_pairs(rows) if self._tells_pairs else rows:
+            for batch in _whole_pairs(rows) if self._pairs_matter else rows:
                 changes = self._selected(batch if projection is None else projection.apply(batch))
                 if changes.num_rows:
                     yield changes
@@ -135,8 +135,8 @@ class SnapshotChanges:
         return sum(batch.num_rows for batch in self.batches())
 
     @property
-    def _tells_pairs(self) -> bool:
-        """Whether it counts which ``-U`` and ``+U`` belong together."""
+    def _pairs_matter(self) -> bool:
+        """Whether the result depends on which ``-U`` and ``+U`` belong together."""
         return self.feed.predicate is not None or not (self.feed.pairs or self.complete)
 
     @property
@@ -146,7 +146,7 @@ class SnapshotChanges:
         wanted = set(self.feed.columns)
         if predicate is not None:
             wanted |= columns_of(predicate)
-        if self._tells_pairs:
+        if self._pairs_matter:
             wanted |= set(schema.primary_keys)
         return tuple(name for name in schema.field_names if name in wanted)
 
@@ -193,14 +193,14 @@ class SnapshotChanges:
         return self.context.deletion_vectors(self.context.snapshots.read(snapshot_id))
 
     def _selected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What the reader asked for of a batch that no pair reaches across."""
+        """The changes of a batch that the reader gets. No pair of ``-U`` and ``+U`` may reach across batches."""
         feed = self.feed
         if feed.predicate is None and feed.pairs:
             return batch.select([KIND_COLUMN, *feed.columns])
         key = feed.context.schema.primary_keys
         kinds = np.asarray(batch.column(KIND_COLUMN).to_numpy(zero_copy_only=False), dtype=np.int8)
         kept = np.ones(len(kinds), dtype=np.bool_)
-        if self._tells_pairs:
+        if self._pairs_matter:
             pairs = update_pairs(batch, kinds, key)
             if not self.complete:
                 kinds = np.where((kinds == RowKind.UPDATE_BEFORE) & ~pairs, np.int8(RowKind.DELETE), kinds)

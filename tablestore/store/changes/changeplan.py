@@ -10,18 +10,18 @@
                   no producer, bucket = -2       the level-0 files that it makes of postponed rows
                   others                         none
     OVERWRITE     streaming-read-overwrite       the frame before against the frame after
-                  others                         a discontinuity: nobody knows them
-    untracked     any                            a discontinuity; where it is some partitions, the others' changes
+                  others                         a discontinuity: they are not recorded
+    untracked     all partitions                 a discontinuity
+                  some partitions                a discontinuity, and the changes of the others
 
-*Plain* is a table whose new rows simply replace those before them (``TableSettings.is_plain``). Only there do stored rows say
-what became of a key without those before: in other tables what was given is not what readers will see, so ``input`` counts as
-no producer, and level 0 is always compared.
+The *frame* of a table is the state that a reader of its changes has (see ``producer``). A table is *plain* if a new row simply
+replaces the one before (``TableSettings.is_plain``). Only there a stored row alone shows the change. In other tables the rows
+given are not the rows that readers see, so ``input`` counts as no producer, and level 0 is always compared.
 
-The rule is that of the snapshot's own schema, and of the snapshot's own properties: what a table's options say today does not
-change what its history was. The changes of a snapshot have one order, a pure function of its manifests: partition (as bytes),
-bucket, file by lowest sequence number and name, row.
+The schema and properties of the snapshot decide, not today's options. The changes of a snapshot have one order, a pure function of
+its manifests: partition (as bytes), bucket, file by lowest sequence number and name, row.
 
-``plan_changes`` reads manifests; everything else here is pure. Left to others: reading the rows (changefeed).
+``plan_changes`` reads manifests; everything else here is pure. ``changefeed`` reads the rows.
 """
 
 from collections import defaultdict
@@ -171,12 +171,12 @@ def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:
 
 
 def looks_back(rule: ChangeRule) -> bool:
-    """Whether changes may be found in what a snapshot takes away: expiry then has to keep the one before a reader's next. Pure."""
+    """Whether changes may lie in files that a snapshot deletes, so that expiry has to keep the snapshot before a reader's next."""
     return rule.reads_overwrite or (rule.hides_level_zero and rule.producer == NONE)
 
 
 def plan_changes(snapshot: Snapshot, scope: ChangeScope, rule: ChangeRule, manifests: Manifests, *, pairs: bool) -> ChangePlan:
-    """The changes of one snapshot. Without ``pairs`` the stored rows of a plain table will do."""
+    """The changes of one snapshot. Without ``pairs`` the stored rows of a plain table are the changes."""
     found = _steps(snapshot, rule, manifests, pairs=pairs)
     if isinstance(found, Discontinuity):
         return ChangePlan(gap=found)
@@ -243,7 +243,7 @@ def file_by_file(base: Buckets, own: Sequence[ManifestEntry]) -> tuple[FoundChan
 def frame_by_frame(
     base: Buckets, delta: Sequence[ManifestEntry], rule: ChangeRule, *, snapshot_id: int, compaction: bool
 ) -> tuple[FoundChanges, ...]:
-    """What becomes of the frame of each bucket that ``delta`` touches. Pure.
+    """The change of the frame in each bucket that ``delta`` touches. Pure.
 
     A compaction changes only keys of files that it takes from outside of the frame.
     """
@@ -275,7 +275,7 @@ def frame_by_frame(
 
 
 def _replaced_rows(delta: Sequence[ManifestEntry], snapshot: Snapshot) -> tuple[Step, ...] | Discontinuity:
-    """An overwritten append table: the rows of its old files go, those of its new ones come."""
+    """The changes of an overwritten append table: deletes of the rows in its old files, inserts of those in its new ones."""
     if snapshot.index_manifest is not None:
         return discontinuity(snapshot, "overwrote rows of an append table with deletion vectors")
     deleted = in_order(entry for entry in delta if entry.kind is EntryKind.DELETE)
@@ -316,5 +316,5 @@ def _added(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def _written(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """New files of a keyed table's writer. Rows in the postponed bucket are nowhere yet."""
+    """New files of a keyed table's writer. Readers do not see rows in the postponed bucket."""
     return [entry for entry in _added(entries) if entry.file.level == 0 and entry.bucket != POSTPONE_BUCKET]

@@ -1,8 +1,8 @@
 """Which changes of a snapshot does a reader get?
 
-    its partitions  -  those that it kept back  -  those that the reader's filter leaves out
+    its partitions  -  the untracked ones  -  those that the reader's filter leaves out
 
-What it kept back of what the reader wants, and a snapshot that names nothing at all, is a *discontinuity*. Pure.
+Untracked partitions that the reader wants, and a snapshot without recorded changes, are a *discontinuity*. Pure.
 """
 
 from dataclasses import dataclass
@@ -18,23 +18,21 @@ from tablestore.types.schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discontinuity:
-    """A snapshot that changed the table without saying what, or not all of it: a follower starts again behind it, or
-    goes on without."""
+    """A snapshot some or all of whose changes are not recorded. A reader starts again after it, or continues without them."""
 
     snapshot_id: int
     reason: str
 
 
 def discontinuity(snapshot: Snapshot, what: str) -> Discontinuity:
-    """That a snapshot did ``what``, by name."""
+    """The discontinuity of a snapshot, with the reason ``what`` after its name."""
     operation = f" ({snapshot.operation})" if snapshot.operation else ""
     return Discontinuity(snapshot_id=snapshot.id, reason=f"snapshot {snapshot.id} of kind {snapshot.commit_kind}{operation} {what}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeScope:
-    """The partitions whose changes a reader gets of one snapshot: of those that ``wanted`` may let through, not the
-    ``untracked``."""
+    """The partitions whose changes a reader gets of one snapshot: those that may match ``wanted``, without ``untracked``."""
 
     schema: TableSchema
     wanted: Predicate | None

@@ -5,11 +5,11 @@
         -> fold of the rows before  |  fold of the rows after
         -> the differences, in key order
 
-Each state is folded by the table's own merge engine, so this is right for every engine. Only rows whose key occurs in a touched
-file are read (and what lies beside them in a row group). Memory: one window of keys, and all versions of their rows for as many of
-these keys at a time as the bounds allow.
+Each state is folded by the table's own merge engine, so this is correct for every engine. Only row groups that hold a key of a
+touched file are read. Memory: one window of keys, and all versions of their rows for as many of these keys at a time as the
+bounds allow.
 
-Pure of policy: which files make a state, and which of them are touched, is decided by the caller (see changelog).
+The caller decides which files make a state and which are touched (see ``changelogfiles`` and ``changeplan``).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

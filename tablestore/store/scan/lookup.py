@@ -5,9 +5,9 @@
 
 Keys and files are sorted, so both are matched stretch by stretch with numpy, never key by key. The key columns of a row group
 are decoded once; the other columns only where a key was found. Memory is one batch of a file and the rows that are found in it, or
-one row group of bounded bytes where a cache is filled. Who gathers what is found bounds it by :func:`in_portions`.
+one row group of bounded bytes where a cache is filled. A caller that gathers rows bounds them by :func:`in_portions`.
 
-Deleted positions (deletion vectors) count as found: what they mean is the caller's business.
+Deleted positions (deletion vectors) count as found: the caller leaves them out.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

@@ -109,7 +109,7 @@ def plan_scan(
     wanted: Callable[[ManifestEntry], bool] | None = None,
     split_bytes: int = SPLIT_BYTES,
 ) -> Plan:
-    """Plan a read of ``snapshot``; ``wanted``: only these of its files. What the others hide or add is not seen then."""
+    """Plan a read of ``snapshot``; ``wanted``: only these of its files, as if the others were not there."""
     if snapshot is None:
         return Plan(snapshot=None, splits=(), files_total=0)
     manifests, schema = context.manifests, context.schema

@@ -1,6 +1,5 @@
-"""What is kept of a table and what goes: expiry, tags, branches, rollback, consumers, partitions, orphan files.
-
-The methods of :class:`~tablestore.table.table.Table` for all of these; each hands its arguments to the module that does it.
+"""The methods of :class:`~tablestore.table.table.Table` for its history: expiry, tags, branches, rollback, consumers, partitions,
+orphan files. Each passes its arguments to the module that does the work.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +38,7 @@ from tablestore.table.upkeep.expiry import Age, millis_of
 
 
 class Maintenance:
-    """The part of a table's handle that decides what is kept."""
+    """The part of a table's handle that manages its history."""
 
     def __init__(self, context: TableContext, name: str, logs: ChangeLogs | None = None) -> None:
         # Handles that come from one catalog share their logs' open connections.
@@ -82,9 +81,9 @@ class Maintenance:
         )
 
     def rollback_to(self, snapshot_id: int | None = None, *, tag: str | None = None) -> Snapshot | None:
-        """Make the table what it was at a snapshot or tag, by a commit forward; returns its snapshot, None if nothing differs.
+        """Give the table the rows of a snapshot or tag, by a new commit; returns its snapshot, None if nothing differs.
 
-        Nothing is taken out of the history. The newest schema stays: columns that were dropped since do not come back.
+        Nothing is removed from the history. The newest schema stays: columns that were dropped since do not come back.
         """
         return restore.rollback_to(self._present, self._logs, self._named_snapshot(snapshot_id, tag, "rollback_to"))
 
@@ -202,16 +201,16 @@ class Maintenance:
     def expire_partitions(self, older_than: timedelta | int | None = None, *, dry_run: bool = False) -> PartitionReport:
         """Drop the partitions older than ``older_than`` (default: the option ``partition.expiration-time``), in one commit.
 
-        Nobody else ever calls this: data does not expire by itself.
+        Data does not expire by itself: only this call drops it.
         """
         age = millis_of(older_than, "older_than")
         return partitionexpiry.expire_partitions(self._present, self.change_log, age_millis=age, dry_run=dry_run)
 
     def remove_orphan_files(self, older_than: Age = None, *, dry_run: bool = True) -> CleanReport:
-        """Remove files that nothing in the table names, over all of its branches; by default only says which (``dry_run``).
+        """Remove files that no branch of the table names; by default only report them (``dry_run``).
 
-        ``older_than`` (default: the option ``tablestore.orphan-age``, a day) protects commits that are on their way: with less,
-        be sure that nobody writes. Raises NotFoundError, having removed nothing, if metadata that must be there is missing.
+        ``older_than`` (default: the option ``tablestore.orphan-age``, a day) protects running commits: with less, make sure that no
+        writer is at work. Raises NotFoundError, having removed nothing, if metadata that must be there is missing.
         """
         return retention.clean(self._present, older_than=older_than, dry_run=dry_run)
 
@@ -219,7 +218,7 @@ class Maintenance:
 
     @property
     def _present(self) -> TableContext:
-        """The context, once it is certain that no other table is in the place of this one: what it keeps is not ours to touch."""
+        """The context. Raises ConflictError if another table has taken this one's place."""
         return self._context.still_there()
 
     def _consumer_id(self, consumer_id: str) -> str:

@@ -1,9 +1,9 @@
 """Dropping partitions: those that are named, or those that are older than ``partition.expiration-time``.
 
-Data never expires by itself: ``expire_partitions`` is called on demand, and says beforehand (``dry_run``) what it would
-drop. The age of a partition is that of its values (``partition.expiration-strategy`` = values-time): a DATE or TIMESTAMP column
-as it is, text by ``partition.timestamp-pattern`` (``'$day $hour:00:00'``) and ``partition.timestamp-formatter``; or by its newest
-file (update-time). A partition whose values give no time is never dropped.
+Data never expires by itself: ``expire_partitions`` is called on demand, and reports with ``dry_run`` what it would drop. The age
+of a partition comes from its values (``partition.expiration-strategy`` = values-time), either a DATE or TIMESTAMP column or text
+by ``partition.timestamp-pattern`` (``'$day $hour:00:00'``) and ``partition.timestamp-formatter``; or from its newest file
+(update-time). A partition whose values give no time is never dropped.
 """
 
 import re

@@ -1,11 +1,11 @@
 """Giving a table another number of buckets: the option first, then partition by partition.
 
     ALTER … SET bucket = n         new partitions, and writes to rescaled ones, have n buckets from now on
-    for each partition in between  INSERT OVERWRITE of its own rows          files of the old buckets -> n buckets
+    for each other partition       overwrite it with its own rows            files of the old buckets -> n buckets
 
-Until its turn comes, a partition keeps its old number and is read as ever (the number is in its files' metadata); a write to it is
-refused. Overwriting is a compare-and-set on the partition: if anything else landed in it since it was read (a compaction, marks of
-deleted rows), it is read again. So nothing is lost, and a rescale that was interrupted goes on when it is called again.
+Before that a partition keeps its old number and is readable (the number is in its files' metadata), but a write to it is refused.
+Overwriting is a compare-and-set on the partition: if anything else landed in it since it was read (a compaction, marks of deleted
+rows), it is read again. So no row is lost, and an interrupted rescale continues when it is called again.
 """
 
 from collections.abc import Sequence

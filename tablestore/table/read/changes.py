@@ -11,8 +11,8 @@
 rows at ``from_snapshot`` the changes give the rows at ``to_snapshot`` (of tables whose compactions write the changelog: the rows
 that were compacted by then).
 
-A snapshot that changed the table without naming the rows (an overwrite, a rollback, an untracked write) is a *discontinuity*:
-reading across it is refused with its id, or leaves its changes out where that is asked for.
+A snapshot that changed the table without recording the rows (an overwrite, a rollback, an untracked write) is a *discontinuity*:
+reading across it raises NotFoundError with its id, or leaves its changes out (``on_discontinuity="skip"``).
 """
 
 from collections.abc import Iterator

@@ -309,7 +309,7 @@ def _batched(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.R
 
 
 def _audit_log(context: TableContext, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The changes of the retained snapshots, oldest first; those that nobody knows are left out."""
+    """The changes of the retained snapshots, oldest first, without those of discontinuities."""
     ids = context.snapshots.live_ids()
     if ids:
         changes = read_changes(context, ids[0] - 1, ids[-1], None, None, pairs=True, snapshot_ids=False, on_discontinuity="skip")

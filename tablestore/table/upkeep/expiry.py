@@ -1,7 +1,7 @@
-"""What goes by itself, and what goes when it is asked for: the arguments of the table's methods in the engine's terms.
+"""Expiry after a commit and on demand: the arguments of the table's methods in the engine's terms.
 
-After every commit (unless ``write-only``) a writer expires what the options let go, at most ``snapshot.expire.limit`` snapshots
-(:mod:`~tablestore.table.upkeep.aftercommit`); what one run leaves the next finishes.
+After every commit (unless ``write-only``) a writer expires what the options allow, at most ``snapshot.expire.limit`` snapshots
+(:mod:`~tablestore.table.upkeep.aftercommit`). The next run finishes what a run leaves.
 """
 
 from dataclasses import replace
@@ -63,7 +63,7 @@ def expire(
 
 
 def finish_begun(context: TableContext) -> ExpireReport:
-    """Finish the expiries that died on the way, and begin none."""
+    """Finish expiries that a crash interrupted, and begin none."""
     return finish_expiries(context, decoupled=context.once(_retention)[1] is not None)
 
 
@@ -77,7 +77,7 @@ def clean(context: TableContext, *, older_than: Age = None, dry_run: bool = True
     except (StorageError, UnsupportedError) as error:
         if not dry_run or error.kind in ("clock-skew", "no-file-times"):
             raise
-        # Who may not write may still look.
+        # A dry run works without the right to write.
         now = context.clock.now_ms()
     age = round(context.settings.orphan_age_s * 1000) if older_than is None else _age_millis(older_than, context)
     return remove_orphan_files(context, older_than_millis=now - age, dry_run=dry_run)
@@ -95,7 +95,7 @@ def millis_of(duration: timedelta | int | None, what: str) -> int | None:
 
 
 def is_write_only(context: TableContext) -> bool:
-    """Whether its writers leave compaction, tags and expiry to others; ask ``context.once`` for it."""
+    """Whether writers of the table neither compact, tag nor expire. For ``context.once``."""
     return TableOptions(context.schema.options).flag(opt.WRITE_ONLY)
 
 

@@ -7,8 +7,8 @@ round of the commit plans is made from that and from the vectors of the newest s
     newest     f1: {3}      f2: {}                     of f2's two rows none is left: the file itself goes
     this round f1: {3, 5}   DELETE f2
 
-So rows that others appended meanwhile are looked at too, rows that others deleted stay deleted, and a delete that loses a race
-costs no more than the new files. Memory: two bytes a matching row where few match, an eighth of a byte a row where many do.
+So rows that others appended meanwhile are found too, rows that others deleted stay deleted, and after a lost race only the new
+files are read. Memory: two bytes a matching row where few match, an eighth of a byte a row where many do.
 """
 
 from collections import defaultdict

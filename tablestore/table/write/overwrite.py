@@ -1,7 +1,7 @@
 """Replacing rows: whole tables, given partitions, or the partitions that the new rows fall into.
 
-Which files go is decided on the newest snapshot in every round of the commit, so rows that others added to an overwritten
-partition meanwhile are replaced too, and none are forgotten.
+Every round of the commit deletes the files that the newest snapshot has, so rows that others added to an overwritten partition
+meanwhile are replaced too.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rows from anywhere: whatever Arrow can see becomes batches.
+"""Rows given by users, as Arrow tables.
 
 Tables, record batches and readers of pyarrow are taken as they are; pandas and polars frames, DuckDB relations and any other
 object that exports ``__arrow_c_stream__`` or ``__arrow_c_array__`` through the Arrow PyCapsule interface without a copy.
@@ -50,7 +50,7 @@ def ragged_columns(rows: Any) -> frozenset[str]:
 
 
 def _tables(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
-    """Batches put together to some size, in rows or in bytes: the write path has a fixed cost per piece."""
+    """Batches gathered up to a number of rows or bytes, because the write path has a fixed cost per table."""
     pending: list[pa.RecordBatch] = []
     count = size = 0
     while True:
@@ -68,7 +68,7 @@ def _tables(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
 
 
 def _without_pandas_index(schema: pa.Schema, tables: Iterator[pa.Table]) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """A pandas index that is no column of its own is no data."""
+    """The rows without the columns of a pandas index that has no name."""
     extra = [name for name in schema.names if name.startswith("__index_level_")]
     if not extra:
         return schema, tables

@@ -4,7 +4,7 @@
         writer.write(rows)
         writer.commit(identifier=7)        # a second commit with identifier 7 or less changes nothing
 
-A writer that is left without a commit removes what it wrote. After a commit it can go on with the next one.
+A writer that is left without a commit removes what it wrote. After a commit it can write again, for the next one.
 """
 
 from collections.abc import Collection, Sequence
@@ -39,11 +39,10 @@ _MOST_ACCEPTED = 16
 class TableWriter:
     """Collects rows for one table and commits them. One writer, one thread.
 
-    ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash
-    is applied once. Without it every commit stands for itself. ``first_sequence`` is for tasks of one distributed write, whose
-    driver numbers them. ``replaces``: the rows will take the place of what their partitions hold; of a task that writes for such a
-    commit only, ``overwrites`` says so. ``log`` is the table's. ``early``: where that shows rows before they land, it is sent the
-    rows of this writer.
+    ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash is
+    applied once. ``first_sequence`` is for tasks of a distributed write, which the driver numbers. ``replaces``: the rows replace
+    those of their partitions; ``overwrites``: the same, in a task whose driver commits. ``log``: the table's change log. ``early``:
+    send it the rows before they land, if it shows such rows.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class TableWriter:
         self._is_new_user = commit_user is None
         self._first_sequence, self._replaces = first_sequence, replaces
         tracking = context.settings.tracking
-        self._is_told = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
+        self._is_tracked = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
         self._writer: DataWriter | None = None
         self._base: Snapshot | None = None
         self._failed = False
@@ -73,13 +72,12 @@ class TableWriter:
     def write(
         self, rows: Any, *, changes: bool | None = None, missing_columns: "str | MissingColumns" = MissingColumns.REFUSE
     ) -> None:
-        """Add rows: anything Arrow can see. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
+        """Add rows: anything that exports Arrow data. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
 
         ``changes`` True demands that column, False refuses it; with the option ``rowkind.field`` a column of the table takes its
         place. In a keyed table the later row of a key wins. Rows that lack columns are refused where stored values would be
-        lost; ``missing_columns="null"`` writes NULL, or the column's default, in their place, ``"keep"`` what is stored when the
-        commit lands (new rows get the default, or NULL). Raises
-        InvalidInputError for rows that do not fit; what was written before is kept.
+        lost; ``missing_columns="null"`` writes NULL or the column's default, ``"keep"`` the value stored when the commit lands (new
+        rows get the default, or NULL). Raises InvalidInputError for rows that do not fit; rows written before are kept.
         """
         choice = MissingColumns.of(missing_columns)
         context = self._context
@@ -106,7 +104,7 @@ class TableWriter:
             raise InvalidInputError(
                 f"{where}: expected rows with the columns {', '.join(f.name for f in fields)}, found none", kind="missing-column"
             )
-        # Even without a row the columns must fit: a wrong schema is an error now, not with the first row.
+        # A wrong schema is an error even without a row.
         choice = MissingColumns.NULL if self._replaces else choice
         lost = check_given(context, schema, choice, ragged=ragged_columns(rows))
         keeps = choice is MissingColumns.KEEP
@@ -128,7 +126,7 @@ class TableWriter:
 
     def _check_sizes(self, rows: pa.Table, kinds: pa.Array | pa.ChunkedArray | None) -> None:
         """Refuse rows that the table's log would not take. Raises RecordTooLarge."""
-        if self._is_told:
+        if self._is_tracked:
             self._log.check_sizes(rows, kinds)
 
     def _kinds_in_rows(self, rows: pa.Table, where: str) -> pa.ChunkedArray | None:
@@ -144,7 +142,7 @@ class TableWriter:
         return kinds_from_symbols(conform(rows.select([name]), (field,), where=where).column(name), name)
 
     def keep(self, rows: pa.RecordBatch) -> None:
-        """Write rows that the table held before, as they were read: a null stays one, whatever the column's default is now."""
+        """Write rows as they were read from the table: a null stays a null, also where the column has a default now."""
         self._data_writer().write(pa.Table.from_batches([rows]), None)
 
     def delete(self, keys: Any) -> None:
@@ -176,14 +174,14 @@ class TableWriter:
             self._early.send(rows, kinds)
 
     def flush(self) -> None:
-        """Write what is buffered now, as files that nobody sees before the commit. Writers flush by themselves when full."""
+        """Write what is buffered to files, which no reader sees before the commit. A full writer flushes by itself."""
         if self._writer is not None:
             self._writer.flush()
 
     def commit(self, identifier: int | None = None) -> Snapshot | None:
         """Publish what was written since the last commit as one snapshot; None if that is nothing.
 
-        With an ``identifier`` even an empty commit is published, so that the job's progress is on record. A replay
+        With an ``identifier`` even an empty commit is published, which records the job's progress. A replay
         (an identifier that is not above the user's last one) publishes nothing and returns the first commit's snapshot, None
         if that has expired. Raises ConflictError (nothing is visible), CommitOutcomeUnknown (look for the uuid it names).
         """
@@ -234,7 +232,7 @@ class TableWriter:
         self.abort()
 
     def _check_usable(self) -> None:
-        # Its rows are not kept, so repeating the commit would publish an empty one in their place, under their identifier.
+        # The rows are gone, so repeating the commit would publish an empty one under their identifier.
         if self._failed:
             raise InvalidInputError(
                 f"the last commit of this writer of table {self._context.files.root_uri} failed; begin a new writer, write the "
@@ -254,9 +252,9 @@ class TableWriter:
 
 
 def check_given(context: TableContext, given: pa.Schema, choice: MissingColumns, *, ragged: Collection[str] = frozenset()) -> Lost:
-    """Check the columns of rows to come, and what they lack; what must not lack in rows of kinds yet to come is returned.
+    """Check the columns of rows to be written; returns the columns that they lack and that rows of some kinds must have.
 
-    ``ragged`` columns are given by some rows only. Raises InvalidInputError.
+    ``ragged``: columns that only some rows have. Raises InvalidInputError.
     """
     accepted = context.once(_accepted_before)
     key = given, choice, frozenset(ragged)
@@ -268,7 +266,7 @@ def check_given(context: TableContext, given: pa.Schema, choice: MissingColumns,
 
 
 def _accepted_before(_context: TableContext) -> "dict[tuple[pa.Schema, MissingColumns, frozenset[str]], Lost]":
-    """Columns that were checked, and what they lack: jobs write many batches of the same ones."""
+    """What :func:`check_given` found, by its arguments: jobs write many batches with the same columns."""
     return {}
 
 
@@ -304,13 +302,13 @@ def _check_keepable(context: TableContext, lost: Lost, ragged: Collection[str], 
 
 
 def _absent(context: TableContext, lost: Lost) -> tuple[pa.Field, ...]:
-    """The whole columns that are to be looked up, but those that hold the kinds of rows."""
+    """The NOT NULL columns to be looked up as a whole, without the one that holds the kinds of rows."""
     names = {path[0] for path in lost.paths if len(path) == 1} - {context.settings.rowkind_field}
     return tuple(field for field in context.schema.arrow_schema if field.name in names and not field.nullable)
 
 
 def _with_nothing(rows: pa.Table, absent: Sequence[pa.Field]) -> pa.Table:
-    """The rows with values of NOT NULL columns that will be looked up: nobody reads them."""
+    """The rows with placeholders for NOT NULL columns that will be looked up."""
     for field in absent:
         if field.name not in rows.schema.names:
             rows = rows.append_column(field.name, pa.chunked_array([pa.repeat(_zero(field.type), rows.num_rows)]))
@@ -318,7 +316,7 @@ def _with_nothing(rows: pa.Table, absent: Sequence[pa.Field]) -> pa.Table:
 
 
 def _fills(context: TableContext) -> bool:
-    """Whether defaults stand in for nulls: not where a null says that the stored value stays."""
+    """Whether defaults replace nulls: not with merge engines for which a null keeps the stored value."""
     return context.settings.merge is None or not context.settings.merge.computes
 
 
@@ -338,7 +336,7 @@ def retractions_of(keys: pa.Table, context: TableContext) -> pa.Table:
 
 
 def _zero(data_type: pa.DataType) -> pa.Scalar:
-    """The value that stands for nothing in a NOT NULL column of a retraction: nobody ever reads it."""
+    """A placeholder in a NOT NULL column of a retraction, which no reader gets."""
     if pa.types.is_string(data_type):
         return pa.scalar("", data_type)
     if pa.types.is_binary(data_type):
