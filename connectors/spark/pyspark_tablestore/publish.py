@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pyspark_tablestore.options import parse_options, placed
+from tablestore.distributed.publish import publish_slot
 from tablestore.distributed.spec import TableSpec
-from tablestore.errors import ConflictError, StorageError, TablestoreError
+from tablestore.errors import StorageError, TablestoreError
 from tablestore.log.port import ChangeLog
 from tablestore.log.publish.backlog import Backlog, log_backlog
 from tablestore.log.publish.publisher import PublishReport
@@ -89,32 +90,6 @@ def _publish_slots(spark: "SparkSession", spec: TableSpec, table: Table, *, look
         if isinstance(outcome, TablestoreError):
             raise outcome
     return tuple(sorted(outcomes, key=lambda report: report.slot))
-
-
-def publish_slot(spec: TableSpec, slots: int, slot: int, *, look: bool) -> PublishReport:
-    """Publish one slot from the process of a task; nothing stays open behind it.
-
-    Where another process is at work on the slot, this one waits until that has sent what there was, or gets nowhere: of two
-    attempts of one task Spark kills the one that does not end first, and that must not be the one that works.
-    """
-    table = spec.table()
-    log = table.change_log
-    if (found := log.slots) != slots:
-        raise ConflictError(
-            f"table {spec.location} has {found} publisher slot(s), the job began with {slots}: the number was changed meanwhile; "
-            "publish again",
-            kind="publisher-slots",
-        )
-    latest = table.context.snapshots.latest()
-    try:
-        while True:
-            # Ends: a busy slot is reported when its holder has come further, and one that does not is taken over.
-            (report,) = log.publish(slots=(slot,), look=look)
-            if not report.busy or latest is None or report.snapshot_id >= latest.id:
-                return report
-    finally:
-        # Which process has the slot next time is chance: what stays open here would only be fenced.
-        log.close()
 
 
 def _run_task(publish_one: Callable[[int], PublishReport], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -116,9 +116,9 @@ def test_a_task_whose_process_dies_is_tried_again_and_goes_on_behind_what_is_vis
         from unittest.mock import patch
 
         from pyspark import TaskContext
-        from pyspark_tablestore.publish import publish_slot
         from tablestore_kafka.slot import KafkaSlot
 
+        from tablestore.distributed.publish import publish_slot
         from tablestore.log.publish.publisher import LogPublisher
 
         def die(self: Any, *_: Any) -> None:
@@ -176,8 +176,7 @@ def test_two_jobs_and_a_writer_at_once_do_not_disturb_each_other(
 def test_a_task_waits_for_whoever_holds_its_slot_until_that_has_sent_what_there_was(
     make: Callable[..., ts.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyspark_tablestore.publish import publish_slot
-
+    from tablestore.distributed.publish import publish_slot
     from tablestore.distributed.spec import TableSpec
 
     table = make()
@@ -204,9 +203,8 @@ def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
             from pathlib import Path
             from unittest.mock import patch
 
-            from pyspark_tablestore.publish import publish_slot
-
             from tablestore.clock import SystemClock
+            from tablestore.distributed.publish import publish_slot
             from tablestore.log.publish.publisher import LogPublisher
 
             clock, record, own = SystemClock(), LogPublisher._record, Path(signs, host)
@@ -254,8 +252,7 @@ def test_errors_of_tasks_are_ours_and_other_slots_go_on(
     from pyspark_tablestore.publish import publish
 
     def half(spec: "TableSpec", slots: int, slot: int, *, look: bool) -> PublishReport:
-        from pyspark_tablestore.publish import publish_slot
-
+        from tablestore.distributed.publish import publish_slot
         from tablestore.log.logstore import SlotFenced
 
         if slot == 0:

@@ -24,8 +24,7 @@ killed = str(folder / "killed")
 def killing(spec: TableSpec, slots: int, slot: int, *, look: bool) -> PublishReport:
     import signal
 
-    from pyspark_tablestore.publish import publish_slot
-
+    from tablestore.distributed.publish import publish_slot
     from tablestore.log.publish.publisher import LogPublisher
 
     record = LogPublisher._record
