@@ -129,11 +129,10 @@ class Table(Maintenance):
 
         ``filter`` is SQL text, a pyarrow expression or a predicate. ``timestamp`` is a datetime (naive: local time) or
         milliseconds since the epoch. Time travel sees the columns that the table had then. Raises InvalidInputError,
-        NotFoundError.
+        NotFoundError, ConflictError if another table is in the place of this one.
         """
         snapshot = self._snapshot(snapshot_id, timestamp, tag)
         context = self._context
-        context.check_is_there()
         if snapshot is not None and not (snapshot_id is None and timestamp is None and tag is None):
             context = context.at_schema(context.schemas.read(snapshot.schema_id))
         predicate = parse_filter(filter, context.schema.fields)
@@ -146,13 +145,19 @@ class Table(Maintenance):
         if len(given) > 1:
             raise InvalidInputError(f"expected at most one of snapshot_id, timestamp and tag, found {' and '.join(given)}")
         snapshots = self._context.snapshots
-        if snapshot_id is not None:
-            return snapshots.live(_whole_number(snapshot_id, "snapshot_id"))
-        if timestamp is not None:
+        if not given:
+            latest = snapshots.latest()
+            self._context.check_is_there()
+            return latest
+        try:
+            if snapshot_id is not None:
+                return snapshots.live(_whole_number(snapshot_id, "snapshot_id"))
+            if tag is not None:
+                return snapshots.tagged(check_reference(tag, "tag"))
             return snapshots.at_time(_millis(timestamp))
-        if tag is not None:
-            return snapshots.tagged(check_reference(tag, "tag"))
-        return snapshots.latest()
+        finally:
+            # Found or not: what was looked at may be the history of another table, and the newest snapshot was not.
+            self._context.still_there()
 
     # -- writing
 

@@ -219,7 +219,7 @@ class SystemTable(ArrowSource):
     def scan(self, columns: Sequence[str] | None = None, filter: Filter = None, **at: Any) -> ArrowSource:
         """Some columns and rows; ``at`` is ``snapshot_id``, ``timestamp`` or ``tag`` for tables that can look back.
 
-        Raises InvalidInputError, NotFoundError as ``Table.scan`` does.
+        Raises InvalidInputError, NotFoundError, ConflictError as ``Table.scan`` does; what cannot look back, when it is read.
         """
         kind = _METADATA.get(self._kind)
         if at and (self._kind == AUDIT_LOG or (kind is not None and not kind.travels)):
@@ -235,11 +235,11 @@ class SystemTable(ArrowSource):
         predicate = parse_filter(filter, self.fields)
         context = self._base.context
         if kind is None:
-            return _MetadataScan(self.fields, wanted, predicate, lambda: _audit_log(context, self.schema))
+            return _MetadataScan(self.fields, wanted, predicate, lambda: _audit_log(context.still_there(), self.schema))
         found = self._base.scan((), **at).snapshot if kind.travels else None
 
         def batches() -> Iterator[pa.RecordBatch]:
-            yield from _batched(kind.rows(context, found), self.schema)
+            yield from _batched(kind.rows(context if kind.travels else context.still_there(), found), self.schema)
 
         return _MetadataScan(self.fields, wanted, predicate, batches)
 

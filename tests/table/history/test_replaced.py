@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.table.system.systemtable import SYSTEM_TABLES
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.string(), nullable=False)])
 
@@ -40,6 +41,14 @@ ACTS: dict[str, Callable[[ts.Table], object]] = {
     "partitions": lambda table: table.partitions(),
     "schema_history": lambda table: table.schema_history(),
     "position_after": lambda table: table.position_after(1),
+    "scan": lambda table: table.scan(),
+    "scan of a snapshot": lambda table: table.scan(snapshot_id=1),
+    "scan of a snapshot that is not there": lambda table: table.scan(snapshot_id=9),
+    "scan of a time": lambda table: table.scan(timestamp=1 << 50),
+    "scan of a time before it": lambda table: table.scan(timestamp=1),
+    "scan of a tag": lambda table: table.scan(tag="kept"),
+    "files of a snapshot": lambda table: table.system("files").scan(snapshot_id=1),
+    **{f"system table {name}": lambda table, name=name: table.system(name).to_arrow() for name in SYSTEM_TABLES},
 }
 
 
@@ -52,6 +61,8 @@ def made(catalog: ts.Catalog) -> ts.Table:
     table.create_tag("fork", 1)
     table.create_branch("work", tag="fork")
     table.reset_consumer("billing", 2)
+    # A handle that knows the history, which it does not look through again.
+    table.scan()
     return table
 
 
