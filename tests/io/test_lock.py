@@ -13,7 +13,7 @@ import pytest
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.lock.filelock import FileCatalogLock
-from tablestore.io.lock.lockoptions import parse_lock
+from tablestore.io.lock.lockoptions import OPTIONS, parse_lock
 from tablestore.io.lock.sqllock import SqlCatalogLock
 from tablestore.testing.contracts.cataloglock import CatalogLockContract
 from tablestore.testing.deterministic import ManualClock
@@ -118,9 +118,11 @@ def test_every_holder_leaves_a_higher_token_and_only_that(tmp_path: Path) -> Non
 def test_no_message_shows_the_password_of_the_database(tmp_path: Path) -> None:
     lock = SqlCatalogLock(url=f"sqlite://user:canary@/{tmp_path}/locks.db", timeout_s=0)
     assert "canary" not in repr(lock)
-    lock = SqlCatalogLock(url="nonsense-canary", timeout_s=0)
     with pytest.raises(InvalidInputError, match=r"catalog\.lock\.location") as refused:
-        lock.run_with_lock("a", lambda: None)
+        SqlCatalogLock(url="nonsense-canary", timeout_s=0)
+    assert "canary" not in str(refused.value)
+    with pytest.raises(InvalidInputError, match=r"catalog\.lock\.location") as refused:
+        SqlCatalogLock(url="sqlite://user:canary@/locks.db", timeout_s=0)
     assert "canary" not in str(refused.value)
 
 
@@ -146,7 +148,7 @@ def test_options_make_the_lock_and_leave_the_rest(tmp_path: Path) -> None:
     assert isinstance(lock, FileCatalogLock) and rest == {"key": "k"}
     assert (lock.directory, lock.timeout_s, lock.longest_wait_s) == (str(tmp_path), 120, 0.05)
     assert pickle.loads(pickle.dumps(lock)).run_with_lock("db/t", lambda: 1) == 1
-    sql, _ = parse_lock({"catalog.lock.type": "SQL", "catalog.lock.location": "sqlite:///x.db"})
+    sql, _ = parse_lock({"catalog.lock.type": "SQL", "catalog.lock.location": "sqlite:////x.db"})
     assert isinstance(sql, SqlCatalogLock) and (sql.timeout_s, sql.longest_wait_s) == (60, 0.25)
     assert parse_lock({"key": "k"}) == (None, {"key": "k"})
 
@@ -156,12 +158,46 @@ def test_options_make_the_lock_and_leave_the_rest(tmp_path: Path) -> None:
     [
         ({"catalog.lock.type": "file"}, r"without catalog\.lock\.location"),
         ({"catalog.lock.location": "/x"}, r"without catalog\.lock\.type"),
-        ({"catalog.lock.type": "hive", "catalog.lock.location": "x"}, "file"),
+        ({"catalog.lock.type": "hive", "catalog.lock.location": "/x"}, "file"),
+        ({"catalog.lock.type": "file", "catalog.lock.location": None}, r"without catalog\.lock\.location"),
+        ({"catalog.lock.type": None, "catalog.lock.location": "/x"}, r"without catalog\.lock\.type"),
         ({"catalog.lock.typ": "file"}, "did you mean 'catalog.lock.type'"),
-        ({"catalog.lock.type": "file", "catalog.lock.location": "x", "catalog.lock.acquire-timeout": "soon"}, "duration"),
-        ({"catalog.lock.type": "file", "catalog.lock.location": "x", "catalog.lock.check-interval": "0"}, "at least 1"),
+        ({"catalog.lock.typ": None}, "did you mean 'catalog.lock.type'"),
+        ({"catalog.lock.type": "file", "catalog.lock.location": "/x", "catalog.lock.acquire-timeout": "soon"}, "duration"),
+        ({"catalog.lock.type": "file", "catalog.lock.location": "/x", "catalog.lock.check-interval": "0"}, "at least 1"),
     ],
 )
-def test_options_that_make_no_lock_are_refused(given: dict[str, str], named: str) -> None:
+def test_options_that_make_no_lock_are_refused(given: dict[str, str | None], named: str) -> None:
     with pytest.raises(InvalidInputError, match=named):
         parse_lock(given)
+
+
+def test_an_option_that_is_none_counts_as_not_given(tmp_path: Path) -> None:
+    lock, _ = parse_lock({**dict.fromkeys(OPTIONS), "catalog.lock.type": "file", "catalog.lock.location": tmp_path})
+    assert isinstance(lock, FileCatalogLock)
+    assert (lock.directory, lock.timeout_s, lock.longest_wait_s) == (str(tmp_path), 60, 0.25)
+    assert parse_lock({**dict.fromkeys(OPTIONS), "key": None}) == (None, {"key": None})
+
+
+@pytest.mark.parametrize(
+    ("kind", "location"),
+    [
+        *(("file", location) for location in ("locks", "../locks", "~nobody-has-this-name/locks", "file:///locks", " /x")),
+        *(("sql", location) for location in ("sqlite:///locks.db", "sqlite:///./locks.db", "sqlite:///file:locks.db?uri=true")),
+        *(("sql", location) for location in ("sqlite://", "sqlite:///:memory:", "sqlite:///file::memory:?uri=true")),
+    ],
+)
+def test_a_location_that_differs_between_working_directories_is_refused(kind: str, location: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"catalog\.lock\.location.*every writer must see the same") as refused:
+        parse_lock({"catalog.lock.type": kind, "catalog.lock.location": location})
+    assert refused.value.kind == "invalid-option"
+
+
+def test_locations_below_the_home_directory_and_urls_of_files_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    lock, _ = parse_lock({"catalog.lock.type": "file", "catalog.lock.location": "~/a/../locks"})
+    assert isinstance(lock, FileCatalogLock) and lock.directory == f"{tmp_path}/locks"
+    url = f"sqlite:///file:{tmp_path}/locks.db?uri=true"
+    sql, _ = parse_lock({"catalog.lock.type": "sql", "catalog.lock.location": url})
+    assert sql is not None and sql.run_with_lock("db/t", lambda: 1) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["locks.db"]

@@ -1,6 +1,7 @@
 """The options ``catalog.lock.*`` of a catalog: which lock, where it lies, how long to wait.
 
 They stand among the options of the file system, and so reach every process that opens the store: tables, Spark tasks, sinks.
+All of them must find the same lock, so a location never depends on the working directory.
 """
 
 import os
@@ -25,7 +26,7 @@ LOCATION = Option(
     key="catalog.lock.location",
     kind="text",
     default=None,
-    sentence="For file a directory that all writers see, for sql the URL of a database, as SQLAlchemy takes it.",
+    sentence="For file the absolute path of a directory that all writers see, for sql the URL of a database.",
 )
 ACQUIRE_TIMEOUT = Option(
     key="catalog.lock.acquire-timeout",
@@ -45,16 +46,16 @@ OPTIONS = {option.key: option for option in (TYPE, LOCATION, ACQUIRE_TIMEOUT, CH
 
 
 def parse_lock(options: Mapping[str, Any], clock: Clock | None = None) -> tuple[CatalogLock | None, dict[str, Any]]:
-    """The lock that ``options`` ask for, if any, and the options that are left. Raises InvalidInputError."""
+    """The lock that ``options`` ask for, if any, and the options that are left. None is no value. Raises InvalidInputError."""
     rest = {key: value for key, value in options.items() if not key.startswith(PREFIX)}
-    given = {key: value for key, value in options.items() if key.startswith(PREFIX)}
-    if not given:
-        return None, rest
-    if unknown := sorted(set(given) - set(OPTIONS)):
+    if unknown := sorted(set(options) - set(rest) - set(OPTIONS)):
         raise InvalidInputError(
             f"there is no option {unknown[0]!r}{did_you_mean(unknown[0], OPTIONS)}; options of the lock are {', '.join(OPTIONS)}",
             kind="unknown-option",
         )
+    given = {key: options[key] for key in OPTIONS if options.get(key) is not None}
+    if not given:
+        return None, rest
     value = {key: option.parse(str(given[key])) if key in given else option.default for key, option in OPTIONS.items()}
     if missing := [key for key in (TYPE.key, LOCATION.key) if not value[key]]:
         raise InvalidInputError(
@@ -71,7 +72,14 @@ def parse_lock(options: Mapping[str, Any], clock: Clock | None = None) -> tuple[
     if value[TYPE.key] == "file":
         from tablestore.io.lock.filelock import FileCatalogLock
 
-        return FileCatalogLock(directory=os.path.abspath(os.path.expanduser(location)), **waits), rest
+        directory = os.path.expanduser(location)
+        if not os.path.isabs(directory):
+            raise InvalidInputError(
+                f"option {LOCATION.key}: expected the absolute path of a directory, found {location!r:.200}: every writer must see "
+                "the same place, whatever its working directory is",
+                kind="invalid-option",
+            )
+        return FileCatalogLock(directory=os.path.normpath(directory), **waits), rest
     from tablestore.io.lock.sqllock import SqlCatalogLock
 
     return SqlCatalogLock(url=location, **waits), rest

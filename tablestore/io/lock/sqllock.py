@@ -13,6 +13,7 @@ SQLite (tested here) serves the processes of one machine, and locks all places t
 that has row locks serves several machines.
 """
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -56,6 +57,9 @@ class SqlCatalogLock:
     longest_wait_s: float = LONGEST_WAIT_S
     clock: Clock = field(default_factory=SystemClock)
 
+    def __post_init__(self) -> None:
+        _parsed(self.url)
+
     def run_with_lock(self, place: str, run: Callable[[], T]) -> T:
         name = place[-_MOST_CHARACTERS:]
         engine = _engine(self.url)
@@ -96,20 +100,37 @@ class SqlCatalogLock:
         return found
 
 
-def _engine(url: str) -> sa.Engine:
+def _parsed(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
+    except exc.ArgumentError as error:
+        raise _not_a_database(f"found none ({type(error).__name__})") from None
+    # Any other has a server, and finds its database itself.
+    if parsed.get_backend_name() == "sqlite" and not os.path.isabs((parsed.database or "").removeprefix("file:")):
+        raise _not_a_database(
+            f"found the SQLite file {parsed.database!r:.200}: every writer must see the same one, whatever its working directory is"
+        )
+    return parsed
+
+
+def _engine(url: str) -> sa.Engine:
+    parsed = _parsed(url)
+    try:
         # SQLite is not to wait by itself: there is one loop that waits, for every database.
         arguments = {"timeout": 0} if parsed.get_backend_name() == "sqlite" else {}
         return sa.create_engine(parsed, poolclass=sa.NullPool, connect_args=arguments)
     except exc.ArgumentError as error:
-        raise InvalidInputError(
-            "option catalog.lock.location: expected the URL of a database, like postgresql://user:password@host/name or "
-            f"sqlite:////shared/locks.db: {type(error).__name__}",
-            kind="invalid-option",
-        ) from None
+        raise _not_a_database(f"found none ({type(error).__name__})") from None
     except ImportError as error:
         raise UnsupportedError(f"cannot open the database of catalog.lock.location: {error}; install that package") from error
+
+
+def _not_a_database(found: str) -> InvalidInputError:
+    return InvalidInputError(
+        "option catalog.lock.location: expected the URL of a database, like postgresql://user:password@host/name or "
+        f"sqlite:////shared/locks.db, {found}",
+        kind="invalid-option",
+    )
 
 
 def _locked(engine: sa.Engine, name: str) -> sa.Connection:
