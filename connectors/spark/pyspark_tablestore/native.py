@@ -14,8 +14,8 @@ Where Spark would read other rows, and what is done about it:
 * Spark lists more files than a setting says (32) by a job with a task for each. So a scan takes no more, and the table is a union
   of some scans; tablestore's tasks, which put small files together, read the rest.
 
-tablestore also reads types that Spark reads differently. A :class:`NativeRule` holds the decision, so that the process that plans
-the tasks makes the same one.
+Types that Spark reads differently are read by tablestore too. A :class:`NativeRule` holds the decision, so that the process that
+plans the tasks makes the same one.
 """
 
 from collections.abc import Mapping, Sequence
