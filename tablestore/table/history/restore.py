@@ -24,9 +24,9 @@ from tablestore.store.commit.rollback import check_bucket_count, plan_removal, p
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
 from tablestore.store.history.branches import check_branch, fork_of
-from tablestore.store.history.copyfiles import copy_data_file
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.indexfiles import IndexFiles
+from tablestore.table.history.copyfiles import copy_data_file
 from tablestore.table.write.committing import Origin, commit_message, overwriting
 
 # In the properties of a fast-forward: the snapshot of the branch.
