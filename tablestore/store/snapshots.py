@@ -258,8 +258,17 @@ class Snapshots:
         return self._read_all(self.live_ids)
 
     def tail(self) -> tuple[Snapshot, ...]:
-        """As :meth:`retained`, without EARLIEST: a damaged hint must not make referenced files look unused."""
-        return self._read_all(lambda: unbroken_tail(self.listed_ids()))
+        """As :meth:`retained`, and the rest of the unbroken range, and what lies from EARLIEST on.
+
+        Neither a damaged hint nor a lost snapshot may make referenced files look unused.
+        """
+
+        def ids() -> tuple[int, ...]:
+            listed, earliest = self.listed_ids(), self.earliest_hint()
+            first = min(unbroken_tail(listed)[0], earliest or listed[-1]) if listed else 0
+            return tuple(one for one in listed if one >= first)
+
+        return self._read_all(ids)
 
     def _read_all(self, ids: Callable[[], Sequence[int]]) -> tuple[Snapshot, ...]:
         while listed := ids():
@@ -314,17 +323,25 @@ class Snapshots:
         self._files.overwrite(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", encode_hint(snapshot_id))
 
     def write_hints_anew(self) -> None:
-        """Repair hints that are damaged, or point above the newest snapshot."""
+        """Repair hints that are damaged, and an EARLIEST above the newest snapshot.
+
+        A LATEST above it stays, with an EARLIEST up to it: nothing else shows that a snapshot was lost.
+        """
+        latest = self._hint(LATEST_HINT)
         if ids := unbroken_tail(self.listed_ids()):
             earliest = self.earliest_hint()
-            if not 1 <= earliest <= ids[-1]:
+            if earliest < 1 or earliest > max(latest, ids[-1]):
                 self.write_earliest_hint(ids[0])
-            self.write_latest_hint(ids[-1])
+            if latest <= ids[-1]:
+                self.write_latest_hint(ids[-1])
 
     def earliest_hint(self) -> int:
         """The id in EARLIEST, 0 if it is missing or damaged."""
+        return self._hint(EARLIEST_HINT)
+
+    def _hint(self, name: str) -> int:
         try:
-            text = self._files.read(f"{SNAPSHOT_DIR}/{EARLIEST_HINT}", max_bytes=64)
+            text = self._files.read(f"{SNAPSHOT_DIR}/{name}", max_bytes=64)
         except (NotFoundError, FormatError, InvalidInputError):
             return 0
         return parse_hint(text) or 0

@@ -7,6 +7,7 @@ import typer
 from tablestore.cli.session import Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.options import parse_duration
+from tablestore.store.history.references import BranchMetadata, branch_directories
 
 tag_app = typer.Typer(no_args_is_help=True, help="Tags: snapshots that are kept under a name.")
 branch_app = typer.Typer(no_args_is_help=True, help="Branches: further histories of a table.")
@@ -131,7 +132,11 @@ def create_branch(
 def delete_branch(session: Session, name: TableName, branch: BranchName, yes: Yes = False) -> None:
     """Delete a branch with what was written to it."""
     table = session.table(name)
-    commits = len(table.branch(branch).snapshots())
+    files = table.context.main_files
+    if branch not in branch_directories(files):
+        table.branch(branch)
+    # Also one that lost its schema, and so cannot be opened.
+    commits = len(BranchMetadata(files, branch).snapshots.live_ids())
     plan = {"table": table.name, "branch": branch, "snapshots": commits}
     session.confirm(yes, f"Deletes branch {branch} of {table.name} with its {commits} snapshot(s).", plan)
     table.delete_branch(branch)

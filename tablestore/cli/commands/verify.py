@@ -1,7 +1,7 @@
 """``tablestore verify`` and ``tablestore repair``: is a table whole, and what of its damage can be put right without loss."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +12,7 @@ from tablestore.cli.apps import root as app
 from tablestore.cli.session import FoundProblems, Session, TableName, Yes, command
 from tablestore.cli.text.render import STATUS_STYLES
 from tablestore.table.inspect.check import check_table
-from tablestore.table.inspect.findings import Finding
+from tablestore.table.inspect.findings import TABLE, Finding
 from tablestore.table.inspect.repair import do_repair, plan_repairs
 from tablestore.table.upkeep.expiry import clean
 
@@ -79,7 +79,8 @@ def repair(
 
 def _checked(session: Session, table: ts.Table, *, deep: bool = False) -> tuple[Finding, ...]:
     with session.out.progress("checking", 1) as bar:
-        return check_table(table.context, deep=deep, progress=bar.show)
+        found = check_table(table.context, deep=deep, progress=bar.show)
+    return tuple(replace(finding, fix=finding.fix.replace(TABLE, table.name)) for finding in found)
 
 
 def _show(session: Session, findings: Sequence[Finding]) -> None:

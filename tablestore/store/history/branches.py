@@ -5,7 +5,7 @@
 
 Only metadata is copied. Data files and manifests lie where main's do, and every expiry reads all branches. The tag on both sides
 is for engines that read tags only. A branch exists while its ``schema-0`` does, which is written last and removed first; any
-other directory of that name is a half-made or half-deleted branch.
+other directory of that name is a half-made, half-deleted or damaged branch.
 """
 
 from contextlib import suppress
@@ -30,14 +30,13 @@ from tablestore.store.context import TableContext
 from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.references import BranchMetadata, branch_directories, has_changelog, other_branches, own_branch
 from tablestore.store.history.tags import Tags, create_tag
+from tablestore.store.history.unfinishedbranches import CLAIM, mark_deleting
 from tablestore.store.history.unreferenced import remove_unreferenced
 from tablestore.store.snapshots import same_snapshot
 
 # The tag of the snapshot at which a branch begins, if it does not begin at a tag.
 FORK_TAG_PREFIX = "branch-"
 LONGEST_NAME = 120
-# In the branch's directory: the process that creates this file creates the branch.
-CLAIM = "tablestore-branch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,8 +248,14 @@ def _tag_deleted(main: FileStore, name: str, fork: Tag) -> NotFoundError:
 
 
 def _remove(files: FileStore, name: str) -> None:
+    directory = branch_directory(name)
+    mark_deleting(files, name)
     branch_files(files, name).delete(schema_path(0))
-    files.delete_directory(branch_directory(name))
+    for info in files.list(directory):
+        if info.is_dir:
+            files.delete_directory(f"{directory}/{info.name}")
+    # The mark goes last: without it the rest would look like a branch that lost its schema.
+    files.delete_directory(directory)
 
 
 def _describe(files: FileStore, name: str) -> Branch:

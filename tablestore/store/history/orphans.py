@@ -37,6 +37,7 @@ from tablestore.store.history.expire import produces_changelog
 from tablestore.store.history.expiryintents import EXPIRY_DIR
 from tablestore.store.history.references import BranchMetadata, Needs, branch_directories, held_snapshots, reread
 from tablestore.store.history.tags import HOLD_PREFIX
+from tablestore.store.history.unfinishedbranches import DELETING, is_given_up, is_passing, walk
 from tablestore.store.replay import MARKS_DIR
 
 _BUCKET = re.compile(r"bucket-(\d+|postpone)", re.ASCII)
@@ -88,10 +89,14 @@ def remove_orphan_files(context: TableContext, *, older_than_millis: int, dry_ru
         needed |= _needed(context, main, wanted, given_up)
     orphans = tuple(o for o in found if o.path not in needed and (o.kind in _BY_PLACE or name_of(o.path) not in needed))
     if not dry_run:
-        # Snapshots first and oldest first, as expiry does.
-        for orphan in sorted(orphans, key=lambda orphan: (KINDS.index(orphan.kind), parse_snapshot_id(orphan.path) or 0)):
+        for orphan in sorted(orphans, key=_turn):
             main.delete(orphan.path)
     return CleanReport(dry_run=dry_run, orphans=orphans, examined=len(found))
+
+
+def _turn(orphan: Orphan) -> tuple[int, bool, int]:
+    """When an orphan goes: snapshots first and oldest first, as in an expiry; of a branch last the mark that it is deleted."""
+    return KINDS.index(orphan.kind), name_of(orphan.path) == DELETING, parse_snapshot_id(orphan.path) or 0
 
 
 # References to these are compared by path, to the others by name.
@@ -123,11 +128,6 @@ def _needed(context: TableContext, main: FileStore, wanted: set[str], given_up: 
         raise NotFoundError(f"table {main.root_uri} was not cleaned, nothing was removed: {error}", kind="metadata-gone") from error
 
 
-def is_passing(path: str) -> bool:
-    """Whether a file is of a kind that exists only for a moment: half published, or the hold of a tag in the making."""
-    return name_of(path).startswith((TEMPORARY_PREFIX, HOLD_PREFIX))
-
-
 def _branches(main: FileStore, given_up: set[str]) -> tuple[BranchMetadata, ...]:
     # Half-made branches count unless they are given up, because they may become whole.
     gone = {path.split("/")[1] for path in given_up if path.startswith(f"{BRANCH_DIR}/") and not is_passing(path)}
@@ -149,12 +149,7 @@ def _candidates(context: TableContext, main: FileStore, older_than: int) -> Iter
         if main.exists(f"{directory}/{schema_path(0)}"):
             yield from _of_history(main, f"{directory}/", older_than)
         elif is_given_up(main, name, older_than):
-            yield from (Orphan(path=path, bytes=info.size, kind="branch") for path, info in _walk(main, directory))
-
-
-def is_given_up(main: FileStore, branch: str, older_than: int) -> bool:
-    """Whether no process works on a half-made or half-deleted branch any more: all of its files are old."""
-    return all(info.modified_ms < older_than for _, info in _walk(main, branch_directory(branch)))
+            yield from (Orphan(path=path, bytes=info.size, kind="branch") for path, info in walk(main, directory))
 
 
 def _of_history(main: FileStore, prefix: str, older_than: int) -> Iterator[Orphan]:
@@ -187,15 +182,6 @@ def _bucket_directories(main: FileStore, data_directory: str) -> Iterator[str]:
 
 def _old(main: FileStore, directory: str, older_than: int) -> Sequence[FileInfo]:
     return [info for info in main.list(directory) if not info.is_dir and info.modified_ms < older_than]
-
-
-def _walk(main: FileStore, directory: str) -> Iterator[tuple[str, FileInfo]]:
-    for info in main.list(directory):
-        path = f"{directory}/{info.name}"
-        if info.is_dir:
-            yield from _walk(main, path)
-        else:
-            yield path, info
 
 
 def _orphan(directory: str, info: FileInfo, kind: str) -> Orphan:

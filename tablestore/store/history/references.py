@@ -29,7 +29,7 @@ from tablestore.store.history.holds import Holds
 from tablestore.store.history.tags import Tags
 from tablestore.store.manifests import Manifests
 from tablestore.store.schemas import Schemas
-from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots, follows
+from tablestore.store.snapshots import PARENT_PROPERTY, Snapshots, follows, unbroken_tail
 
 T = TypeVar("T")
 
@@ -197,17 +197,22 @@ class Needs:
 def held_snapshots(branch: BranchMetadata, manifests: Manifests) -> tuple[Snapshot, ...]:
     """The snapshots of a branch that reference files, oldest first.
 
-    These are the unbroken range without snapshots that no later one was built on, snapshots that an unfinished expiry removes,
-    and ids below EARLIEST whose metadata is gone. Two signs, because a damaged hint alone must not make a file unreferenced. A
-    committer that has yet to learn that its snapshot is not in the history has files too young to be removed.
+    These are the unbroken range, and what lies from EARLIEST on though a snapshot above it was lost; without snapshots that no
+    later one was built on, snapshots that an unfinished expiry removes, and ids below EARLIEST or a gap whose metadata is gone.
+    Two signs, because a damaged hint alone must not make a file unreferenced. A committer that has yet to learn that its snapshot
+    is not in the history has files too young to be removed.
     """
     snapshots, earliest = branch.snapshots, branch.snapshots.earliest_hint()
     intents = read_intents(branch.files)
     held: list[Snapshot] = []
-    for snapshot in snapshots.tail():
+    tail = snapshots.tail()
+    unbroken = unbroken_tail(tuple(snapshot.id for snapshot in tail))
+    for snapshot in tail:
         if held and follows(snapshot, held[-1]) is False and held[-1].id == snapshot.id - 1:
             held.clear()
-        if snapshot.id < earliest and (is_expiring(snapshot.id, snapshots, intents) or not _is_whole(snapshot, manifests)):
+        if (snapshot.id < earliest or snapshot.id < unbroken[0]) and (
+            is_expiring(snapshot.id, snapshots, intents) or not _is_whole(snapshot, manifests)
+        ):
             continue
         held.append(snapshot)
     return tuple(held)

@@ -29,9 +29,11 @@ from tablestore.format.paths import (
     LATEST_HINT,
     SNAPSHOT_DIR,
     STATISTICS_DIR,
+    branch_directory,
     index_path,
     manifest_path,
     parse_hint,
+    schema_path,
 )
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.keyorder import KeyOrder
@@ -44,11 +46,11 @@ from tablestore.store.history.branchfiles import open_branch
 from tablestore.store.history.expire import produces_changelog
 from tablestore.store.history.expiryintents import EXPIRY_DIR, damaged_intents, read_intents
 from tablestore.store.history.holds import Holds
-from tablestore.store.history.orphans import is_given_up
 from tablestore.store.history.references import LOOKS, BranchMetadata, metadata_lists, other_branches, own_branch
+from tablestore.store.history.unfinishedbranches import is_given_up, own_files
 from tablestore.store.snapshots import unbroken_tail
 from tablestore.table.inspect.contents import check_contents
-from tablestore.table.inspect.findings import RESTORE, Finding, Findings
+from tablestore.table.inspect.findings import RESTORE, TABLE, Finding, Findings
 
 T = TypeVar("T")
 
@@ -78,6 +80,16 @@ def _check_branch(branch: BranchMetadata, context: TableContext, deep: bool, sho
 
 def _unfinished_branch(context: TableContext, name: str, found: Findings) -> None:
     older_than = context.clock.now_ms() - round(context.settings.orphan_age_s * 1000)
+    if own := own_files(context.main_files, name):
+        found.problem(
+            "branch-damaged",
+            f"branch {name}",
+            f"has no {schema_path(0)}, and {len(own)} file(s) of its own, such as {own[0]}: the schema was lost, or another engine "
+            "or an older version deleted the branch in part",
+            f"restore {branch_directory(name)}/{schema_path(0)} from a copy, or delete the branch by name: "
+            f"tablestore branch delete {TABLE} {name}",
+        )
+        return
     what = ("branch-unfinished", f"branch {name}", "was half made or half deleted, and keeps files")
     if is_given_up(context.main_files, name, older_than):
         found.repairable(*what, "remove-branch", target=name)
@@ -147,16 +159,14 @@ class _Check:
 
     def _snapshots(self, schema_ids: set[int]) -> list[Snapshot]:
         store = self._branch.snapshots
+        # A commit publishes before it writes LATEST, an expiry writes EARLIEST before it removes. In this order neither of them
+        # makes a snapshot look lost while it is at work.
+        latest = self._hint(LATEST_HINT)
         listed = store.listed_ids()
-        tail = unbroken_tail(listed) if listed else ()
-        if dead := [snapshot_id for snapshot_id in listed if snapshot_id not in tail]:
-            self._found.warn(
-                "dead-snapshots",
-                f"snapshots {_shortened(dead)}",
-                "lie below a gap: a committer that slept while others expired published them; nobody reads them",
-                "remove them with: tablestore clean",
-            )
-        self._hints(tail[-1] if tail else None)
+        earliest = self._hint(EARLIEST_HINT)
+        self._hints(latest, earliest, listed[-1] if listed else None)
+        if listed:
+            self._gaps(listed, earliest or 0)
         found = []
         for snapshot_id in store.live_ids():
             with self._found.noting("snapshot", f"snapshot {snapshot_id}", "restore the file from a copy, or expire up to it"):
@@ -171,24 +181,64 @@ class _Check:
                     )
         return found
 
-    def _hints(self, latest: int | None) -> None:
-        for name in (LATEST_HINT, EARLIEST_HINT):
+    def _hint(self, name: str) -> int | None:
+        """What a hint says: None if it is missing, 0 if it says nothing."""
+        try:
+            return parse_hint(self._files.read(f"{SNAPSHOT_DIR}/{name}", max_bytes=64)) or 0
+        except NotFoundError:
+            return None
+        except TablestoreError:
+            return 0
+
+    def _hints(self, latest: int | None, earliest: int | None, newest: int | None) -> None:
+        """``newest``: the greatest id that has a file. A hint that is missing or lags behind is in order: readers look further."""
+        if latest is not None and newest is not None and latest > newest:
+            self._found.problem(
+                "snapshot-missing",
+                _span(newest + 1, latest),
+                f"missing: LATEST, which is written after a commit, says {latest}, and the newest snapshot is {newest}; snapshot "
+                "files were lost, or another engine rolled the table back",
+                "restore the files from a copy before the next commit takes their ids; after a rollback remove "
+                f"{SNAPSHOT_DIR}/{LATEST_HINT}, which is a hint only",
+            )
+        for name, hinted in ((LATEST_HINT, latest), (EARLIEST_HINT, earliest)):
             path = f"{SNAPSHOT_DIR}/{name}"
-            try:
-                hinted = parse_hint(self._files.read(path, max_bytes=64))
-            except NotFoundError:
+            if hinted is None:
                 continue
-            except TablestoreError:
-                hinted = None
-            # One that is missing or lags behind is in order: readers look further. One that leads ahead sends them nowhere.
-            if latest is None:
-                if hinted is not None:
+            if newest is None:
+                if hinted:
                     fix = "restore the snapshot files from a copy; or remove the file, if the table is to be empty"
                     self._found.problem("snapshots-gone", path, f"says {hinted}, and there is no snapshot at all", fix)
-            elif hinted is None or not 1 <= hinted <= latest:
-                says = "no number" if hinted is None else hinted
-                message = f"says {says}, the newest snapshot is {latest}; tablestore does not follow it, other readers may"
+            elif hinted == 0 or hinted > max(latest or 0, newest):
+                message = (
+                    f"says {hinted or 'no number'}, the newest snapshot is {newest}; tablestore does not follow it, others may"
+                )
                 self._found.repairable("hint", path, message, "write-hints")
+
+    def _gaps(self, listed: tuple[int, ...], earliest: int) -> None:
+        """Ids without a file. Below EARLIEST they have expired, and who slept meanwhile may have published below them."""
+        tail = unbroken_tail(listed)
+        if dead := [one for one in listed if one < tail[0] and (one < earliest or not earliest)]:
+            clean = f"remove them with: tablestore clean {TABLE}"
+            self._found.warn(
+                "dead-snapshots",
+                f"snapshots {_shortened(dead)}",
+                "lie below a gap: a committer that slept while others expired published them; nobody reads them",
+                clean if earliest else f"EARLIEST is missing: if the snapshots in the gap were lost, restore them; else {clean}",
+            )
+        kept = [one for one in listed if 0 < earliest <= one]
+        # EARLIEST may be turned back for a moment while two expiries are at work.
+        below = [earliest - 1] if kept and not read_intents(self._files) else []
+        for one, other in pairwise([*below, *kept]):
+            if other - one > 1:
+                or_else = ", or another engine's expiry stopped before it wrote EARLIEST" if other == kept[0] else ""
+                self._found.problem(
+                    "snapshot-missing",
+                    _span(one + 1, other - 1),
+                    f"missing, and EARLIEST says that {earliest} and what follows is retained: files were lost{or_else}; "
+                    "nobody reads what lies below the gap",
+                    f"restore the files from a copy, or expire up to snapshot {other}",
+                )
 
     def _expiries(self) -> None:
         """Intents of expiries that did not finish."""
@@ -202,9 +252,11 @@ class _Check:
 
     def _readers(self) -> None:
         """Progress that holds snapshots back: while it cannot be read, nothing expires."""
-        with self._found.noting("consumer", "a consumer", "remove it with: tablestore consumer delete; it begins anew then"):
+        with self._found.noting(
+            "consumer", "a consumer", f"remove it with: tablestore consumer delete {TABLE} NAME; it begins anew then"
+        ):
             self._branch.consumers.all()
-        with self._found.noting("hold", "a hold of the log", "make it anew with: tablestore log rebuild"):
+        with self._found.noting("hold", "a hold of the log", f"make it anew with: tablestore log rebuild {TABLE}"):
             Holds(self._files).all()
 
     def _tags(self) -> list[tuple[str, Snapshot]]:
@@ -335,9 +387,13 @@ class _Check:
                         "overlap",
                         f"level {level} of bucket {bucket}",
                         f"is no sorted run: the keys of {one} and {other} overlap",
-                        "a full compaction puts the bucket in order: tablestore compact --full",
+                        f"a full compaction puts the bucket in order: tablestore compact {TABLE} --full",
                     )
 
 
 def _shortened(ids: list[int]) -> str:
     return ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def _span(first: int, last: int) -> str:
+    return f"snapshot {first}" if first == last else f"snapshots {first} to {last}"

@@ -13,7 +13,9 @@ Severity = Literal["problem", "warning"]
 RepairKind = Literal["finish-expiry", "remove-intent", "remove-branch", "write-hints"]
 
 RESTORE = "restore the file from a copy; until then read a snapshot that does not need it"
-REPAIR = "put it right with: tablestore repair TABLE"
+# Stands for the table's name in what to do: only who opened the table knows the name.
+TABLE = "<table>"
+REPAIR = f"put it right with: tablestore repair {TABLE}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
     check_table -> findings -> plan_repairs -> do_repair
                                              finish-expiry   what an intent says, as the next expiry would
                                              remove-intent   one that cannot be understood, on which nobody acts
-                                             remove-branch   the rest of a branch that nobody finishes
-                                             write-hints     LATEST and EARLIEST, from a listing
+                                             remove-branch   the rest of a branch that holds nothing of its own
+                                             write-hints     LATEST and EARLIEST, from a listing; never back over a lost snapshot
 
 Only what the table's own upkeep does after a crash, done now. Planning is pure. Each step looks again whether it is still due, so
 one that another process has done meanwhile changes nothing. No file that a snapshot, tag or branch names is removed.
@@ -19,9 +19,9 @@ from tablestore.store.context import TableContext
 from tablestore.store.history.branches import branch_exists, delete_branch
 from tablestore.store.history.branchfiles import open_branch
 from tablestore.store.history.expiryintents import damaged_intents
-from tablestore.store.history.orphans import is_given_up
 from tablestore.store.history.references import branch_directories
 from tablestore.store.history.storeclock import check_clock
+from tablestore.store.history.unfinishedbranches import is_given_up
 from tablestore.table.inspect.findings import Finding, RepairKind
 from tablestore.table.upkeep.expiry import finish_begun
 

@@ -1,7 +1,9 @@
 """The check of a table: a whole one passes, and each kind of damage is found, named, and never raised."""
 
+import os
 import random
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,11 @@ import pytest
 import tablestore as ts
 from tablestore.format import bucket, rowwords
 from tablestore.format.rowwords import array_values
+from tablestore.io.wrapped import WrappedFileStore
 from tablestore.store.context import open_context
 from tablestore.table.inspect.check import check_table
 from tablestore.table.inspect.findings import Finding
+from tablestore.table.upkeep.expiry import clean
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "paimon"
 
@@ -142,15 +146,67 @@ def test_damage_to_metadata_is_found_once_per_file(table: ts.Table, pattern: str
     findings = check(table)
     assert findings
     if gone and kind == "snapshot":
-        # What lies below the gap is dead: nobody reads it.
-        assert [finding.kind for finding in findings] == ["dead-snapshots"]
+        assert [(finding.kind, finding.severity) for finding in findings] == [("snapshot-missing", "problem")]
         return
     assert kind in {finding.kind for finding in findings}
     assert len({(finding.kind, finding.subject) for finding in findings}) == len(findings)
 
 
+@pytest.mark.parametrize(
+    ("lost", "subject"), [((1,), "snapshot 1"), ((2,), "snapshot 2"), ((3,), "snapshot 3"), ((2, 3), "s 2 to 3")]
+)
+def test_a_lost_snapshot_is_a_problem_that_no_repair_hides(table: ts.Table, lost: tuple[int, ...], subject: str) -> None:
+    kept = {number: Path(table.location, "snapshot", f"snapshot-{number}").read_bytes() for number in lost}
+    for number in lost:
+        Path(table.location, "snapshot", f"snapshot-{number}").unlink()
+    (finding,) = check(table)
+    assert (finding.severity, finding.kind, finding.repair) == ("problem", "snapshot-missing", None)
+    assert finding.subject.endswith(subject)
+    for path in files(table, "*/*"):
+        os.utime(path, (0, 0))
+    assert not [one for one in clean(table.context, dry_run=True).orphans if one.kind == "snapshot"], "what is retained stays"
+    if 3 not in lost:
+        for number, content in kept.items():
+            Path(table.location, "snapshot", f"snapshot-{number}").write_bytes(content)
+        assert check(table, deep=True) == ()
+
+
+def test_an_expiry_past_a_lost_snapshot_ends_the_gap(table: ts.Table) -> None:
+    Path(table.location, "snapshot", "snapshot-1").unlink()
+    table.refresh().expire_snapshots(retain_min=1, retain_max=1)
+    assert check(table) == ()
+
+
+def test_what_a_sleeping_committer_published_below_the_earliest_snapshot_is_a_warning(table: ts.Table) -> None:
+    late = Path(table.location, "snapshot", "snapshot-1")
+    content = late.read_bytes()
+    table.compact(full=True)
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    late.write_bytes(content)
+    (finding,) = check(table)
+    assert (finding.severity, finding.kind) == ("warning", "dead-snapshots")
+    Path(table.location, "snapshot", "EARLIEST").unlink()
+    (finding,) = check(table)
+    assert (finding.severity, finding.kind) == ("warning", "dead-snapshots") and "restore them" in finding.fix
+
+
+def test_a_commit_that_lands_while_the_hints_are_read_is_not_a_lost_snapshot(table: ts.Table) -> None:
+    class Landing(WrappedFileStore):
+        landed = False
+
+        def names(self, directory: str, prefix: str = "") -> Sequence[str]:
+            found = self.inner.names(directory, prefix)
+            if directory == "snapshot" and not self.landed:
+                self.landed = True
+                table.upsert(pa.table({"k": [77], "v": ["late"]}))
+            return found
+
+    context = open_context(Landing(table.context.files), schema=table.table_schema)
+    assert check_table(context) == ()
+
+
 def test_a_hint_that_leads_nowhere_is_a_warning(table: ts.Table) -> None:
-    Path(table.location, "snapshot", "LATEST").write_text("99")
+    Path(table.location, "snapshot", "LATEST").write_text("junk")
     (finding,) = check(table)
     assert (finding.severity, finding.kind) == ("warning", "hint")
 

@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
+import tablestore as ts
 from tablestore.errors import StorageError, TablestoreError
 from tablestore.io.filestore import FileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.store.context import open_context
 from tablestore.store.history.branchfiles import branch_files
+from tablestore.store.history.unfinishedbranches import mark_deleting
 from tablestore.table.inspect.check import check_table
 from tablestore.table.inspect.findings import Finding, RepairKind
 from tablestore.table.inspect.repair import Repair, do_repair, plan_repairs
 from tablestore.table.table import Table
+from tablestore.table.upkeep.expiry import clean
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import SimulatedCrash
 from tests.support.lab import Lab
@@ -65,7 +68,7 @@ def test_a_whole_table_has_no_repairs(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("hint", ["LATEST", "EARLIEST"])
-@pytest.mark.parametrize("content", [b"99", b"0", b"", b"\xff\x00", b"4" * 100], ids=["ahead", "zero", "empty", "bytes", "long"])
+@pytest.mark.parametrize("content", [b"0", b"", b"\xff\x00", b"4" * 100], ids=["zero", "empty", "bytes", "long"])
 @pytest.mark.parametrize("branch", ["main", "b"])
 def test_a_hint_that_leads_nowhere_is_written_anew(lab: Lab, hint: str, content: bytes, branch: str) -> None:
     lab.open().create_branch("b", snapshot_id=3)
@@ -77,6 +80,32 @@ def test_a_hint_that_leads_nowhere_is_written_anew(lab: Lab, hint: str, content:
     repair(lab)
     assert findings(lab) == ()
     assert {name: files.read(f"snapshot/{name}") for name in right} == right
+
+
+def test_an_earliest_hint_ahead_of_the_newest_snapshot_is_written_anew(lab: Lab) -> None:
+    lab.files.overwrite("snapshot/EARLIEST", b"99")
+    assert plan(lab) == [("write-hints", "main", "")]
+    repair(lab)
+    assert findings(lab) == () and lab.files.read("snapshot/EARLIEST") == b"1"
+
+
+@pytest.mark.parametrize("branch", ["main", "b"])
+@pytest.mark.parametrize("earliest", [b"1", b"99", b"junk"])
+def test_no_repair_removes_the_trace_of_a_lost_newest_snapshot(lab: Lab, branch: str, earliest: bytes) -> None:
+    lab.open().create_branch("b", snapshot_id=4)
+    lab.open().branch("b").upsert(lab.rows((7, "b")))
+    lab.open().upsert(lab.rows((7, "a")))
+    files = branch_files(lab.files, branch)
+    files.delete("snapshot/snapshot-5")
+    files.overwrite("snapshot/EARLIEST", earliest if branch == "main" else b"4")
+    for _ in range(2):
+        (lost,) = (one for one in findings(lab) if one.kind == "snapshot-missing")
+        assert (lost.severity, lost.repair, lost.branch) == ("problem", None, branch)
+        repair(lab)
+        assert files.read("snapshot/LATEST") == b"5"
+    files.delete("snapshot/LATEST")
+    repair(lab)
+    assert findings(lab) == (), "the hint is a hint only: who knows of a rollback removes it"
 
 
 def test_hints_that_are_missing_or_lag_behind_are_in_order(lab: Lab) -> None:
@@ -170,6 +199,55 @@ def test_a_branch_that_was_half_made_or_half_deleted_goes_once_it_is_old(request
     assert seen >= (3 if what == "create" else 1)
 
 
+def a_branch(made: Lab, change: str) -> None:
+    """A branch at snapshot 2 that holds something of its own."""
+    made.open().create_branch("b", snapshot_id=2)
+    branch = made.open().branch("b")
+    if change == "schema":
+        branch.alter([ts.SetOption("write-only", "false")])
+    elif change == "tag":
+        branch.create_tag("mine", 2)
+    elif change == "consumer":
+        branch_files(made.files, "b").write("consumer/consumer-c", b'{"nextSnapshot": 3}')
+    else:
+        branch.upsert(made.rows((7, "b")))
+    if change == "expired":
+        made.open().branch("b").expire_snapshots(**ALL)
+
+
+@pytest.mark.parametrize("change", ["rows", "expired", "schema", "tag", "consumer"])
+def test_a_branch_that_lost_its_schema_is_never_removed_while_it_holds_something_of_its_own(lab: Lab, change: str) -> None:
+    a_branch(lab, change)
+    files = branch_files(lab.files, "b")
+    before = {path: lab.files.read(path) for path in files_of(lab.files, "branch") + files_of(lab.files, "bucket-0")}
+    rows = lab.open().branch("b").scan().to_arrow().to_pylist()
+    lost = files.read("schema/schema-0")
+    files.delete("schema/schema-0")
+    lab.clock.advance(30 * DAY_MS / 1000)
+    (found,) = findings(lab)
+    assert (found.severity, found.kind, found.repair) == ("problem", "branch-damaged", None)
+    assert "restore branch/branch-b/schema/schema-0" in found.fix and "branch delete <table> b" in found.fix
+    repair(lab)
+    do_repair(lab.open().context, Repair(kind="remove-branch", branch="main", target="b"))
+    clean(lab.open().context)
+    files.write("schema/schema-0", lost)
+    assert {path: lab.files.read(path) for path in before} == before
+    assert lab.open().branch("b").scan().to_arrow().to_pylist() == rows
+    assert findings(lab) == ()
+    files.delete("schema/schema-0")
+    lab.open().delete_branch("b")
+    assert files_of(lab.files, "branch") == [] and findings(lab) == ()
+
+
+def test_a_branch_that_is_written_to_after_its_deletion_stopped_is_not_taken_for_half_deleted(lab: Lab) -> None:
+    a_branch(lab, "rows")
+    mark_deleting(lab.files, "b")
+    lab.open().branch("b").upsert(lab.rows((8, "b")))
+    branch_files(lab.files, "b").delete("schema/schema-0")
+    lab.clock.advance(30 * DAY_MS / 1000)
+    assert [one.kind for one in findings(lab)] == ["branch-damaged"]
+
+
 def test_a_branch_is_not_removed_by_a_host_whose_clock_is_ahead(lab: Lab) -> None:
     lab.files.write("branch/branch-b/tablestore-branch", b"v")
     ahead = ManualClock()
@@ -197,9 +275,7 @@ def test_what_another_process_has_put_right_meanwhile_is_left_alone(lab: Lab) ->
 
 def test_the_plan_names_each_step_once_and_finishes_what_writes_hints_first() -> None:
     def found(repair: RepairKind | None, branch: str = "main", target: str = "") -> Finding:
-        return Finding(
-            severity="warning", kind="x", subject="s", message="m", fix="f", repair=repair, branch=branch, target=target
-        )
+        return Finding(severity="warning", kind="x", subject="s", message="m", fix="f", repair=repair, branch=branch, target=target)
 
     steps = plan_repairs(
         [
