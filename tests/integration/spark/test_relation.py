@@ -185,4 +185,4 @@ def test_conflict_is_ours_and_leaves_no_files(spark: "SparkSession", catalog: Ca
     frame = spark.range(0, 3, 1, 1).selectExpr("id")
     with pytest.raises((ConflictError, NotFoundError)):
         write(frame.mapInArrow(create_anew, frame.schema), table.location)  # type: ignore[arg-type]
-    assert table.refresh().scan().count() == 0
+    assert catalog.table("shop.replaced").scan().count() == 0
