@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tablestore import options as opt
 from tablestore.bounds import DEFAULT_BOUNDS, LEAST_ROW_GROUP_BYTES, ROW_GROUP_BYTES, ReadBounds
-from tablestore.errors import UnsupportedError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.manifest.avro import CODEC, CODECS
 from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.lsm.bucketmap import BucketPolicy
@@ -87,7 +87,7 @@ def table_settings(schema: TableSchema) -> TableSettings:
     deletion_vectors = options.flag(opt.DELETION_VECTORS_ENABLED)
     compression = options.text(opt.FILE_COMPRESSION).lower()
     bucket = options.value(opt.BUCKET)
-    stats_mode, column_stats_modes = options.stats_modes()
+    stats_mode, column_stats_modes = _stats_modes(options)
     rewrite_bytes = options.value(opt.MANIFEST_FULL_COMPACTION_SIZE)
     return TableSettings(
         total_buckets=bucket if isinstance(bucket, int) else -1,
@@ -130,6 +130,7 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
     options of columns that name what is not there. A compaction brings no ``new_rows``."""
     options = TableOptions(schema.options)
+    options.stats_modes()
     check_column_options(schema)
     check_producer(schema, table)
     check_retention(schema, table)
@@ -160,6 +161,14 @@ def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, 
 
 def _manifest_compression(options: TableOptions) -> str:
     return str(options.get(opt.MANIFEST_COMPRESSION.key, opt.MANIFEST_COMPRESSION.default)).strip().lower()
+
+
+def _stats_modes(options: TableOptions) -> tuple[int | None, Mapping[str, int | None]]:
+    try:
+        return options.stats_modes()
+    except InvalidInputError:
+        # Of another engine: readers do not need it, and writers are refused (check_writable).
+        return opt.parse_stats_mode(str(opt.METADATA_STATS_MODE.default)), {}
 
 
 def _bucket_policy(options: TableOptions) -> BucketPolicy:

@@ -1,6 +1,7 @@
 """What manifests hold and how they are compressed is chosen per table: it is kept to by every commit, and it may be altered."""
 
 import io
+import re
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -40,15 +41,15 @@ def test_every_metadata_file_of_every_kind_of_commit_has_the_codec(asked: str) -
     assert lab.read() == [(7, "z", "z")]
 
 
-def _store_compression(lab: Lab, compression: str) -> None:
+def _store_option(lab: Lab, key: str, text: str) -> None:
     schemas = Schemas(lab.files)
     latest = schemas.latest()
-    schemas.publish(replace(latest, id=latest.id + 1, options={**latest.options, "manifest.compression": compression}))
+    schemas.publish(replace(latest, id=latest.id + 1, options={**latest.options, key: text}))
 
 
 def test_tables_keep_working_with_a_name_of_a_codec_that_new_ones_may_not_use() -> None:
     lab = _lab()
-    _store_compression(lab, "none")
+    _store_option(lab, "manifest.compression", "none")
     lab.write_new((1, "v", "x"))
     lab.open().alter([ts.SetOption("manifest.compression", "null")])
     assert lab.read() == [(1, "v", "x")]
@@ -57,9 +58,19 @@ def test_tables_keep_working_with_a_name_of_a_codec_that_new_ones_may_not_use() 
 def test_a_table_with_a_codec_that_we_do_not_write_stays_readable() -> None:
     lab = _lab()
     lab.write_new((1, "v", "x"))
-    _store_compression(lab, "xz")
+    _store_option(lab, "manifest.compression", "xz")
     assert lab.read() == [(1, "v", "x")]
     with pytest.raises(ts.UnsupportedError, match=r"manifest\.compression = xz"):
+        lab.write_new((2, "v", "x"))
+
+
+@pytest.mark.parametrize("key", ["metadata.stats-mode", "fields.v.stats-mode"])
+def test_a_table_with_a_mode_of_statistics_that_we_do_not_know_stays_readable(key: str) -> None:
+    lab = _lab()
+    lab.write_new((1, "v", "x"))
+    _store_option(lab, key, "some")
+    assert lab.read() == [(1, "v", "x")]
+    with pytest.raises(ts.InvalidInputError, match=re.escape(key)):
         lab.write_new((2, "v", "x"))
 
 
