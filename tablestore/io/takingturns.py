@@ -23,7 +23,7 @@ class TakingTurns(WrappedFileStore):
     """A file store whose inputs share ``handles`` open files; everything else is that of ``inner``."""
 
     handles: int
-    # Who has a file open, least recently read first.
+    # The inputs that have their file open, least recently read first.
     _open: "OrderedDict[_Input, pa.NativeFile]" = field(default_factory=OrderedDict, init=False)
 
     def open_input(self, path: str) -> "pa.NativeFile | BinaryIO":

@@ -1,4 +1,4 @@
-"""A file store that fails where a test says, and tells what it did.
+"""A file store that fails where a test says, and records its calls.
 
     faults = Faults()
     store = FaultyFileStore(LocalFileStore(tmp_path), faults)

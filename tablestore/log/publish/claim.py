@@ -53,7 +53,7 @@ def hold_for_log(context: TableContext, log: LogStore, settings: LogSettings, ne
 
 
 def log_owner(log: LogStore, incarnation: str) -> str:
-    """Who holds snapshots for a log."""
+    """The owner that a log's hold on snapshots names."""
     return f"the log {log.name} (id {incarnation})"
 
 

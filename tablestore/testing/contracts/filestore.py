@@ -455,12 +455,14 @@ class PublishContract:
 
 
 def names(store: FileStore, directory: str = "", prefix: str = "") -> list[str]:
+    """The names that a listing gives, in its order; the listing of names alone agrees."""
     found = [info.name for info in store.list(directory, prefix)]
     assert list(store.names(directory, prefix)) == found, "the names alone are those of the whole listing"
     return found
 
 
 def all_files(store: FileStore, directory: str = "") -> set[str]:
+    """The paths of all files below a directory."""
     found: set[str] = set()
     for info in store.list(directory):
         path = f"{directory}/{info.name}" if directory else info.name

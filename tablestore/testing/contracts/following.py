@@ -467,7 +467,7 @@ class Following:
             for batch in islice(table.consume(consumer_id="c", follow=False), count):
                 batch.commit()
                 named.extend(told([batch], text))
-            # Who keeps positions beside the results gets the same as who has a name.
+            # A reader that keeps positions beside its results gets the same as a named one.
             for batch in islice(table.consume(position=position, follow=False), count):
                 position = str(batch.position)
                 placed.extend(told([batch], text))
