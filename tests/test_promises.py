@@ -50,8 +50,7 @@ def test_every_option_is_read_by_some_code_or_refused(product: dict[str, set[str
     assert set(constants) == set(options.TABLE_OPTIONS)
     read = set().union(*(names for path, names in product.items() if path not in _SAYS_ONLY))
     unread = {key for key, name in constants.items() if read.isdisjoint({name, f".{name}"}) and key not in _REFUSED}
-    # Read by a method of TableOptions itself, for there is one mode for all columns and one for each.
-    assert unread == {options.METADATA_STATS_MODE.key} and ".stats_modes" in read
+    assert unread == set()
 
 
 @pytest.mark.parametrize(
