@@ -1,6 +1,7 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
-    base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> distributed -> cli, demo, connectors
+    base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> distributed -> sql
+    -> environment -> cli, demo, connectors
 
 Every import counts, also one inside a function or behind TYPE_CHECKING: who needs the name of a thing to the right knows too much.
 """
@@ -25,6 +26,8 @@ LAYERS = (
     "catalog",
     "table",
     "distributed",
+    "sql",
+    "environment",
     "cli demo",
     "testing __main__",
 )
@@ -49,6 +52,7 @@ ROOMS = {
         "opening",
     ),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "catalog opening"),
+    "sql": ("*", "statements"),
     "cli": ("*", "text", "session", "rows", "commands", "main"),
 }
 MOST_MODULES = 15

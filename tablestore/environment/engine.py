@@ -1,0 +1,211 @@
+"""What runs queries: the port ``QueryEngine``, and the values that cross it.
+
+    statement -> (names resolved, snapshots fixed, columns and conditions pruned) -> BoundQuery -> engine -> rows | snapshot
+
+An engine is found by the entry point ``tablestore.query_engines``; ``spark`` and ``duckdb`` come with tablestore. The engine never
+resolves the name of a managed table: each reference in a :class:`BoundQuery` says what it reads. What is no reference (the
+engine's own tables and views, functions) the engine finds itself.
+
+Errors that leave an engine are tablestore's: InvalidInputError of kind ``query`` for a query that it refuses, UnsupportedError of
+kind ``engine`` for what it cannot do, with the name of an engine that can.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tablestore.distributed.read import ReadPin
+from tablestore.format.snapshot import Snapshot
+from tablestore.sql.source import Span
+from tablestore.table.read.scan import ArrowSource
+from tablestore.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedRelation:
+    """A managed table at one snapshot (``pin``).
+
+    ``columns`` are the only ones that the query uses, None for all. ``filter`` is a condition in the grammar of ``Table.scan`` that
+    every row which the query uses fulfils: the engine may leave other rows out, and filters again itself. ``positions``: the rows
+    also have the columns of their place (file and row number), for deletes from append tables.
+    """
+
+    name: str
+    table: Table
+    pin: ReadPin
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+    positions: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsRelation:
+    """Rows that tablestore makes itself (a system table, ``table_changes``), read anew at each use."""
+
+    name: str
+    rows: ArrowSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorRelation:
+    """A table that is not managed: ``connector`` and its options, resolved by the engine when it is read."""
+
+    name: str
+    connector: str
+    options: Mapping[str, str]
+    schema: pa.Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRelation:
+    """A view: a query of its own."""
+
+    name: str
+    query: "BoundQuery"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NativeRelation:
+    """An object of the engine itself (a Spark DataFrame)."""
+
+    name: str
+    value: Any
+
+
+Relation = ManagedRelation | RowsRelation | ConnectorRelation | QueryRelation | NativeRelation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Characters of the text that are replaced. ``relation`` counts the relations; None: ``text`` alone takes their place.
+
+    With a relation, ``text`` follows its name (an alias), or is empty.
+    """
+
+    span: Span
+    relation: int | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundQuery:
+    """A query in Spark's dialect whose tables are resolved. ``edits`` do not overlap and are in order of their place.
+
+    ``parameters`` are named (a mapping) or by position.
+    """
+
+    text: str
+    relations: tuple[Relation, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
+
+    def edited(self, name: Callable[[int], str], plain: Callable[[str], str] = lambda text: text) -> str:
+        """The text with each relation's number replaced by its name; ``plain`` is applied to all text that is the user's."""
+        parts, at = [], 0
+        for edit in self.edits:
+            parts.append(plain(self.text[at : edit.span.start]))
+            parts.append(plain(edit.text) if edit.relation is None else name(edit.relation) + plain(edit.text))
+            at = edit.span.end
+        return "".join([*parts, plain(self.text[at:])])
+
+
+class QueryRows(Protocol):
+    """The rows of a query that is ready to run. Nothing runs before rows are asked for; each reading runs it again."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns."""
+        ...
+
+    @property
+    def native(self) -> Any:
+        """The engine's own object: a Spark DataFrame, a DuckDB relation."""
+        ...
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows, streamed as far as the engine can."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertTarget:
+    """Where the rows of a query go: all columns of ``table`` that are given, by name and of its types; ``_row_kind`` makes changes.
+
+    ``overwrite``: None to add rows; otherwise replace: the partitions of these values (``{}``: the whole table), or, where
+    ``dynamic``, the partitions that the rows fall into.
+    """
+
+    table: Table
+    pin: ReadPin
+    overwrite: Mapping[str, object] | None = None
+    dynamic: bool = False
+    commit_user: str | None = None
+    commit_identifier: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeTarget:
+    """A row-level change (DELETE, UPDATE, MERGE): the rows of the query are changes of ``table`` as it was at ``pin``.
+
+    They have ``_row_kind``, all columns, and in append tables the place of the old row. The change only lands if no row changed
+    since; otherwise StalePlan, and the statement is planned again.
+    """
+
+    table: Table
+    pin: ReadPin
+    operation: str
+
+
+class QueryEngine(Protocol):
+    """Runs bound queries."""
+
+    @property
+    def name(self) -> str:
+        """Its name among the entry points, such as ``spark``."""
+        ...
+
+    def query(self, query: BoundQuery) -> QueryRows:
+        """Make a query ready: it is checked and its columns are known. Raises InvalidInputError, UnsupportedError."""
+        ...
+
+    def explain(self, query: BoundQuery) -> str:
+        """How the query would run, with the files that the scans of managed tables read."""
+        ...
+
+    def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
+        """Write the rows of a query as one snapshot; None if there was nothing to publish."""
+        ...
+
+    def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
+        """Apply the rows of a query as changes, as one snapshot. Raises StalePlan if rows changed since the pin."""
+        ...
+
+    def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
+        """Fully compact a table or some partitions; the report."""
+        ...
+
+    def knows(self, parts: tuple[str, ...]) -> bool:
+        """Whether the engine itself has a table or view of this name."""
+        ...
+
+    def list_views(self) -> tuple[str, ...]:
+        """Names of the engine's own temporary views."""
+        ...
+
+    def execute(self, text: str) -> QueryRows | None:
+        """Run a statement that is none of tablestore's."""
+        ...
+
+    def set_option(self, key: str, value: str | None) -> None:
+        """Set a setting of the engine's own (``SET`` of a key that is not tablestore's), None: reset it."""
+        ...
+
+    def cancel(self) -> None:
+        """End what runs, from another thread; it raises UnsupportedError of kind ``cancelled`` where it was called."""
+        ...
+
+    def close(self) -> None:
+        """Give up what was opened for this environment; a session that was handed in stays."""
+        ...

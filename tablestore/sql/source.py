@@ -1,0 +1,57 @@
+"""Places in the text of a statement, and what can be said about them.
+
+Every value that the parser makes keeps the place that it came from, so that an error found much later (an unknown table, a column
+of the wrong type) points at line and column, and so that a query is edited where a name stands and left alone everywhere else.
+"""
+
+from dataclasses import dataclass, field
+
+from tablestore.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Characters ``start`` to ``end`` (half open) of a statement's text."""
+
+    start: int
+    end: int
+
+
+NOWHERE = Span(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The name of a table, view, function or database as written, one to three parts, without quotes."""
+
+    parts: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A piece of the user's own text that is handed on as it is: a query, a condition, an expression."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+def syntax_error(text: str, span: Span, message: str) -> InvalidInputError:
+    """The error of a statement, with line, column and the place marked below its line."""
+    return InvalidInputError(f"{message}\n{marked(text, span)}", kind="sql-syntax")
+
+
+def marked(text: str, span: Span) -> str:
+    """``line L, column C`` and the line with the place marked below it; lines and columns count from 1."""
+    start = min(max(span.start, 0), len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    line = text[line_start : len(text) if line_end < 0 else line_end]
+    column = start - line_start
+    width = max(1, min(span.end, line_start + len(line)) - start)
+    # A tab stays a tab below it, so that the mark stands under its place.
+    indent = "".join(c if c == "\t" else " " for c in line[:column])
+    return f"line {text.count(chr(10), 0, start) + 1}, column {column + 1}:\n  {line}\n  {indent}{'^' * width}"

@@ -1,0 +1,138 @@
+"""What changes a table that is there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore.sql.source import NOWHERE, Path, Span
+from tablestore.sql.statements.definition import PhysicalColumn
+from tablestore.types.datatypes import DataType
+
+# A partition as written: column -> value as text, None for NULL.
+PartitionSpec = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """``FIRST``, or ``AFTER column``."""
+
+    after: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddColumn:
+    """``ADD [COLUMN] name type … [FIRST | AFTER x]``; ``path`` leads into a struct if it has several parts."""
+
+    path: tuple[str, ...]
+    column: PhysicalColumn
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropColumn:
+    """``DROP [COLUMN] [IF EXISTS] name``."""
+
+    path: tuple[str, ...]
+    if_exists: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameColumn:
+    """``RENAME [COLUMN] old TO new``."""
+
+    path: tuple[str, ...]
+    new_name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModifyColumn:
+    """``MODIFY name type …``, ``ALTER COLUMN name TYPE|COMMENT|SET NOT NULL|DROP NOT NULL|SET DEFAULT|DROP DEFAULT|FIRST …``.
+
+    What is None stays. ``drop_default`` takes a default away.
+    """
+
+    path: tuple[str, ...]
+    type: DataType | None = None
+    nullable: bool | None = None
+    comment: str | None = None
+    default: str | None = None
+    drop_default: bool = False
+    place: Place | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOptions:
+    """``[PARTITION spec] SET ('key' = 'value', …)``, also ``SET 'change-tracking' = 'false'`` and ``SET TBLPROPERTIES``."""
+
+    options: Mapping[str, str]
+    partition: PartitionSpec | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOptions:
+    """``[PARTITION spec] RESET ('key', …)`` and ``UNSET TBLPROPERTIES``."""
+
+    keys: tuple[str, ...]
+    partition: PartitionSpec | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetComment:
+    """``COMMENT 'text'`` and ``SET COMMENT 'text'``; None takes it away."""
+
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameTo:
+    """``RENAME TO path``."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropPartitions:
+    """``DROP [IF EXISTS] PARTITION spec [, PARTITION spec …]``."""
+
+    partitions: tuple[PartitionSpec, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact:
+    """``[PARTITION spec] COMPACT``: synchronous."""
+
+    partition: PartitionSpec | None = None
+
+
+AlterAction = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | ModifyColumn
+    | SetOptions
+    | ResetOptions
+    | SetComment
+    | RenameTo
+    | DropPartitions
+    | Compact
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTable:
+    """``ALTER TABLE [IF EXISTS] path action``: ``actions`` are all done or none; only column and option changes come together."""
+
+    path: Path
+    actions: tuple[AlterAction, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncateTable:
+    """``TRUNCATE TABLE path [PARTITION spec]``."""
+
+    path: Path
+    partition: PartitionSpec | None = None

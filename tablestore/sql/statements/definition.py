@@ -1,0 +1,143 @@
+"""What makes and removes tables, databases and catalogs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore.sql.source import NOWHERE, Fragment, Path, Span
+from tablestore.types.datatypes import DataType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalColumn:
+    """A stored column. ``type`` holds its nullability; ``default`` is the text of a literal."""
+
+    name: str
+    type: DataType
+    comment: str | None = None
+    default: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputedColumn:
+    """``name AS expression``: computed when the table is read."""
+
+    name: str
+    expression: Fragment
+    comment: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataColumn:
+    """``name type METADATA [FROM 'key'] [VIRTUAL]``: what the connector knows of a row."""
+
+    name: str
+    type: DataType
+    key: str | None = None
+    virtual: bool = False
+    comment: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Column = PhysicalColumn | ComputedColumn | MetadataColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watermark:
+    """``WATERMARK FOR column AS expression``."""
+
+    column: str
+    expression: Fragment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Like:
+    """``LIKE source [(INCLUDING|EXCLUDING|OVERWRITING what, …)]``: ``choices`` of what (``options``, ``partitions``, …)."""
+
+    source: Path
+    choices: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """``CREATE [OR REPLACE] [TEMPORARY] TABLE [IF NOT EXISTS] path …``; ``REPLACE TABLE`` is ``replace`` with ``must_exist``.
+
+    ``columns`` is None where none are written (LIKE, AS). ``provider`` is what follows ``USING``.
+    """
+
+    path: Path
+    columns: tuple[Column, ...] | None = None
+    primary_key: tuple[str, ...] = ()
+    watermark: Watermark | None = None
+    partitioned_by: tuple[str, ...] = ()
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    provider: str | None = None
+    like: Like | None = None
+    query: Fragment | None = None
+    temporary: bool = False
+    if_not_exists: bool = False
+    replace: bool = False
+    must_exist: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateView:
+    """``CREATE [OR REPLACE] TEMPORARY VIEW [IF NOT EXISTS] path [(columns)] [COMMENT] AS query``."""
+
+    path: Path
+    query: Fragment
+    columns: tuple[str, ...] = ()
+    comment: str | None = None
+    temporary: bool = False
+    if_not_exists: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """``DROP [TEMPORARY] TABLE|VIEW|FUNCTION [IF EXISTS] path``; ``what`` in lower case."""
+
+    what: str
+    path: Path
+    temporary: bool = False
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateDatabase:
+    """``CREATE DATABASE|SCHEMA [IF NOT EXISTS] path [COMMENT] [WITH (…)]``."""
+
+    path: Path
+    if_not_exists: bool = False
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropDatabase:
+    """``DROP DATABASE|SCHEMA [IF EXISTS] path [RESTRICT|CASCADE]``."""
+
+    path: Path
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateCatalog:
+    """``CREATE CATALOG [IF NOT EXISTS] name WITH (…)``."""
+
+    name: str
+    options: Mapping[str, str]
+    if_not_exists: bool = False
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropCatalog:
+    """``DROP CATALOG [IF EXISTS] name``: the environment forgets it; what it holds stays."""
+
+    name: str
+    if_exists: bool = False
+    span: Span = field(default=NOWHERE, compare=False)

@@ -1,0 +1,155 @@
+"""What looks around, sets the session and calls procedures."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tablestore.sql.source import NOWHERE, Fragment, Path, Span
+from tablestore.sql.statements.alter import AlterTable, PartitionSpec, TruncateTable
+from tablestore.sql.statements.definition import (
+    CreateCatalog,
+    CreateDatabase,
+    CreateTable,
+    CreateView,
+    Drop,
+    DropCatalog,
+    DropDatabase,
+)
+from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, StatementSet, Update
+
+
+class ShowKind(Enum):
+    """What SHOW lists."""
+
+    CATALOGS = "CATALOGS"
+    DATABASES = "DATABASES"
+    TABLES = "TABLES"
+    VIEWS = "VIEWS"
+    FUNCTIONS = "FUNCTIONS"
+    COLUMNS = "COLUMNS"
+    PARTITIONS = "PARTITIONS"
+    SNAPSHOTS = "SNAPSHOTS"
+    TAGS = "TAGS"
+    BRANCHES = "BRANCHES"
+    OPTIONS = "OPTIONS"
+    PROCEDURES = "PROCEDURES"
+    JOBS = "JOBS"
+    CREATE_TABLE = "CREATE TABLE"
+    CREATE_CATALOG = "CREATE CATALOG"
+    CURRENT_CATALOG = "CURRENT CATALOG"
+    CURRENT_DATABASE = "CURRENT DATABASE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """``SHOW [TEMPORARY] kind [FROM|IN path] [LIKE 'pattern'] [PARTITION spec]``.
+
+    ``path`` names the catalog, database or table that is meant; ``OPTIONS`` (``SHOW TBLPROPERTIES t``, ``SET``) without a path
+    are those of the session.
+    """
+
+    kind: ShowKind
+    path: Path | None = None
+    like: str | None = None
+    partition: PartitionSpec | None = None
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """``DESCRIBE|DESC [TABLE|DATABASE|CATALOG] [EXTENDED|FORMATTED] path [PARTITION spec]``; ``what`` in lower case."""
+
+    path: Path
+    what: str = "table"
+    extended: bool = False
+    partition: PartitionSpec | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """``USE [catalog.]database``, ``USE DATABASE|SCHEMA path``, ``USE CATALOG name``.
+
+    ``what``: ``catalog``, ``database`` or ``any``.
+    """
+
+    what: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOption:
+    """``SET 'key' = 'value'``, ``SET key = value``, ``SET key``."""
+
+    key: str
+    value: str | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetOption:
+    """``RESET ['key']``; None: all."""
+
+    key: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+# A literal: text, whole number, exact or other number as text is given as Python's; an array as a tuple, a map as pairs.
+Literal = str | int | float | bool | None | tuple["Literal", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One argument of CALL: by position (``name`` None), or ``name => value``."""
+
+    value: Literal
+    name: str | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """``CALL [catalog.][sys.]procedure(…)``."""
+
+    procedure: Path
+    arguments: tuple[Argument, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    """``EXPLAIN [mode] statement``."""
+
+    statement: "Statement"
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStatement:
+    """A statement that is none of ours, for the engine as it is (``CACHE TABLE``, ``CREATE TEMPORARY VIEW … USING``)."""
+
+    text: Fragment
+
+
+Statement = (
+    Query
+    | Insert
+    | Delete
+    | Update
+    | Merge
+    | StatementSet
+    | CreateTable
+    | CreateView
+    | Drop
+    | AlterTable
+    | TruncateTable
+    | CreateDatabase
+    | DropDatabase
+    | CreateCatalog
+    | DropCatalog
+    | Show
+    | Describe
+    | Use
+    | SetOption
+    | ResetOption
+    | Call
+    | Explain
+    | EngineStatement
+)
