@@ -7,9 +7,10 @@
 A task can be run again: every attempt writes files of its own names, and only the messages that are committed count.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +24,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.table import Table
 from tablestore.table.write.committing import Effect, Origin, commit_message
-from tablestore.table.write.overwrite import commit_overwrite
+from tablestore.table.write.overwrite import commit_overwrite, partition_spec
 from tablestore.table.write.writer import TASK_STRIDE, TableWriter, check_given
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
 
@@ -93,11 +94,14 @@ def commit_messages(
     messages: Iterable[bytes],
     *,
     overwrite: bool = False,
+    partition: Mapping[str, Any] | None = None,
     commit_user: str | None = None,
     identifier: int | None = None,
     log: ChangeLog | None = None,
 ) -> Snapshot | None:
     """Commit the messages of all tasks, in task order, as one snapshot. ``log``: the table's, unless another one is given.
+
+    ``partition``: what an overwrite replaces, as in ``Table.overwrite``.
 
     Committed again, the same messages change nothing: the snapshot that landed is returned, None if it has expired. Raises
     ConflictError of kind ``partly-committed`` where some were committed together with others, and ``files-gone`` where their files
@@ -123,7 +127,7 @@ def commit_messages(
         message = TableWriter(context, log).prepare()
     origin = Origin(user=commit_user or context.ids.uuid(), identifier=identifier, prepared=True)
     if overwrite:
-        return commit_overwrite(context, log, message, None, origin)
+        return commit_overwrite(context, log, message, partition_spec(context.schema, partition), origin)
     return commit_message(context, log, message, Effect(allow_empty=identifier is not None), origin)
 
 

@@ -32,7 +32,7 @@ from pyspark_tablestore.native import (
     native_scan,
     reads_alike,
 )
-from pyspark_tablestore.options import PINNED, SourceOptions, parse_options, placed
+from pyspark_tablestore.options import PINNED, parse_options, placed
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.writer import prepare, write_task
@@ -73,10 +73,17 @@ def read(
         # There is nothing to read natively.
         asked = {} if columns is None else {"columns": json.dumps(list(columns))}
         return spark.read.format("tablestore").options(**given, **asked).load()
+    return read_pinned(spark, pin, columns=columns, filter=filter)
+
+
+def read_pinned(
+    spark: SparkSession, pin: ReadPin, *, columns: Sequence[str] | None = None, filter: str | None = None
+) -> DataFrame:
+    """The rows of a pinned read; the columns are in the order asked for."""
     names = tuple(field.name for field in pinned_fields(pin, columns, filter))
     rule = _native_rule(spark, pin, names, filter)
     plan, rule = _planned(spark, pin, names, filter, rule)
-    ours = _our_part(spark, plan, options, filter, rule) if plan.tasks or not plan.plain_files else None
+    ours = _our_part(spark, plan, filter, rule) if plan.tasks or not plan.plain_files else None
     if not plan.plain_files:
         assert ours is not None, "without files to read natively the rest is everything"
         return ours
@@ -108,17 +115,35 @@ def write(
     options = parse_options(
         {**placed(table, warehouse, storage_options), **{key: str(value) for key, value in given.items() if value is not None}}
     )
-    overwrite = mode == "overwrite"
-    job = prepare(options, df.schema, overwrite=overwrite)
+    return write_job(
+        df,
+        prepare(options, df.schema, overwrite=mode == "overwrite"),
+        commit_user=options.commit_user,
+        commit_identifier=options.commit_identifier,
+        cluster=cluster,
+    )
+
+
+def write_job(
+    df: DataFrame,
+    job: WriteJob,
+    *,
+    partition: Mapping[str, Any] | None = None,
+    commit_user: str | None = None,
+    commit_identifier: int | None = None,
+    cluster: bool = False,
+) -> Snapshot | None:
+    """Write the rows in tasks and commit here. ``partition``: what a job that overwrites replaces, as in ``Table.overwrite``."""
     rows = _clustered(df, job) if cluster else df
     written = rows.mapInArrow(partial(_write_rows, job), "message binary").collect()
     handle = job.spec.table()
     return commit_messages(
         handle,
         [bytes(row.message) for row in written] or [write_task(job, iter(()))],
-        overwrite=overwrite,
-        commit_user=options.commit_user,
-        identifier=options.commit_identifier,
+        overwrite=job.overwrite,
+        partition=partition,
+        commit_user=commit_user,
+        identifier=commit_identifier,
         log=spark_log(df.sparkSession, job.spec, handle),
     )
 
@@ -179,16 +204,14 @@ def _planned(
     return _planned(spark, pin, names, filter, replace(rule, ascii_only=True))
 
 
-def _our_part(
-    spark: SparkSession, plan: ReadPlan, options: SourceOptions, filter: str | None, rule: NativeRule | None
-) -> DataFrame:
+def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: NativeRule | None) -> DataFrame:
     """The rows of a plan's tasks, through the data source, planned again on the same snapshot and schema."""
     native = rule.to_json() if rule is not None and plan.plain_files else None
     pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "native": native}
     given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if filter is not None:
         given["filter"] = filter
-    place = placed(plan.pin.spec.location + plan.pin.suffix, storage_options=options.storage)
+    place = placed(plan.pin.spec.location + plan.pin.suffix, storage_options=plan.pin.spec.storage_options)
     return spark.read.format("tablestore").options(**given, **place).load()
 
 

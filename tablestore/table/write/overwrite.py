@@ -28,7 +28,7 @@ Matches = Callable[[bytes], bool]
 
 def overwrite(context: TableContext, log: ChangeLog, rows: Any, partition: Mapping[str, Any] | None) -> Snapshot | None:
     """Write ``rows`` in place of what the chosen partitions hold. Raises InvalidInputError for rows outside of them."""
-    wanted = _partition_spec(context.schema, partition)
+    wanted = partition_spec(context.schema, partition)
     with TableWriter(context, log, replaces=True) as writer:
         schema, tables = schema_and_tables(rows)
         if wanted:
@@ -61,8 +61,8 @@ def commit_overwrite(
     return commit_message(context, log, message, overwriting(plan_deletes=plan_deletes, replaces=matches), origin)
 
 
-def _partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> dict[str, object] | None:
-    """The wanted partition values as the engine holds them."""
+def partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> dict[str, object] | None:
+    """The wanted partition values as the engine holds them. Raises InvalidInputError."""
     if partition is None:
         return None
     known: dict[str, object] = {}
