@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablestore.distributed.read import ReadPin
 from tablestore.format.snapshot import Snapshot
-from tablestore.sql.source import Span
+from tablestore.sql.source import Edit
 from tablestore.table.read.scan import ArrowSource
 from tablestore.table.table import Table
 
@@ -75,18 +75,6 @@ class NativeRelation:
 
 
 Relation = ManagedRelation | RowsRelation | ConnectorRelation | QueryRelation | NativeRelation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
-    """Characters of the text that are replaced. ``relation`` counts the relations; None: ``text`` alone takes their place.
-
-    With a relation, ``text`` follows its name (an alias), or is empty.
-    """
-
-    span: Span
-    relation: int | None = None
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

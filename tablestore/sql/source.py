@@ -39,6 +39,18 @@ class Fragment:
     span: Span = field(default=NOWHERE, compare=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Characters of the text that are replaced. ``relation`` counts the relations; None: ``text`` alone takes their place.
+
+    With a relation, ``text`` follows its name (an alias), or is empty.
+    """
+
+    span: Span
+    relation: int | None = None
+    text: str = ""
+
+
 def syntax_error(text: str, span: Span, message: str) -> InvalidInputError:
     """The error of a statement, with line, column and the place marked below its line."""
     return InvalidInputError(f"{message}\n{marked(text, span)}", kind="sql-syntax")
