@@ -1,0 +1,126 @@
+"""Where does a name, an expression or a group of parentheses end? Answers by looking at tokens, for text that is not parsed.
+
+An expression is operands with operators between them; its end is the first token that continues neither.
+"""
+
+from tablestore.sql.query.tokens import Kind, Token, name_of, text_of, tokenize
+
+_PAIRS = frozenset({"|>", "||", "::"})
+_BINARY = frozenset(["+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV", "::"])
+_LITERAL_TYPES = frozenset(["DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X"])
+_UNITS = frozenset(
+    f"{unit}{plural}"
+    for unit in ["YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND"]
+    for plural in ("", "S")
+)
+
+
+class Tokens:
+    """The tokens of a text, without hints; ``|>``, ``||`` and ``::`` are one each, and each parenthesis knows its partner."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens: list[Token] = []
+        self._closing: dict[int, int] = {}
+        open_ones: list[int] = []
+        for token in tokenize(text):
+            if token.kind in (Kind.HINT, Kind.END):
+                continue
+            last = self._tokens[-1] if self._tokens else None
+            if last is not None and last.end == token.start and last.key + token.key in _PAIRS:
+                self._tokens[-1] = Token(Kind.SIGN, last.text + token.text, last.start, token.end, last.key + token.key)
+                continue
+            if token.key == "(":
+                open_ones.append(len(self._tokens))
+            elif token.key == ")" and open_ones:
+                self._closing[open_ones.pop()] = len(self._tokens)
+            self._tokens.append(token)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __getitem__(self, at: int) -> Token:
+        return self._tokens[at]
+
+    def get(self, at: int) -> Token | None:
+        """A token, None outside of the text."""
+        return self._tokens[at] if 0 <= at < len(self._tokens) else None
+
+    def key(self, at: int) -> str:
+        """The keyword or symbol at a place; empty for a name in backticks, a literal, and outside of the text."""
+        token = self.get(at)
+        return "" if token is None else token.key
+
+    def words(self, at: int, *words: str) -> bool:
+        """Whether these words stand here one behind the other."""
+        return all(self.key(at + i) == word for i, word in enumerate(words))
+
+    def is_name(self, at: int) -> bool:
+        """Whether a word or a name in backticks stands here."""
+        token = self.get(at)
+        return token is not None and token.kind in (Kind.WORD, Kind.NAME)
+
+    def name(self, at: int) -> str:
+        """The name that stands here, without backticks."""
+        return name_of(self._tokens[at])
+
+    def value(self, at: int) -> str:
+        """What the text between quotes that stands here means."""
+        return text_of(self.text, self._tokens[at])
+
+    def close(self, at: int) -> int:
+        """The partner of the opening parenthesis at a place; the end of the text if there is none."""
+        return self._closing.get(at, len(self._tokens))
+
+    def after_group(self, at: int) -> int:
+        """Behind the group of parentheses that begins here, if one does."""
+        return min(self.close(at) + 1, len(self)) if self.key(at) == "(" else at
+
+    def after_chain(self, at: int) -> int:
+        """Behind a name of parts with dots between them."""
+        at += 1
+        while self.key(at) == "." and self.is_name(at + 1):
+            at += 2
+        return at
+
+    def after_expression(self, at: int) -> int:
+        """Behind an expression: literals, names, calls, casts, intervals, parameters, and operators between them."""
+        at = self._after_operand(at)
+        while self.key(at) in _BINARY:
+            at = self._after_operand(at + 1)
+        return at
+
+    def _after_operand(self, at: int) -> int:
+        token = self.get(at)
+        if token is None:
+            return at
+        if token.key in ("+", "-", "~"):
+            return self._after_operand(at + 1)
+        if token.key == "(":
+            return self.after_group(at)
+        if token.key == "CASE":
+            return self._after_case(at)
+        if token.key == "INTERVAL":
+            at = self._after_operand(at + 1)
+            while self.key(at) in _UNITS or self.key(at) == "TO" or (self._is_count(at) and self.key(at + 1) in _UNITS):
+                at += 1
+            return at
+        following = self.get(at + 1)
+        if token.key in _LITERAL_TYPES and following is not None and following.kind is Kind.TEXT:
+            return at + 2
+        if token.kind in (Kind.WORD, Kind.NAME):
+            return self.after_group(self.after_chain(at))
+        return at + 1
+
+    def _is_count(self, at: int) -> bool:
+        token = self.get(at)
+        return token is not None and token.kind in (Kind.NUMBER, Kind.TEXT)
+
+    def _after_case(self, at: int) -> int:
+        depth = 0
+        while at < len(self):
+            depth += {"CASE": 1, "END": -1}.get(self.key(at), 0)
+            at += 1
+            if depth == 0:
+                break
+        return at

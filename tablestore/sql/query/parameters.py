@@ -1,0 +1,102 @@
+"""Which parameters does a text name, and what are their values?
+
+``:name`` takes a value by its name, ``?`` by its place. A text with ``?`` is edited to names (``:_1``, ``:_2``, …), so that
+clauses can be cut out of it or move, and a value stays with its place.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokens import Kind
+from tablestore.sql.source import Edit, Fragment, Span, marked
+
+Parameters = Mapping[str, Any] | Sequence[Any]
+
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """One parameter in a text. ``name`` is what its value is found by; ``by_place``: it was written ``?``."""
+
+    name: str
+    span: Span
+    by_place: bool
+
+
+def find_markers(tokens: Tokens) -> Iterator[Marker]:
+    """The parameters of a text, in order of their place."""
+    count = 0
+    for at in range(len(tokens)):
+        token, before, behind = tokens[at], tokens.get(at - 1), tokens.get(at + 1)
+        if token.key == "?":
+            count += 1
+            yield Marker(f"_{count}", token.span, by_place=True)
+        elif token.key == ":" and behind is not None and behind.start == token.end and _NAME.fullmatch(behind.text):
+            # In struct<a:int> the colon follows a name at once.
+            adjacent = before is not None and before.end == token.start
+            if before is None or not (adjacent and (before.kind in (Kind.WORD, Kind.NAME) or before.key in (")", "]"))):
+                yield Marker(behind.text, Span(token.start, behind.end), by_place=False)
+
+
+def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[tuple[Edit, ...], Mapping[str, Any]]:
+    """The edits that give each ``?`` a name, and all values by name. InvalidInputError if markers and values do not match."""
+    markers = tuple(find_markers(tokens))
+    by_place = [marker for marker in markers if marker.by_place]
+    if isinstance(parameters, Mapping) or not parameters:
+        named = parameters if isinstance(parameters, Mapping) else {}
+        for marker in markers:
+            if marker.by_place:
+                raise _unbound(
+                    text, marker, "values are given by name, and it is marked by its place" if named else "none is given"
+                )
+            if marker.name not in named:
+                raise _unbound(text, marker, f"none is given for this name{did_you_mean(marker.name, named)}")
+        return (), named
+    if len(by_place) < len(markers):
+        wrong = next(marker for marker in markers if not marker.by_place)
+        raise _unbound(text, wrong, "values are given by place, and it is marked by its name")
+    if len(by_place) != len(parameters):
+        raise InvalidInputError(
+            f"the statement has {len(by_place)} parameters (?), found {len(parameters)} values", kind="parameters"
+        )
+    edits = tuple(Edit(span=marker.span, text=f":{marker.name}") for marker in by_place)
+    return edits, {marker.name: value for marker, value in zip(by_place, parameters, strict=True)}
+
+
+def literal_value(text: str, fragment: Fragment, parameters: Parameters) -> Any:
+    """The value of a fragment of a text that is a literal or a parameter; None for any other expression: an engine computes it.
+
+    ``'tag'`` and ``TIMESTAMP '2024-01-01'`` give texts, ``7`` gives an int.
+    """
+    tokens = Tokens(fragment.text)
+    count = len(tokens)
+    if count == 1 and tokens[0].kind is Kind.NUMBER and tokens[0].text.isdecimal():
+        return int(tokens[0].text)
+    if count == 1 and tokens[0].kind is Kind.TEXT:
+        return tokens.value(0)
+    if count == 2 and tokens.key(0) in _TYPED and tokens[1].kind is Kind.TEXT:
+        return tokens.value(1)
+    if count == 6 and tokens.words(0, "CAST", "(") and tokens[2].kind is Kind.TEXT and tokens.words(3, "AS"):
+        return tokens.value(2) if tokens.key(4) in _TYPED | {"STRING"} else None
+    markers = {marker.span: marker for marker in find_markers(Tokens(text))} if parameters else {}
+    marker = markers.get(fragment.span)
+    if marker is None:
+        return None
+    if isinstance(parameters, Mapping):
+        return parameters.get(marker.name)
+    place = int(marker.name[1:]) - 1
+    return parameters[place] if marker.by_place and place < len(parameters) else None
+
+
+_TYPED = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
+
+
+def _unbound(text: str, marker: Marker, why: str) -> InvalidInputError:
+    shown = text[marker.span.start : marker.span.end]
+    return InvalidInputError(f"the parameter {shown} has no value: {why}\n{marked(text, marker.span)}", kind="parameters")

@@ -1,0 +1,61 @@
+"""What is done with a query whose tables are resolved: the edits of its text, its parameters, and what it uses of each table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tablestore.sql.query.edits import prefix_edits, relation_edits
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.parameters import Parameters, bind_parameters
+from tablestore.sql.query.references import Reference
+from tablestore.sql.source import Edit
+from tablestore.types.datatypes import Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A relation takes the place of a reference. ``path``: the whole name of its table; ``fields``: its columns, to be pruned."""
+
+    path: tuple[str, ...]
+    fields: tuple[Field, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a query uses of a relation: columns (None: all), and a filter of ``Table.scan`` that every used row fulfils."""
+
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryPlan:
+    """``Edit.relation`` counts the replaced references in order, as ``uses`` does. ``parameters`` are by name."""
+
+    edits: tuple[Edit, ...]
+    parameters: Mapping[str, Any]
+    uses: tuple[Use, ...]
+
+
+def plan_query(
+    text: str,
+    references: Sequence[Reference],
+    replacements: Sequence[Replacement | None],
+    parameters: Parameters = (),
+) -> QueryPlan:
+    """Plan a query. ``replacements``: one for each reference, None where the engine knows the table itself.
+
+    Raises InvalidInputError if parameters and values do not match.
+    """
+    tokens = Tokens(text)
+    marker_edits, values = bind_parameters(text, tokens, parameters)
+    pairs = [(found, made) for found, made in zip(references, replacements, strict=True) if made is not None]
+    cuts = [found.cut for found, _ in pairs if found.cut is not None]
+    edits = [edit for relation, (found, _) in enumerate(pairs) for edit in relation_edits(found, relation)]
+    edits += prefix_edits(tokens, references, [(found, made.path) for found, made in pairs])
+    edits += [edit for edit in marker_edits if not any(cut.start <= edit.span.start < cut.end for cut in cuts)]
+    return QueryPlan(
+        edits=tuple(sorted(edits, key=lambda edit: edit.span)),
+        parameters=values,
+        uses=tuple(Use() for _ in pairs),
+    )

@@ -1,0 +1,284 @@
+"""Which tables does a query read, and where do their names stand in its text?
+
+A walk over the tokens, not a parse: what names a table is decided by the words around it (FROM, JOIN, TABLE, a comma in a FROM
+list), so a query with syntax that nobody here has heard of is still understood.
+
+    FROM shop.orders VERSION AS OF 3 TABLESAMPLE (10 ROWS)
+         ----------- ***************                      ^
+         replaced    cut                                  where an alias is put, as there is none
+
+A name that an enclosing WITH binds is no reference. A WITH binds each of its names from behind its query to the end of the
+parentheses around, with RECURSIVE in its query too.
+
+Limits: scripts (``MAP``, ``REDUCE``), names computed at run time (``IDENTIFIER(:name)``) and tables named only in a hint are left
+to the engine.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.tokens import Kind, name_of, tokenize
+from tablestore.sql.source import Fragment, Path, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeTravel:
+    """What stands behind AS OF; ``kind`` is ``version`` or ``timestamp``."""
+
+    kind: str
+    expression: Fragment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One table reference of a query.
+
+    ``span`` is replaced by the relation's name, ``cut`` (the time travel clause) by nothing. ``call``: the arguments of a
+    table-valued call, whose first one names the table. ``alias_at``: where an alias has to be put, None if there is one or there
+    can be none. ``scope``: the text in which the reference can be named (its query, with what is nested in it). ``sampled``:
+    TABLESAMPLE follows.
+    """
+
+    path: Path
+    span: Span
+    scope: Span
+    alias: str | None = None
+    alias_at: int | None = None
+    time_travel: TimeTravel | None = None
+    cut: Span | None = None
+    call: tuple[Fragment, ...] | None = None
+    sampled: bool = False
+
+
+CALLS = frozenset({"table_changes"})
+"""Table-valued calls that are tablestore's."""
+
+_QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
+_SET_WORDS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
+# They end the list of a FROM.
+_CLAUSES = _SET_WORDS | {
+    "|>", "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "WINDOW", "QUALIFY",
+}  # fmt: skip
+# They follow a table and are not its alias.
+_NO_ALIAS = _CLAUSES | {
+    "ANTI", "ASOF", "CROSS", "FROM", "FULL", "INNER", "INSERT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON", "PIVOT", "RIGHT",
+    "SEMI", "TABLESAMPLE", "UNPIVOT", "USING", "WITH",
+}  # fmt: skip
+# Functions with a FROM between their arguments.
+_FROM_INSIDE = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY"})
+_VERSION_WORDS = frozenset({"VERSION", "SYSTEM_VERSION"})
+_TIMESTAMP_WORDS = frozenset({"TIMESTAMP", "SYSTEM_TIME"})
+
+
+def find_references(text: str, calls: frozenset[str] = CALLS) -> tuple[Reference, ...]:
+    """The table references of a query, in order of their place. Raises InvalidInputError for text that is not even tokens."""
+    walk = _Walk(text, Tokens(text), calls)
+    walk.query(0, len(walk.tokens), frozenset())
+    return tuple(sorted(walk.found, key=lambda reference: reference.span))
+
+
+class _Walk:
+    """Collects references in ``found``. Its methods take and return places among the tokens."""
+
+    def __init__(self, text: str, tokens: Tokens, calls: frozenset[str]) -> None:
+        self.text = text
+        self.tokens = tokens
+        self.calls = calls
+        self.found: list[Reference] = []
+
+    def query(self, at: int, end: int, bound: frozenset[str], *, reads: bool = True) -> None:
+        """What stands between two parentheses; ``reads``: a FROM at this level is followed by tables. ``bound``: names of WITH."""
+        tokens = self.tokens
+        scope = self._place(at, end)
+        in_list = False  # in the list of a FROM, where a comma is followed by a table
+        while at < end:
+            word = tokens.key(at)
+            if tokens.key(at - 1) == ".":
+                at += 1
+            elif word == "(":
+                at = self._parentheses(at, bound)
+            elif word == "WITH" and reads and self._is_binding(at):
+                at, bound = self._with(at, bound)
+            elif word == "TABLE" and self._begins_table(at):
+                at = self._table(at + 1, bound, scope)
+            elif reads and (self._is_from(at) or word == "JOIN" or (word == "," and in_list)):
+                in_list = in_list or word == "FROM"
+                at = self._relation(at + 1, bound, scope)
+            else:
+                # Behind LATERAL VIEW a comma is followed by names of columns.
+                if word in _CLAUSES or tokens.words(at, "LATERAL", "VIEW"):
+                    in_list = False
+                at += 1
+
+    def _parentheses(self, at: int, bound: frozenset[str]) -> int:
+        """A group that is no relation: a subquery, arguments, an expression."""
+        reads = self._begins_query(at + 1) and self.tokens.key(at - 1) not in _FROM_INSIDE
+        self.query(at + 1, self.tokens.close(at), bound, reads=reads)
+        return self.tokens.after_group(at)
+
+    def _begins_query(self, at: int) -> bool:
+        while self.tokens.key(at) == "(":
+            at += 1
+        return self.tokens.key(at) in _QUERY_WORDS
+
+    def _is_from(self, at: int) -> bool:
+        """Whether a FROM is followed by tables: not in ``IS DISTINCT FROM x``, nor where it is the name of a column."""
+        tokens = self.tokens
+        if tokens.key(at) != "FROM" or (tokens.key(at - 1) == "DISTINCT" and tokens.key(at - 2) in ("IS", "NOT")):
+            return False
+        return tokens.key(at + 1) == "(" or (tokens.is_name(at + 1) and tokens.key(at + 1) not in ("FROM", "AS"))
+
+    def _is_recursive(self, at: int) -> bool:
+        return self.tokens.key(at + 1) == "RECURSIVE" and self.tokens.is_name(at + 2) and self.tokens.key(at + 2) != "AS"
+
+    def _is_binding(self, at: int) -> bool:
+        """Whether WITH is followed by ``name AS (`` or ``name (columns) AS (``."""
+        tokens = self.tokens
+        at += 2 if self._is_recursive(at) else 1
+        return tokens.is_name(at) and tokens.key(at + 1) in ("AS", "(", "MAX")
+
+    def _with(self, at: int, bound: frozenset[str]) -> tuple[int, frozenset[str]]:
+        """The queries of a WITH; returns the place behind it and the names that are bound there."""
+        tokens = self.tokens
+        recursive = self._is_recursive(at)
+        at += 2 if recursive else 1
+        while tokens.is_name(at):
+            name = tokens.name(at).casefold()
+            while at < len(tokens) and tokens.key(at) != "AS":  # its columns, MAX RECURSION LEVEL
+                at = max(at + 1, tokens.after_group(at))
+            if tokens.key(at + 1) != "(":
+                break
+            self.query(at + 2, tokens.close(at + 1), bound | {name} if recursive else bound)
+            bound |= {name}
+            at = tokens.after_group(at + 1)
+            if tokens.key(at) != ",":
+                break
+            at += 1
+        return at, bound
+
+    def _begins_table(self, at: int) -> bool:
+        """Whether TABLE is followed by the name of a table: as a query of its own, or as an argument."""
+        tokens = self.tokens
+        named = tokens.is_name(at + 1) or tokens.key(at + 1) == "("
+        return named and (at == 0 or tokens.key(at - 1) in _SET_WORDS | {"(", ")", ",", "=>", "ALL", "DISTINCT"})
+
+    def _table(self, at: int, bound: frozenset[str], scope: Span) -> int:
+        """``TABLE t``, ``TABLE (t)`` or ``TABLE (query)``, from behind the word."""
+        tokens = self.tokens
+        if tokens.key(at) == "(":
+            if self._begins_query(at + 1) or not tokens.is_name(at + 1):
+                return self._parentheses(at, bound)
+            at += 1
+        behind = tokens.after_chain(at)
+        if (reference := self._named(at, behind, bound, scope)) is not None:
+            self.found.append(replace(reference, alias_at=None))
+        return behind
+
+    def _relation(self, at: int, bound: frozenset[str], scope: Span) -> int:
+        tokens = self.tokens
+        if tokens.key(at) == "LATERAL":
+            at += 1
+        if tokens.key(at) == "(":
+            if tokens.key(at + 1) in _QUERY_WORDS:
+                return self._parentheses(at, bound)
+            # (a JOIN b ON …), ((SELECT …) UNION …): a relation again, or more parentheses.
+            self.query(self._relation(at + 1, bound, scope), tokens.close(at), bound)
+            return tokens.after_group(at)
+        if not tokens.is_name(at) or (tokens.key(at) == "VALUES" and self._is_value(at + 1)):
+            return at
+        behind = tokens.after_chain(at)
+        if tokens.key(behind) == "(":
+            return self._call(at, behind, bound, scope)
+        if (reference := self._named(at, behind, bound, scope)) is not None:
+            self.found.append(reference)
+        return self._behind_table(behind)[0]
+
+    def _is_value(self, at: int) -> bool:
+        token = self.tokens.get(at)
+        return token is not None and (token.key == "(" or token.kind in (Kind.TEXT, Kind.NUMBER))
+
+    def _call(self, at: int, opening: int, bound: frozenset[str], scope: Span) -> int:
+        """A table-valued call: one of ours, ``IDENTIFIER('name')``, or a function whose arguments may read tables."""
+        tokens = self.tokens
+        close, end = tokens.close(opening), tokens.after_group(opening)
+        name = tokens.name(at).lower() if opening == at + 1 else ""
+        first = tokens.get(opening + 1)
+        ours = name in self.calls or (name == "identifier" and close == opening + 2)
+        if first is None or first.kind is not Kind.TEXT or not ours:
+            return self._parentheses(opening, bound)
+        path = Path(_parts(tokens.value(opening + 1)), first.span)
+        reference = self._placed(path, self._place(at, end), end, scope)
+        if name in self.calls:
+            self.found.append(replace(reference, call=tuple(self._arguments(opening + 1, close))))
+        elif path.parts[0].casefold() not in bound:
+            self.found.append(reference)
+        return self._behind_table(end)[0]
+
+    def _arguments(self, at: int, close: int) -> Iterator[Fragment]:
+        start = at
+        while at <= close:
+            if at == close or self.tokens.key(at) == ",":
+                yield self._fragment(start, at)
+                start = at + 1
+            at = max(at + 1, self.tokens.after_group(at))
+
+    def _named(self, at: int, behind: int, bound: frozenset[str], scope: Span) -> Reference | None:
+        parts = tuple(self.tokens.name(i) for i in range(at, behind, 2))
+        if len(parts) == 1 and parts[0].casefold() in bound:
+            return None
+        span = self._place(at, behind)
+        return self._placed(Path(parts, span), span, behind, scope)
+
+    def _placed(self, path: Path, span: Span, behind: int, scope: Span) -> Reference:
+        """A reference with the clauses that stand behind its name."""
+        tokens = self.tokens
+        travel, after_travel = self._time_travel(behind)
+        cut = Span(span.end, tokens[after_travel - 1].end) if travel else None
+        end, alias_at, sampled = self._behind_table(behind)
+        alias = tokens.name(end - 1) if alias_at is None else None
+        return Reference(
+            path=path, span=span, scope=scope, alias=alias, alias_at=alias_at, time_travel=travel, cut=cut, sampled=sampled
+        )
+
+    def _time_travel(self, at: int) -> tuple[TimeTravel | None, int]:
+        tokens = self.tokens
+        word = at + 1 if tokens.key(at) == "FOR" else at
+        kind = "version" if tokens.key(word) in _VERSION_WORDS else "timestamp"
+        if tokens.key(word) not in _VERSION_WORDS | _TIMESTAMP_WORDS or not tokens.words(word + 1, "AS", "OF"):
+            return None, at
+        end = tokens.after_expression(word + 3)
+        return TimeTravel(kind=kind, expression=self._fragment(word + 3, end)), end
+
+    def _behind_table(self, at: int) -> tuple[int, int | None, bool]:
+        """The place behind the alias of the table that ends here, where an alias has to be put, and whether it is sampled."""
+        tokens = self.tokens
+        at = self._time_travel(at)[1]
+        if tokens.words(at, "WITH", "("):  # options of the engine
+            at = tokens.after_group(at + 1)
+        sampled = tokens.key(at) == "TABLESAMPLE"
+        if sampled:
+            at = tokens.after_group(at + 2 if tokens.key(at + 1) in ("SYSTEM", "BERNOULLI") else at + 1)
+            if tokens.words(at, "REPEATABLE", "("):
+                at = tokens.after_group(at + 1)
+        alias_at = tokens[at - 1].end
+        if tokens.key(at) == "AS" and tokens.is_name(at + 1):
+            return at + 2, None, sampled
+        if tokens.is_name(at) and tokens.key(at) not in _NO_ALIAS:
+            return at + 1, None, sampled
+        return at, alias_at, sampled
+
+    def _place(self, at: int, end: int) -> Span:
+        """The characters of the tokens from one place to another."""
+        if at >= end:
+            return Span(len(self.text), len(self.text))
+        return Span(self.tokens[at].start, self.tokens[end - 1].end)
+
+    def _fragment(self, at: int, end: int) -> Fragment:
+        span = self._place(at, end)
+        return Fragment(self.text[span.start : span.end], span)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """The parts of a name given as text: ``a.b``, ``a.`b.c```."""
+    return tuple(name_of(token) for token in tokenize(name) if token.kind in (Kind.WORD, Kind.NAME)) or (name,)

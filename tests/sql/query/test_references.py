@@ -1,0 +1,170 @@
+"""Which names in a text are tables, and what the text becomes."""
+
+import pytest
+
+from tablestore.errors import InvalidInputError
+from tablestore.sql.query.parameters import literal_value
+from tablestore.sql.query.plan import Replacement, plan_query
+from tablestore.sql.query.references import find_references
+from tablestore.sql.source import Edit
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        ("SELECT * FROM a, b.c x JOIN `d e` ON a.x = b.y", ["a", "b.c", "d e"]),
+        ("SELECT * FROM (SELECT 1 FROM a) z, LATERAL (SELECT * FROM b) WHERE x IN (SELECT y FROM c)", ["a", "b", "c"]),
+        ("SELECT (SELECT max(x) FROM a), EXISTS (SELECT 1 FROM b) FROM c", ["a", "b", "c"]),
+        ("TABLE a UNION SELECT * FROM (b JOIN c) FULL JOIN ((SELECT * FROM d) UNION (SELECT * FROM e)) f", list("abcde")),
+        ("SELECT * FROM ((a CROSS JOIN b) JOIN (c)), d", list("abcd")),
+        ("FROM a |> WHERE x > 1 |> JOIN b ON a.i = b.i |> UNION ALL TABLE c |> AS w |> SELECT x, y", list("abc")),
+        ("FROM a SELECT x, y WHERE z", ["a"]),
+        ("SELECT * FROM f(TABLE a), g(TABLE(SELECT * FROM b)), h(t => TABLE(c)), range(10), VALUES (1), (2) AS v(x)", list("abc")),
+        ("SELECT * FROM IDENTIFIER('x.`y z`')", ["x.y z"]),
+        ("SELECT * FROM values, date JOIN order USING (k)", ["values", "date", "order"]),
+        ("SELECT * FROM parquet.`/data/x`", ["parquet./data/x"]),
+        ("SELECT * FROM a LATERAL VIEW explode(m) v AS b, c WHERE d", ["a"]),
+        ("SELECT * FROM a LEFT JOIN LATERAL explode(a.x) AS t(y), b ORDER BY c, d", ["a", "b"]),
+        ("SELECT from.x, extract(YEAR FROM d), trim(BOTH 'x' FROM e) FROM a WHERE f IS NOT DISTINCT FROM g", ["a"]),
+        ("SELECT 'FROM x', \"FROM y\", r'FROM z', `FROM w` /* FROM v /* FROM u */ */ FROM a -- FROM s", ["a"]),
+        ("SELECT /*+ BROADCAST(b) */ * EXCEPT (c) FROM a PIVOT (sum(x) FOR y IN (1, 2)), b", ["a", "b"]),
+        ("SELECT * FROM a TABLESAMPLE (10 PERCENT) REPEATABLE (3) s, b NATURAL JOIN c ANTI JOIN d USING (k)", list("abcd")),
+        ("SELECT table, t.table, count(*) FILTER (WHERE join > 1) FROM a", ["a"]),
+        ("VALUES (1, 2)", []),
+        ("SELECT 1 FROM t$files", ["t$files"]),
+    ],
+)
+def test_tables_are_what_the_words_around_say(text: str, tables: list[str]) -> None:
+    assert [str(found.path) for found in find_references(text)] == tables
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        ("WITH a AS (SELECT * FROM a) SELECT * FROM a", ["a"]),
+        ("WITH a AS (SELECT 1), b (x, y) AS (SELECT * FROM A, c) SELECT * FROM b, db.a", ["c", "db.a"]),
+        ("SELECT * FROM (WITH a AS (SELECT * FROM b) SELECT * FROM a) z JOIN a", ["b", "a"]),
+        ("WITH x AS (WITH y AS (SELECT * FROM t) SELECT * FROM y) SELECT * FROM x, y", ["t", "y"]),
+        ("WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n FROM r JOIN s) SELECT * FROM r", ["s"]),
+        ("WITH RECURSIVE r MAX RECURSION LEVEL 9 AS (SELECT 1 UNION ALL SELECT * FROM r) TABLE r", []),
+        ("WITH r AS (SELECT * FROM r) (SELECT * FROM r) UNION (SELECT * FROM r)", ["r"]),
+        ("WITH recursive AS (SELECT * FROM a) SELECT * FROM recursive", ["a"]),
+        ("SELECT (WITH a AS (SELECT 1) SELECT max(x) FROM a) FROM a", ["a"]),
+    ],
+)
+def test_names_that_a_with_binds_are_no_tables(text: str, tables: list[str]) -> None:
+    assert [str(found.path) for found in find_references(text)] == tables
+
+
+def edited(text: str, parameters: object = (), paths: dict[str, str] | None = None) -> str:
+    """The text with each reference replaced by ``{m0}``, ``{m1}`` …"""
+    references = find_references(text)
+    made = [Replacement(path=tuple((paths or {}).get(str(found.path), str(found.path)).split("."))) for found in references]
+    plan = plan_query(text, references, made, parameters)  # type: ignore[arg-type]
+    return apply(text, plan.edits)
+
+
+def apply(text: str, edits: tuple[Edit, ...]) -> str:
+    parts, at = [], 0
+    for edit in edits:
+        assert edit.span.start >= at, "edits do not overlap and are in order"
+        name = "" if edit.relation is None else f"{{m{edit.relation}}}"
+        parts += [text[at : edit.span.start], name, edit.text]
+        at = edit.span.end
+    return "".join([*parts, text[at:]])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * FROM db.t WHERE x", "SELECT * FROM {m0} AS `t` WHERE x"),
+        ("SELECT * FROM db.t AS u, t v", "SELECT * FROM {m0} AS u, {m1} v"),
+        ("SELECT * FROM t VERSION AS OF 3", "SELECT * FROM {m0} AS `t`"),
+        ("SELECT * FROM t FOR SYSTEM_TIME AS OF date '2024-01-01' - INTERVAL 1 DAY u", "SELECT * FROM {m0} u"),
+        (
+            "SELECT * FROM t FOR VERSION AS OF 'tag' TABLESAMPLE (1 ROWS) WHERE x",
+            "SELECT * FROM {m0} TABLESAMPLE (1 ROWS) AS `t` WHERE x",
+        ),
+        ("FROM t TIMESTAMP AS OF current_timestamp() JOIN u", "FROM {m0} AS `t` JOIN {m1} AS `u`"),
+        ("SELECT * FROM t timestamp", "SELECT * FROM {m0} timestamp"),
+        ("TABLE db.t UNION TABLE (u)", "TABLE {m0} UNION TABLE ({m1})"),
+        ("SELECT * FROM `a``b`", "SELECT * FROM {m0} AS `a``b`"),
+        ("SELECT * FROM table_changes('db.t', 1, f(2, 3)) c", "SELECT * FROM {m0} c"),
+        ("SELECT shop.t.a, shop.t.* FROM shop.t WHERE shop.T.b.c > 1", "SELECT t.a, t.* FROM {m0} AS `t` WHERE T.b.c > 1"),
+        ("SELECT * FROM shop.t WHERE EXISTS (SELECT shop.t.a)", "SELECT * FROM {m0} AS `t` WHERE EXISTS (SELECT t.a)"),
+        ("SELECT (SELECT 1 FROM shop.t), shop.t.a", "SELECT (SELECT 1 FROM {m0} AS `t`), shop.t.a"),
+        ("SELECT c.d.t.a, shop.f(1) FROM c.d.t, shop.f(1)", "SELECT t.a, shop.f(1) FROM {m0} AS `t`, shop.f(1)"),
+        ("SELECT shop.t.a FROM shop.t u", "SELECT shop.t.a FROM {m0} u"),
+    ],
+)
+def test_only_names_and_time_travel_are_edited(text: str, expected: str) -> None:
+    assert edited(text) == expected
+
+
+def test_a_column_may_name_the_whole_path_of_a_table_in_the_current_database() -> None:
+    assert edited("SELECT shop.t.a, c.shop.t.b, x.t.c FROM t", paths={"t": "c.shop.t"}) == "SELECT t.a, t.b, x.t.c FROM {m0} AS `t`"
+
+
+def test_what_the_engine_knows_itself_is_left_as_it_is() -> None:
+    text = "SELECT x.a FROM x VERSION AS OF 1, shop.t"
+    plan = plan_query(text, find_references(text), [None, Replacement(path=("shop", "t"))])
+    assert apply(text, plan.edits) == "SELECT x.a FROM x VERSION AS OF 1, {m0} AS `t`"
+
+
+def test_time_travel_says_what_it_goes_to() -> None:
+    text = """SELECT * FROM a VERSION AS OF 3, b TIMESTAMP AS OF ?, c FOR SYSTEM_VERSION AS OF 'x''y',
+        d TIMESTAMP AS OF now() - INTERVAL 2 HOURS, e"""
+    travels = [reference.time_travel for reference in find_references(text)]
+    assert [travel and (travel.kind, travel.expression.text) for travel in travels] == [
+        ("version", "3"),
+        ("timestamp", "?"),
+        ("version", "'x''y'"),
+        ("timestamp", "now() - INTERVAL 2 HOURS"),
+        None,
+    ]
+    assert [travel and literal_value(text, travel.expression, ["2024-01-01"]) for travel in travels] == [
+        3,
+        "2024-01-01",
+        "x'y",
+        None,
+        None,
+    ]
+
+
+def test_a_call_of_ours_names_its_table_and_its_arguments() -> None:
+    (found,) = find_references("SELECT * FROM table_changes('shop.`a b`', 1, f(2, 3))")
+    assert found.path.parts == ("shop", "a b")
+    assert [argument.text for argument in found.call or ()] == ["'shop.`a b`'", "1", "f(2, 3)"]
+
+
+def test_parameters_by_place_get_names_and_keep_their_values_when_a_clause_is_cut() -> None:
+    text = "SELECT ? FROM t VERSION AS OF ? WHERE x = ? AND y = '?' -- ?"
+    assert edited(text, [1, 2, 3]) == "SELECT :_1 FROM {m0} AS `t` WHERE x = :_3 AND y = '?' -- ?"
+
+
+def test_parameters_by_name_are_found() -> None:
+    text = "SELECT CAST(a AS STRUCT<b:INT>), ':c' FROM t WHERE x = :d LIMIT :e"
+    references = find_references(text)
+    assert plan_query(text, references, [None], {"d": 1, "e": 2}).edits == ()
+    with pytest.raises(InvalidInputError, match=r"(?s)parameter :e has no value: none is given.*did you mean 'ee'.*\^\^"):
+        plan_query(text, references, [None], {"d": 1, "ee": 2})
+
+
+@pytest.mark.parametrize(
+    ("text", "parameters", "message"),
+    [
+        ("SELECT ?", [1, 2], "has 1 parameters"),
+        ("SELECT ?, ?", [1], "has 2 parameters"),
+        ("SELECT ?", {"a": 1}, "marked by its place"),
+        ("SELECT ?", [], "none is given"),
+        ("SELECT :a", [1], "marked by its name"),
+    ],
+)
+def test_parameters_that_do_not_match_are_refused(text: str, parameters: object, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        plan_query(text, (), (), parameters)  # type: ignore[arg-type]
+
+
+def test_a_text_that_does_not_end_is_refused_with_its_place() -> None:
+    with pytest.raises(InvalidInputError, match="line 1, column 8"):
+        find_references("SELECT 'abc FROM t")
