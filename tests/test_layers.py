@@ -52,7 +52,7 @@ ROOMS = {
         "opening",
     ),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "catalog opening"),
-    "sql": ("*", "statements", "query"),
+    "sql": ("*", "statements", "parse", "query"),
     "cli": ("*", "text", "session", "rows", "commands", "main"),
 }
 MOST_MODULES = 15

@@ -49,7 +49,7 @@ class RenameColumn:
 class ModifyColumn:
     """``MODIFY name type …``, ``ALTER COLUMN name TYPE|COMMENT|SET NOT NULL|DROP NOT NULL|SET DEFAULT|DROP DEFAULT|FIRST …``.
 
-    What is None stays. ``drop_default`` takes a default away.
+    What is None stays, also the nullability: ``nullable`` says it, not ``type``. ``drop_default`` takes a default away.
     """
 
     path: tuple[str, ...]

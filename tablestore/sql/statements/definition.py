@@ -63,11 +63,13 @@ class Like:
 class CreateTable:
     """``CREATE [OR REPLACE] [TEMPORARY] TABLE [IF NOT EXISTS] path …``; ``REPLACE TABLE`` is ``replace`` with ``must_exist``.
 
-    ``columns`` is None where none are written (LIKE, AS). ``provider`` is what follows ``USING``.
+    ``columns`` is None where none are written (LIKE, AS). ``names`` are columns without types: they put those of the query in
+    order. ``provider`` is what follows ``USING``.
     """
 
     path: Path
     columns: tuple[Column, ...] | None = None
+    names: tuple[str, ...] = ()
     primary_key: tuple[str, ...] = ()
     watermark: Watermark | None = None
     partitioned_by: tuple[str, ...] = ()
@@ -96,12 +98,26 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateFunction:
+    """``CREATE [OR REPLACE] [TEMPORARY [SYSTEM]] FUNCTION [IF NOT EXISTS] path AS 'class_name' [LANGUAGE language]``."""
+
+    path: Path
+    class_name: str
+    language: str | None = None
+    temporary: bool = False
+    system: bool = False
+    if_not_exists: bool = False
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """``DROP [TEMPORARY] TABLE|VIEW|FUNCTION [IF EXISTS] path``; ``what`` in lower case."""
+    """``DROP [TEMPORARY [SYSTEM]] TABLE|VIEW|FUNCTION [IF EXISTS] path``; ``what`` in lower case."""
 
     what: str
     path: Path
     temporary: bool = False
+    system: bool = False
     if_exists: bool = False
 
 
@@ -126,11 +142,12 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateCatalog:
-    """``CREATE CATALOG [IF NOT EXISTS] name WITH (…)``."""
+    """``CREATE CATALOG [IF NOT EXISTS] name [COMMENT] [WITH (…)]``."""
 
     name: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] = field(default_factory=dict)
     if_not_exists: bool = False
+    comment: str | None = None
     span: Span = field(default=NOWHERE, compare=False)
 
 

@@ -8,6 +8,7 @@ from tablestore.sql.statements.alter import AlterTable, PartitionSpec, TruncateT
 from tablestore.sql.statements.definition import (
     CreateCatalog,
     CreateDatabase,
+    CreateFunction,
     CreateTable,
     CreateView,
     Drop,
@@ -34,6 +35,7 @@ class ShowKind(Enum):
     PROCEDURES = "PROCEDURES"
     JOBS = "JOBS"
     CREATE_TABLE = "CREATE TABLE"
+    CREATE_VIEW = "CREATE VIEW"
     CREATE_CATALOG = "CREATE CATALOG"
     CURRENT_CATALOG = "CURRENT CATALOG"
     CURRENT_DATABASE = "CURRENT DATABASE"
@@ -41,15 +43,18 @@ class ShowKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """``SHOW [TEMPORARY] kind [FROM|IN path] [LIKE 'pattern'] [PARTITION spec]``.
+    """``SHOW [TEMPORARY] kind [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern'] [PARTITION spec]``.
 
     ``path`` names the catalog, database or table that is meant; ``OPTIONS`` (``SHOW TBLPROPERTIES t``, ``SET``) without a path
-    are those of the session.
+    are those of the session; ``key`` is the one that is asked for.
     """
 
     kind: ShowKind
     path: Path | None = None
     like: str | None = None
+    like_ignores_case: bool = False
+    not_like: bool = False
+    key: str | None = None
     partition: PartitionSpec | None = None
     temporary: bool = False
 
@@ -115,7 +120,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explain:
-    """``EXPLAIN [mode] statement``."""
+    """``EXPLAIN [mode] statement``; ``mode`` in lower case."""
 
     statement: "Statement"
     mode: str | None = None
@@ -137,6 +142,7 @@ Statement = (
     | StatementSet
     | CreateTable
     | CreateView
+    | CreateFunction
     | Drop
     | AlterTable
     | TruncateTable

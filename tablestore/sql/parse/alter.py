@@ -1,0 +1,310 @@
+"""ALTER TABLE, TRUNCATE TABLE and COMMENT ON TABLE, in the seed's spelling and in Spark's."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.datatype import data_type, nullability
+from tablestore.sql.parse.literals import option_key, option_keys, optional_partition, partition_spec, set_option
+from tablestore.sql.parse.tabledefinition import default_value, physical_column
+from tablestore.sql.statements.alter import (
+    AddColumn,
+    AlterAction,
+    AlterTable,
+    Compact,
+    DropColumn,
+    DropPartitions,
+    ModifyColumn,
+    PartitionSpec,
+    Place,
+    RenameColumn,
+    RenameTo,
+    ResetOptions,
+    SetComment,
+    SetOptions,
+    TruncateTable,
+)
+
+_NO_KEYS = "a table keeps its key, constraints and watermark; make it anew with CREATE TABLE … LIKE"
+_NO_PARTITIONS = "partitions come with their rows; INSERT INTO the table"
+_UNSUPPORTED_SETS = {
+    "LOCATION": "a table stays where it is; make it anew there with CREATE TABLE … AS SELECT",
+    "SERDE": "a table has no serde",
+    "SERDEPROPERTIES": "a table has no serde",
+    "FILEFORMAT": "write SET ('file.format' = '…')",
+}
+
+
+def alter(cursor: Cursor) -> AlterTable:
+    """Take ALTER TABLE …."""
+    cursor.expect("ALTER")
+    if cursor.next.key == "MATERIALIZED":
+        raise cursor.unsupported("materialized tables are not supported yet")
+    if cursor.next.key in ("VIEW", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "FUNCTION"):
+        raise cursor.unsupported(f"ALTER {cursor.next.key} is not supported; drop it and create it again")
+    cursor.expect("TABLE")
+    if_exists = cursor.if_exists()
+    path = cursor.path("the name of a table")
+    return AlterTable(path=path, actions=_actions(cursor), if_exists=if_exists)
+
+
+def truncate(cursor: Cursor) -> TruncateTable:
+    """Take TRUNCATE TABLE …."""
+    cursor.expect("TRUNCATE", "TABLE")
+    path = cursor.path("the name of a table")
+    return TruncateTable(path=path, partition=optional_partition(cursor))
+
+
+def comment_on(cursor: Cursor) -> AlterTable:
+    """Take COMMENT ON TABLE path IS 'text' | NULL."""
+    cursor.expect("COMMENT", "ON")
+    if cursor.sees_name() and cursor.next.key != "TABLE":
+        raise cursor.unsupported(f"COMMENT ON {cursor.next.text} is not supported; only COMMENT ON TABLE is")
+    cursor.expect("TABLE")
+    path = cursor.path("the name of a table")
+    cursor.expect("IS")
+    return AlterTable(path=path, actions=(_comment(cursor),))
+
+
+def _actions(cursor: Cursor) -> tuple[AlterAction, ...]:
+    if cursor.sees("PARTITION"):
+        return (_of_partition(cursor),)
+    verbs: dict[str, Callable[[Cursor], tuple[AlterAction, ...]]] = {
+        "ADD": _add,
+        "DROP": _drop,
+        "RENAME": _rename,
+        "MODIFY": _modify,
+        "ALTER": _alter_columns,
+        "CHANGE": _alter_columns,
+        "SET": _set,
+        "RESET": _reset,
+        "UNSET": _unset,
+        "COMMENT": lambda cursor: (_comment(cursor),),
+        "COMPACT": lambda cursor: (Compact(),),
+    }
+    verb = cursor.accept_one(*verbs)
+    if verb is not None:
+        return verbs[verb](cursor)
+    cursor.hope("PARTITION")
+    if cursor.next.key in ("RECOVER", "REPLACE"):
+        raise cursor.unsupported(_NO_PARTITIONS if cursor.next.key == "RECOVER" else "write RENAME, MODIFY, ADD and DROP COLUMN")
+    raise cursor.error()
+
+
+def _of_partition(cursor: Cursor) -> AlterAction:
+    cursor.expect("PARTITION")
+    partition = partition_spec(cursor)
+    match cursor.accept_one("COMPACT", "SET", "RESET"):
+        case "COMPACT":
+            return Compact(partition=partition)
+        case "SET":
+            return _set_options(cursor, partition)
+        case "RESET":
+            return _reset_options(cursor, partition)
+    if cursor.next.key == "RENAME":
+        raise cursor.unsupported("a partition keeps its name; INSERT its rows with other values, and drop it")
+    raise cursor.error()
+
+
+def _refuse_constraints(cursor: Cursor) -> None:
+    constraint = cursor.sees("PRIMARY", "KEY") or (cursor.next.key == "CONSTRAINT" and cursor.sees_name(1))
+    if constraint or cursor.next.key == "WATERMARK":
+        raise cursor.unsupported(_NO_KEYS)
+
+
+def _columns(cursor: Cursor, one: Callable[[], AlterAction], *, plural: bool) -> tuple[AlterAction, ...]:
+    """One or several: in brackets, and behind COLUMNS also without."""
+    if cursor.sees("("):
+        return tuple([one() for _ in cursor.listed()])
+    found = [one()]
+    while plural and cursor.accept(","):
+        found.append(one())
+    return tuple(found)
+
+
+def _column_word(cursor: Cursor) -> bool:
+    """Take COLUMN or COLUMNS, unless it is itself a column's name; whether several may follow."""
+    if cursor.next.key in ("COLUMN", "COLUMNS") and (cursor.sees_name(1) or cursor.ahead(1).key == "("):
+        cursor.take()
+        return True
+    cursor.hope("COLUMN")
+    return False
+
+
+def _add(cursor: Cursor) -> tuple[AlterAction, ...]:
+    _refuse_constraints(cursor)
+    if cursor.sees("PARTITION") or cursor.sees("IF", "NOT", "EXISTS", "PARTITION"):
+        raise cursor.unsupported(_NO_PARTITIONS)
+    plural = _column_word(cursor)
+    if cursor.sees("IF", "NOT", "EXISTS"):
+        raise cursor.unsupported("ADD COLUMN IF NOT EXISTS is not supported; look with DESCRIBE")
+    return _columns(cursor, lambda: _added(cursor), plural=plural)
+
+
+def _added(cursor: Cursor) -> AddColumn:
+    above: list[str] = []
+    while cursor.ahead(1).key == ".":
+        above.append(cursor.name("a column"))
+        cursor.expect(".")
+    column = physical_column(cursor)
+    place = _place(cursor)
+    if place is None and cursor.accept("COMMENT"):
+        raise cursor.wrong("a comment stands before FIRST or AFTER")
+    return AddColumn(path=(*above, column.name), column=column, place=place)
+
+
+def _place(cursor: Cursor) -> Place | None:
+    if cursor.accept("FIRST"):
+        return Place()
+    return Place(after=cursor.dotted("a column").parts) if cursor.accept("AFTER") else None
+
+
+def _drop(cursor: Cursor) -> tuple[AlterAction, ...]:
+    _refuse_constraints(cursor)
+    start = cursor.at
+    if_exists = cursor.if_exists()
+    if cursor.sees("PARTITION", "("):
+        return (_drop_partitions(cursor, if_exists=if_exists),)
+    cursor.hope("PARTITION")
+    if if_exists:
+        cursor.at = start
+    plural = _column_word(cursor)
+    if_exists = cursor.if_exists()
+
+    def one() -> DropColumn:
+        path = cursor.dotted("a column")
+        return DropColumn(path=path.parts, if_exists=if_exists, span=path.span)
+
+    return _columns(cursor, one, plural=plural)
+
+
+def _drop_partitions(cursor: Cursor, *, if_exists: bool) -> DropPartitions:
+    cursor.expect("PARTITION")
+    partitions = [partition_spec(cursor)]
+    while cursor.accept(","):
+        cursor.expect("PARTITION")
+        partitions.append(partition_spec(cursor))
+    cursor.accept("PURGE")
+    return DropPartitions(partitions=tuple(partitions), if_exists=if_exists)
+
+
+def _rename(cursor: Cursor) -> tuple[AlterAction, ...]:
+    if cursor.accept("TO"):
+        return (RenameTo(path=cursor.path("the new name of the table")),)
+    _column_word(cursor)
+    path = cursor.dotted("a column")
+    cursor.expect("TO")
+    return (RenameColumn(path=path.parts, new_name=cursor.name("the new name of the column"), span=path.span),)
+
+
+def _modify(cursor: Cursor) -> tuple[AlterAction, ...]:
+    _refuse_constraints(cursor)
+    plural = _column_word(cursor)
+
+    def one() -> ModifyColumn:
+        path = cursor.dotted("a column")
+        return _changed(cursor, ModifyColumn(path=path.parts, type=data_type(cursor), span=path.span))
+
+    return _columns(cursor, one, plural=plural)
+
+
+def _alter_columns(cursor: Cursor) -> tuple[AlterAction, ...]:
+    plural = _column_word(cursor)
+    return _columns(cursor, lambda: _altered(cursor), plural=plural)
+
+
+def _altered(cursor: Cursor) -> ModifyColumn:
+    path = cursor.dotted("a column")
+    column = ModifyColumn(path=path.parts, span=path.span)
+    if cursor.accept("TYPE"):
+        return _changed(cursor, replace(column, type=data_type(cursor)))
+    if cursor.sees_name() and cursor.sees_name(1) and cursor.next.text == path.parts[-1]:
+        # CHANGE COLUMN a a INT: the name stands there twice.
+        cursor.take()
+        return _changed(cursor, replace(column, type=data_type(cursor)))
+    return _changed(cursor, column)
+
+
+def _changed(cursor: Cursor, column: ModifyColumn) -> ModifyColumn:
+    before = column
+    while True:
+        if cursor.accept("SET"):
+            if cursor.accept("NOT"):
+                cursor.expect("NULL")
+                column = replace(column, nullable=False)
+            else:
+                cursor.expect("DEFAULT")
+                column = _with_default(cursor, column)
+        elif cursor.accept("DROP"):
+            if cursor.accept("DEFAULT"):
+                column = replace(column, drop_default=True)
+            else:
+                cursor.expect("NOT", "NULL")
+                column = replace(column, nullable=True)
+        elif cursor.accept("COMMENT"):
+            column = replace(column, comment=cursor.string("a comment"))
+        elif column.type is not None and cursor.accept("DEFAULT"):
+            column = _with_default(cursor, column)
+        elif column.type is not None and (nullable := nullability(cursor)) is not None:
+            column = replace(column, nullable=nullable)
+        elif (place := _place(cursor)) is not None:
+            column = replace(column, place=place)
+        elif column == before and column.type is None:
+            cursor.hope("TYPE")
+            raise cursor.error()
+        else:
+            return column
+
+
+def _with_default(cursor: Cursor, column: ModifyColumn) -> ModifyColumn:
+    default = default_value(cursor)
+    return replace(column, default=default, drop_default=default is None)
+
+
+def _set(cursor: Cursor) -> tuple[AlterAction, ...]:
+    if cursor.next.key in _UNSUPPORTED_SETS:
+        raise cursor.unsupported(f"SET {cursor.next.key} is not supported; {_UNSUPPORTED_SETS[cursor.next.key]}")
+    if cursor.next.key == "COMMENT" and (cursor.sees_text(1) or cursor.ahead(1).key == "NULL"):
+        cursor.take()
+        return (_comment(cursor),)
+    return (_set_options(cursor, None),)
+
+
+def _set_options(cursor: Cursor, partition: PartitionSpec | None) -> SetOptions:
+    options: dict[str, str] = {}
+    if cursor.accept("TBLPROPERTIES") or cursor.sees("("):
+        for _ in cursor.listed():
+            set_option(cursor, options)
+    else:
+        cursor.hope("(")
+        set_option(cursor, options)
+        while cursor.accept(","):
+            set_option(cursor, options)
+    return SetOptions(options=options, partition=partition)
+
+
+def _reset(cursor: Cursor) -> tuple[AlterAction, ...]:
+    return (_reset_options(cursor, None),)
+
+
+def _reset_options(cursor: Cursor, partition: PartitionSpec | None) -> ResetOptions:
+    if cursor.sees("("):
+        return ResetOptions(keys=option_keys(cursor), partition=partition)
+    cursor.hope("(")
+    keys = [option_key(cursor)]
+    while cursor.accept(","):
+        keys.append(option_key(cursor))
+    return ResetOptions(keys=tuple(keys), partition=partition)
+
+
+def _unset(cursor: Cursor) -> tuple[AlterAction, ...]:
+    if cursor.accept("COMMENT"):
+        return (SetComment(comment=None),)
+    cursor.expect("TBLPROPERTIES")
+    # A key that is not set is no error to either spelling.
+    cursor.if_exists()
+    return (ResetOptions(keys=option_keys(cursor)),)
+
+
+def _comment(cursor: Cursor) -> SetComment:
+    return SetComment(comment=None if cursor.accept("NULL") else cursor.string("a comment"))

@@ -1,0 +1,287 @@
+"""Reading tokens from left to right: what is next, what was hoped for there, and the error that says both.
+
+Whatever is asked for and not found is remembered until the cursor moves, so every error lists all that could have stood there.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.names import did_you_mean
+from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
+from tablestore.sql.source import Fragment, Path, Span, marked, syntax_error
+
+MOST_PARTS = 3
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_NAMES = (Kind.WORD, Kind.NAME)
+_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "FROM")
+
+
+class Cursor:
+    """A place among the tokens of ``text``."""
+
+    def __init__(self, text: str, span: Span | None = None) -> None:
+        self.text = text
+        self.tokens = tokenize(text, span)
+        self.at = 0
+        self._closing = _matched(text, self.tokens)
+        self._hoped: tuple[int, list[str]] = (0, [])
+
+    # --- what is next
+
+    @property
+    def next(self) -> Token:
+        """The token that comes next."""
+        return self.tokens[self.at]
+
+    def ahead(self, count: int) -> Token:
+        """The token ``count`` after the next one."""
+        return self.tokens[min(self.at + count, len(self.tokens) - 1)]
+
+    def at_end(self) -> bool:
+        """Whether the statement ends here."""
+        return self.next.kind is Kind.END or self.next.key == ";"
+
+    def sees(self, *keys: str) -> bool:
+        """Whether these words and signs come next."""
+        return all(self.ahead(count).key == key for count, key in enumerate(keys))
+
+    def sees_name(self, count: int = 0) -> bool:
+        """Whether a word or a name between backticks comes next."""
+        return self.ahead(count).kind in _NAMES
+
+    def sees_text(self, count: int = 0) -> bool:
+        """Whether a text between quotes comes next."""
+        return self.ahead(count).kind is Kind.TEXT
+
+    # --- taking
+
+    def take(self) -> Token:
+        """The next token; the cursor moves behind it."""
+        token = self.next
+        if token.kind is not Kind.END:
+            self.at += 1
+        return token
+
+    def accept(self, *keys: str) -> bool:
+        """Take these words and signs if they come next."""
+        if self.sees(*keys):
+            self.at += len(keys)
+            return True
+        self.hope(" ".join(keys))
+        return False
+
+    def accept_one(self, *keys: str) -> str | None:
+        """Take the one of these words that comes next."""
+        return next((key for key in keys if self.accept(key)), None)
+
+    def expect(self, *keys: str) -> None:
+        """Take these words and signs. Raises InvalidInputError if others come next."""
+        for key in keys:
+            if not self.accept(key):
+                raise self.error()
+
+    def expect_one(self, *keys: str) -> str:
+        """Take one of these words. Raises InvalidInputError if none comes next."""
+        found = self.accept_one(*keys)
+        if found is None:
+            raise self.error()
+        return found
+
+    def expect_end(self) -> None:
+        """Raises InvalidInputError if something follows."""
+        if self.next.kind is not Kind.END:
+            self.hope("the end of the statement")
+            raise self.error()
+
+    def name(self, what: str) -> str:
+        """Take a name."""
+        if not self.sees_name():
+            raise self.error(what)
+        token = self.take()
+        if token.text == "``":
+            raise syntax_error(self.text, token.span, f"expected {what}, found an empty name")
+        return name_of(token)
+
+    def dotted(self, what: str) -> Path:
+        """Take names with dots between them, any number."""
+        start, parts = self.next.start, [self.name(what)]
+        while self.sees("."):
+            self.take()
+            parts.append(self.name(what))
+        return Path(tuple(parts), self.span_from(start))
+
+    def path(self, what: str, most: int = MOST_PARTS) -> Path:
+        """Take the name of an object, one to ``most`` parts."""
+        path = self.dotted(what)
+        if len(path.parts) > most:
+            parts = "one part" if most == 1 else f"one to {most} parts"
+            raise syntax_error(
+                self.text,
+                path.span,
+                f"expected {what} of {parts}, found {len(path.parts)}; a name that holds a dot stands between backticks",
+            )
+        return path
+
+    def string(self, what: str) -> str:
+        """Take a text."""
+        if not self.sees_text():
+            raise self.error(f"{what} between quotes")
+        return text_of(self.text, self.take())
+
+    def whole_number(self, what: str) -> int:
+        """Take a number of digits alone."""
+        if self.next.kind is not Kind.NUMBER or not self.next.text.isdecimal() or len(self.next.text) > 18:
+            raise self.error(what)
+        return int(self.take().text)
+
+    def listed(self) -> Iterator[None]:
+        """Once for each item of ``( item, item, … )``; the body takes the item."""
+        self.expect("(")
+        while True:
+            yield
+            if not self.accept(","):
+                break
+        self.expect(")")
+
+    def names(self, what: str) -> tuple[str, ...]:
+        """Take ``( name, name, … )``. Raises InvalidInputError for a name that stands there twice."""
+        names: dict[str, None] = {}
+        for _ in self.listed():
+            place = self.next.span
+            name = self.name(what)
+            if name in names:
+                raise syntax_error(self.text, place, f"{name!r} stands here twice")
+            names[name] = None
+        return tuple(names)
+
+    def if_exists(self) -> bool:
+        """Take ``IF EXISTS`` if it comes next."""
+        if self.next.key == "IF" and self.sees_name(1):
+            self.expect("IF", "EXISTS")
+            return True
+        self.hope("IF EXISTS")
+        return False
+
+    def if_not_exists(self) -> bool:
+        """Take ``IF NOT EXISTS`` if it comes next."""
+        if self.next.key == "IF" and self.sees_name(1):
+            self.expect("IF", "NOT", "EXISTS")
+            return True
+        self.hope("IF NOT EXISTS")
+        return False
+
+    # --- pieces that are handed on as they are
+
+    def fragment(self, what: str, stops: Callable[[], bool] = lambda: False) -> Fragment:
+        """Take everything up to a place where ``stops`` holds, a closing bracket, ``;`` or the end.
+
+        ``stops`` is asked outside of brackets and of CASE … END.
+        """
+        first, cases = self.at, 0
+        while self.next.kind is not Kind.END and self.next.key not in (")", "]", "}", ";"):
+            if cases == 0 and stops():
+                break
+            after_dot = self.at > first and self.tokens[self.at - 1].key == "."
+            if self.next.key == "CASE" and not after_dot:
+                cases += 1
+            elif self.next.key == "END" and not after_dot:
+                cases = max(0, cases - 1)
+            self.skip()
+        if self.at == first:
+            raise self.error(what)
+        return self.fragment_from(self.tokens[first].start)
+
+    def fragment_from(self, start: int) -> Fragment:
+        """The characters from ``start`` to the last token that was taken."""
+        span = self.span_from(start)
+        return Fragment(self.text[span.start : span.end], span)
+
+    def query(self) -> Fragment:
+        """Take a query: the rest of the statement, or of the brackets. What it says is the engine's business."""
+        if self.next.key not in (*_QUERY_WORDS, "("):
+            raise self.error(f"a query ({', '.join(_QUERY_WORDS)})")
+        return self.fragment("a query")
+
+    def sees_query(self) -> bool:
+        """Whether what comes next is a query and no name in a list."""
+        word = self.next.key in _QUERY_WORDS and self.ahead(1).key not in (",", ")", ".")
+        return word or self.next.key == "("
+
+    def skip(self) -> None:
+        """Move behind the next token; behind the bracket that closes it, if it opens one."""
+        self.at = self._closing.get(self.at, self.at) + 1
+
+    def span_from(self, start: int) -> Span:
+        """From ``start`` to the end of the last token that was taken."""
+        return Span(start, max(start, self.tokens[self.at - 1].end))
+
+    # --- errors
+
+    def hope(self, what: str) -> None:
+        """Remember what could stand here."""
+        if self._hoped[0] != self.at:
+            self._hoped = (self.at, [])
+        if what not in self._hoped[1]:
+            self._hoped[1].append(what)
+
+    def error(self, what: str | None = None) -> InvalidInputError:
+        """What was expected here, what was found."""
+        if what is not None:
+            self.hope(what)
+        place, hoped = self._hoped
+        hopes = hoped if place == self.at else []
+        words = [hope for hope in hopes if hope.isupper()]
+        near = did_you_mean(self.next.text, words) if self.next.kind is Kind.WORD else ""
+        return syntax_error(self.text, self.next.span, f"expected {either(hopes)}, found {shown(self.next)}{near}")
+
+    def wrong(self, message: str, start: int | None = None) -> InvalidInputError:
+        """An error about the next token, or about what was taken from ``start`` on."""
+        return syntax_error(self.text, self.next.span if start is None else self.span_from(start), message)
+
+    def unsupported(self, message: str, start: int | None = None) -> UnsupportedError:
+        """Something that is known and not done."""
+        span = self.next.span if start is None else self.span_from(start)
+        return UnsupportedError(f"{message}\n{marked(self.text, span)}", kind="sql")
+
+
+def shown(token: Token) -> str:
+    """A token in an error."""
+    match token.kind:
+        case Kind.END:
+            return "the end of the statement"
+        case Kind.HINT:
+            return "a hint; hints stand in queries"
+        case Kind.TEXT | Kind.NAME:
+            return token.text if len(token.text) <= 40 else f"{token.text[:37]}…{token.text[-1]}"
+        case _:
+            return f"'{token.text:.40}'"
+
+
+def either(hopes: list[str]) -> str:
+    """``A, B or C``."""
+    return " or ".join(part for part in (", ".join(hopes[:-1]), *hopes[-1:]) if part)
+
+
+def blanked(fragment: Fragment, spared: Span) -> Fragment:
+    """The fragment with the characters of ``spared`` as blanks; line breaks stay, and so does every place behind them."""
+    start, end = spared.start - fragment.span.start, spared.end - fragment.span.start
+    blanks = "".join(c if c in "\r\n" else " " for c in fragment.text[start:end])
+    return replace(fragment, text=fragment.text[:start] + blanks + fragment.text[end:])
+
+
+def _matched(text: str, tokens: list[Token]) -> Mapping[int, int]:
+    """Each opening bracket's place among the tokens, and that of the bracket that closes it."""
+    closing: dict[int, int] = {}
+    open_ones: list[int] = []
+    for place, token in enumerate(tokens):
+        if token.key in _CLOSING:
+            open_ones.append(place)
+        elif token.key in (")", "]", "}"):
+            if not open_ones or _CLOSING[tokens[open_ones[-1]].key] != token.key:
+                raise syntax_error(text, token.span, f"{token.key!r} closes no bracket")
+            closing[open_ones.pop()] = place
+    if open_ones:
+        token = tokens[open_ones[-1]]
+        raise syntax_error(text, token.span, f"the bracket that begins here is not closed: expected {_CLOSING[token.key]!r}")
+    return closing

@@ -1,0 +1,129 @@
+"""SHOW and DESCRIBE.
+
+SHOW CATALOGS | JOBS [LIKE 'pattern']
+SHOW DATABASES | [TEMPORARY] TABLES | VIEWS | [USER] FUNCTIONS | PROCEDURES [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern']
+SHOW COLUMNS FROM|IN table [FROM|IN database] [LIKE 'pattern']
+SHOW SNAPSHOTS | TAGS | BRANCHES | OPTIONS | PARTITIONS [FROM|IN] table [PARTITION (…)]
+SHOW TBLPROPERTIES table [('key')]  |  SHOW CREATE TABLE|VIEW|CATALOG name  |  SHOW CURRENT CATALOG|DATABASE
+DESCRIBE|DESC [TABLE|DATABASE|CATALOG] [EXTENDED|FORMATTED] path [PARTITION (…)]
+"""
+
+from dataclasses import replace
+
+from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.literals import option_key, optional_partition
+from tablestore.sql.source import Path
+from tablestore.sql.statements.session import Describe, EngineStatement, Show, ShowKind
+
+DATABASES = ("DATABASE", "SCHEMA", "NAMESPACE")
+_LISTS = {
+    "CATALOGS": ShowKind.CATALOGS,
+    "DATABASES": ShowKind.DATABASES,
+    "SCHEMAS": ShowKind.DATABASES,
+    "NAMESPACES": ShowKind.DATABASES,
+    "TABLES": ShowKind.TABLES,
+    "VIEWS": ShowKind.VIEWS,
+    "FUNCTIONS": ShowKind.FUNCTIONS,
+    "PROCEDURES": ShowKind.PROCEDURES,
+    "JOBS": ShowKind.JOBS,
+}
+_EVERYWHERE = (ShowKind.CATALOGS, ShowKind.JOBS)
+_TEMPORARY = ("TABLES", "VIEWS", "FUNCTIONS")
+_OF_TABLE = ("SNAPSHOTS", "TAGS", "BRANCHES", "OPTIONS", "PARTITIONS")
+
+
+def show(cursor: Cursor) -> Show | EngineStatement:
+    """Take SHOW …."""
+    start = cursor.next.start
+    cursor.expect("SHOW")
+    if cursor.accept("CREATE"):
+        return _create(cursor)
+    if cursor.accept("CURRENT"):
+        what = cursor.expect_one("CATALOG", *DATABASES)
+        return Show(kind=ShowKind.CURRENT_CATALOG if what == "CATALOG" else ShowKind.CURRENT_DATABASE)
+    if cursor.accept("TBLPROPERTIES"):
+        return _properties(cursor)
+    if cursor.accept("COLUMNS"):
+        return _columns(cursor)
+    if (word := cursor.accept_one(*_OF_TABLE)) is not None:
+        return _of_table(cursor, ShowKind(word))
+    if cursor.sees("SYSTEM", "FUNCTIONS") or cursor.sees("ALL", "FUNCTIONS"):
+        cursor.fragment("FUNCTIONS")
+        return EngineStatement(text=cursor.fragment_from(start))
+    if cursor.sees("TABLE", "EXTENDED"):
+        raise cursor.unsupported("SHOW TABLE EXTENDED is not supported; DESCRIBE TABLE EXTENDED shows one table")
+    temporary = cursor.accept("TEMPORARY")
+    words: tuple[str, ...] = _TEMPORARY if temporary else tuple(_LISTS)
+    if cursor.sees("USER", "FUNCTIONS"):
+        cursor.take()
+    return _list(cursor, Show(kind=_LISTS[cursor.expect_one(*words)], temporary=temporary))
+
+
+def describe(cursor: Cursor) -> Describe | EngineStatement:
+    """Take DESCRIBE …."""
+    start = cursor.next.start
+    cursor.expect_one("DESCRIBE", "DESC")
+    if cursor.sees("FUNCTION") and cursor.sees_name(1):
+        cursor.fragment("the name of a function")
+        return EngineStatement(text=cursor.fragment_from(start))
+    if cursor.sees_query() and not cursor.sees("TABLE"):
+        raise cursor.unsupported("DESCRIBE of a query is not supported; EXPLAIN it, or create a TEMPORARY VIEW and DESCRIBE that")
+    what = "table"
+    if cursor.sees_name(1) and (word := cursor.accept_one("TABLE", "CATALOG", *DATABASES)):
+        what = "database" if word in DATABASES else word.lower()
+    extended = cursor.sees_name(1) and cursor.accept_one("EXTENDED", "FORMATTED") is not None
+    most = {"table": 3, "database": 2, "catalog": 1}[what]
+    path = cursor.path(f"the name of a {what}", most)
+    partition = optional_partition(cursor) if what == "table" else None
+    return Describe(path=path, what=what, extended=extended, partition=partition)
+
+
+def _create(cursor: Cursor) -> Show:
+    word = cursor.expect_one("TABLE", "VIEW", "CATALOG")
+    path = cursor.path(f"the name of a {word.lower()}", 1 if word == "CATALOG" else 3)
+    return Show(kind=ShowKind(f"CREATE {word}"), path=path)
+
+
+def _properties(cursor: Cursor) -> Show:
+    found = Show(kind=ShowKind.OPTIONS, path=cursor.path("the name of a table"))
+    if not cursor.accept("("):
+        return found
+    key = option_key(cursor)
+    cursor.expect(")")
+    return replace(found, key=key)
+
+
+def _columns(cursor: Cursor) -> Show:
+    cursor.expect_one("FROM", "IN")
+    path = cursor.path("the name of a table")
+    if cursor.accept_one("FROM", "IN"):
+        database = cursor.path("the name of a database", most=2)
+        if len(path.parts) > 1:
+            raise cursor.wrong(f"expected the name of a table alone before the database, found {path}", path.span.start)
+        path = Path((*database.parts, *path.parts), cursor.span_from(path.span.start))
+    return _like(cursor, Show(kind=ShowKind.COLUMNS, path=path))
+
+
+def _of_table(cursor: Cursor, kind: ShowKind) -> Show:
+    if kind is ShowKind.OPTIONS and cursor.at_end():
+        return Show(kind=kind)
+    if cursor.sees_name(1):
+        cursor.accept_one("FROM", "IN")
+    path = cursor.path("the name of a table")
+    partition = optional_partition(cursor) if kind is ShowKind.PARTITIONS else None
+    return Show(kind=kind, path=path, partition=partition)
+
+
+def _list(cursor: Cursor, found: Show) -> Show:
+    if found.kind not in _EVERYWHERE and cursor.accept_one("FROM", "IN"):
+        one = found.kind is ShowKind.DATABASES
+        found = replace(found, path=cursor.path(f"the name of a {'catalog' if one else 'database'}", 1 if one else 2))
+    return _like(cursor, found)
+
+
+def _like(cursor: Cursor, found: Show) -> Show:
+    negated = cursor.accept("NOT")
+    word = cursor.expect_one("LIKE", "ILIKE") if negated else cursor.accept_one("LIKE", "ILIKE")
+    if word is None and not cursor.sees_text():
+        return found
+    return replace(found, like=cursor.string("a pattern"), like_ignores_case=word == "ILIKE", not_like=negated)

@@ -1,0 +1,141 @@
+"""What looks around, sets the session and calls procedures: text -> value."""
+
+import pytest
+
+from tablestore.sql.parse.statement import parse_statement
+from tablestore.sql.source import Fragment, Path
+from tablestore.sql.statements.rows import Insert, Query, StatementSet
+from tablestore.sql.statements.session import (
+    Argument,
+    Call,
+    Describe,
+    EngineStatement,
+    Explain,
+    ResetOption,
+    SetOption,
+    Show,
+    ShowKind,
+    Statement,
+    Use,
+)
+
+
+def path(text: str) -> Path:
+    return Path(tuple(text.split(".")))
+
+
+def show(kind: ShowKind, of: str | None = None, **more: object) -> Show:
+    return Show(kind=kind, path=None if of is None else path(of), **more)  # type: ignore[arg-type]
+
+
+INSERT = Insert(target=path("t"), query=Fragment("SELECT 1"))
+GOLDEN: list[tuple[str, Statement]] = [
+    ("SHOW CATALOGS", show(ShowKind.CATALOGS)),
+    ("show catalogs like 'a%'", show(ShowKind.CATALOGS, like="a%")),
+    ("SHOW DATABASES", show(ShowKind.DATABASES)),
+    ("SHOW SCHEMAS IN c NOT LIKE 'x'", show(ShowKind.DATABASES, "c", like="x", not_like=True)),
+    ("SHOW NAMESPACES FROM `a.b`", Show(kind=ShowKind.DATABASES, path=Path(("a.b",)))),
+    ("SHOW TABLES", show(ShowKind.TABLES)),
+    ("SHOW TABLES FROM c.d LIKE 'o*'", show(ShowKind.TABLES, "c.d", like="o*")),
+    ("SHOW TABLES IN d 'o*'", show(ShowKind.TABLES, "d", like="o*")),
+    ("SHOW TABLES ILIKE 'O_%'", show(ShowKind.TABLES, like="O_%", like_ignores_case=True)),
+    ("SHOW TEMPORARY TABLES", show(ShowKind.TABLES, temporary=True)),
+    ("SHOW TEMPORARY VIEWS IN d", show(ShowKind.VIEWS, "d", temporary=True)),
+    ("SHOW VIEWS", show(ShowKind.VIEWS)),
+    ("SHOW FUNCTIONS LIKE 'f'", show(ShowKind.FUNCTIONS, like="f")),
+    ("SHOW USER FUNCTIONS", show(ShowKind.FUNCTIONS)),
+    ("SHOW ALL FUNCTIONS", EngineStatement(text=Fragment("SHOW ALL FUNCTIONS"))),
+    ("SHOW COLUMNS FROM t", show(ShowKind.COLUMNS, "t")),
+    ("SHOW COLUMNS IN t FROM c.d LIKE 'x'", show(ShowKind.COLUMNS, "c.d.t", like="x")),
+    ("SHOW PARTITIONS t", show(ShowKind.PARTITIONS, "t")),
+    ("SHOW PARTITIONS c.d.t PARTITION (a = 1, b = NULL)", show(ShowKind.PARTITIONS, "c.d.t", partition={"a": "1", "b": None})),
+    ("SHOW SNAPSHOTS t", show(ShowKind.SNAPSHOTS, "t")),
+    ("SHOW SNAPSHOTS FROM d.t", show(ShowKind.SNAPSHOTS, "d.t")),
+    ("SHOW TAGS IN t", show(ShowKind.TAGS, "t")),
+    ("SHOW BRANCHES t$branch_x", show(ShowKind.BRANCHES, "t$branch_x")),
+    ("SHOW OPTIONS", show(ShowKind.OPTIONS)),
+    ("SHOW OPTIONS FROM t", show(ShowKind.OPTIONS, "t")),
+    ("SHOW TBLPROPERTIES t", show(ShowKind.OPTIONS, "t")),
+    ("SHOW TBLPROPERTIES t ('a.b')", show(ShowKind.OPTIONS, "t", key="a.b")),
+    ("SHOW TBLPROPERTIES t (a.b-c)", show(ShowKind.OPTIONS, "t", key="a.b-c")),
+    ("SHOW PROCEDURES IN sys LIKE '%x'", show(ShowKind.PROCEDURES, "sys", like="%x")),
+    ("SHOW JOBS", show(ShowKind.JOBS)),
+    ("SHOW CREATE TABLE c.d.t", show(ShowKind.CREATE_TABLE, "c.d.t")),
+    ("SHOW CREATE VIEW v", show(ShowKind.CREATE_VIEW, "v")),
+    ("SHOW CREATE CATALOG c", show(ShowKind.CREATE_CATALOG, "c")),
+    ("SHOW CURRENT CATALOG", show(ShowKind.CURRENT_CATALOG)),
+    ("SHOW CURRENT DATABASE", show(ShowKind.CURRENT_DATABASE)),
+    ("SHOW CURRENT SCHEMA", show(ShowKind.CURRENT_DATABASE)),
+    ("DESCRIBE t", Describe(path=path("t"))),
+    ("DESC TABLE d.t", Describe(path=path("d.t"))),
+    ("DESCRIBE EXTENDED t", Describe(path=path("t"), extended=True)),
+    ("DESCRIBE TABLE EXTENDED c.d.t", Describe(path=path("c.d.t"), extended=True)),
+    (
+        "DESCRIBE FORMATTED t PARTITION (a = DATE '2024-01-31')",
+        Describe(path=path("t"), extended=True, partition={"a": "2024-01-31"}),
+    ),
+    ("DESCRIBE DATABASE EXTENDED d", Describe(path=path("d"), what="database", extended=True)),
+    ("DESCRIBE SCHEMA c.d", Describe(path=path("c.d"), what="database")),
+    ("DESCRIBE CATALOG c", Describe(path=path("c"), what="catalog")),
+    ("DESCRIBE table", Describe(path=path("table"))),
+    ("DESCRIBE extended", Describe(path=path("extended"))),
+    ("DESCRIBE FUNCTION upper", EngineStatement(text=Fragment("DESCRIBE FUNCTION upper"))),
+    ("USE d", Use(what="any", path=path("d"))),
+    ("USE c.d", Use(what="any", path=path("c.d"))),
+    ("USE CATALOG c", Use(what="catalog", path=path("c"))),
+    ("USE DATABASE c.d", Use(what="database", path=path("c.d"))),
+    ("USE SCHEMA d", Use(what="database", path=path("d"))),
+    ("USE catalog", Use(what="any", path=path("catalog"))),
+    ("SET", show(ShowKind.OPTIONS)),
+    ("SET -v", show(ShowKind.OPTIONS)),
+    ("SET 'table-storage.bucket' = '4'", SetOption(key="table-storage.bucket", value="4")),
+    ("SET table-storage.bucket = 4", SetOption(key="table-storage.bucket", value="4")),
+    ("SET spark.sql.x=a b, 'c' ", SetOption(key="spark.sql.x", value="a b, 'c'")),
+    ('SET k = "it\\\'s"', SetOption(key="k", value="it's")),
+    ("SET k = ''", SetOption(key="k", value="")),
+    ("SET a.b", SetOption(key="a.b", value=None)),
+    ("SET 'a.b'", SetOption(key="a.b", value=None)),
+    ("SET TIME ZONE 'UTC'", EngineStatement(text=Fragment("SET TIME ZONE 'UTC'"))),
+    ("SET VARIABLE x = 1", EngineStatement(text=Fragment("SET VARIABLE x = 1"))),
+    ("SET time = 1", SetOption(key="time", value="1")),
+    ("RESET", ResetOption()),
+    ("RESET 'a.b'", ResetOption(key="a.b")),
+    ("RESET table-storage.log.system", ResetOption(key="table-storage.log.system")),
+    ("CALL p()", Call(procedure=path("p"))),
+    (
+        "CALL sys.rollback_to('d.t', 3)",
+        Call(procedure=path("sys.rollback_to"), arguments=(Argument(value="d.t"), Argument(value=3))),
+    ),
+    (
+        "CALL c.sys.p(1, b => -2.5e1, `c` => TRUE, d => null, e = TIMESTAMP '2024-01-01 00:00:00')",
+        Call(
+            procedure=path("c.sys.p"),
+            arguments=(
+                Argument(value=1),
+                Argument(name="b", value=-25.0),
+                Argument(name="c", value=True),
+                Argument(name="d", value=None),
+                Argument(name="e", value="2024-01-01 00:00:00"),
+            ),
+        ),
+    ),
+    (
+        "CALL p(ARRAY('a', 'b'), array[], MAP('k', 1, 'l', ARRAY(2)), map())",
+        Call(
+            procedure=path("p"),
+            arguments=tuple(Argument(value=value) for value in [("a", "b"), (), (("k", 1), ("l", (2,))), ()]),
+        ),
+    ),
+    ("EXPLAIN SELECT 1", Explain(statement=Query(query=Fragment("SELECT 1")))),
+    ("EXPLAIN PLAN FOR SELECT 1", Explain(statement=Query(query=Fragment("SELECT 1")))),
+    ("EXPLAIN FORMATTED INSERT INTO t SELECT 1", Explain(statement=INSERT, mode="formatted")),
+    ("EXPLAIN STATEMENT SET BEGIN INSERT INTO t SELECT 1; END", Explain(statement=StatementSet(inserts=(INSERT,)))),
+    ("CACHE TABLE x", EngineStatement(text=Fragment("CACHE TABLE x"))),
+    ("REFRESH TABLE x", EngineStatement(text=Fragment("REFRESH TABLE x"))),
+    ("ANALYZE TABLE x COMPUTE STATISTICS;", EngineStatement(text=Fragment("ANALYZE TABLE x COMPUTE STATISTICS"))),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), GOLDEN, ids=[text for text, _ in GOLDEN])
+def test_text_becomes_its_value(text: str, value: Statement) -> None:
+    assert parse_statement(text) == value
