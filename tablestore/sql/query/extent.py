@@ -3,7 +3,7 @@
 An expression is operands with operators between them; its end is the first token that continues neither.
 """
 
-from tablestore.sql.query.tokens import Kind, Token, name_of, text_of, tokenize
+from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
 
 _PAIRS = frozenset({"|>", "||", "::"})
 _BINARY = frozenset(["+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV", "::"])

@@ -11,8 +11,8 @@ from typing import Any
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
+from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.query.tokens import Kind
 from tablestore.sql.source import Edit, Fragment, Span, marked
 
 Parameters = Mapping[str, Any] | Sequence[Any]

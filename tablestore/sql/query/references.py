@@ -17,8 +17,8 @@ to the engine.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tablestore.sql.parse.tokens import Kind, name_of, tokenize
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.query.tokens import Kind, name_of, tokenize
 from tablestore.sql.source import Fragment, Path, Span
 
 
