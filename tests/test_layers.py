@@ -65,7 +65,8 @@ CONNECTOR_PLACE = PLACES["cli"]
 
 # What the engine must not know. Exceptions: the demo's Spark step is a Spark program, and whoever starts a broker asks it
 # whether it is up.
-FOREIGN = {"pyspark", "confluent_kafka", "connectors", "pyspark_tablestore", "tablestore_kafka", "tests", "benchmarks"}
+CONNECTORS = {"connectors", "pyspark_tablestore", "tablestore_kafka", "tablestore_duckdb"}
+FOREIGN = {"pyspark", "confluent_kafka", "tests", "benchmarks"} | CONNECTORS
 FOREIGN_ALLOWED = {("tablestore.demo.spark", "pyspark"), ("tablestore.testing.kafka.broker", "confluent_kafka")}
 
 

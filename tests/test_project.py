@@ -71,7 +71,8 @@ def test_license_is_the_whole_apache_2_text(project: Path) -> None:
 def test_wheel_has_the_engine_and_the_connectors_at_top_level(wheel: zipfile.ZipFile) -> None:
     names = wheel.namelist()
     tops = {name.partition("/")[0] for name in names}
-    assert tops == {"tablestore", "pyspark_tablestore", "tablestore_kafka", f"tablestore-{tablestore.__version__}.dist-info"}
+    packages = {"tablestore", "pyspark_tablestore", "tablestore_kafka", "tablestore_duckdb"}
+    assert tops == {*packages, f"tablestore-{tablestore.__version__}.dist-info"}
     assert {"tablestore/__init__.py", "tablestore/py.typed", "pyspark_tablestore/__init__.py"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 

@@ -26,8 +26,19 @@ from tablestore.types.schema import TableSchema
 Matches = Callable[[bytes], bool]
 
 
-def overwrite(context: TableContext, log: ChangeLog, rows: Any, partition: Mapping[str, Any] | None) -> Snapshot | None:
-    """Write ``rows`` in place of what the chosen partitions hold. Raises InvalidInputError for rows outside of them."""
+def overwrite(
+    context: TableContext,
+    log: ChangeLog,
+    rows: Any,
+    partition: Mapping[str, Any] | None,
+    *,
+    dynamic: bool | None = None,
+    origin: Origin | None = None,
+) -> Snapshot | None:
+    """Write ``rows`` in place of what the chosen partitions hold. Raises InvalidInputError for rows outside of them.
+
+    ``dynamic``: of these, only the partitions that the rows fall into; None: what the table's option says, without ``partition``.
+    """
     wanted = partition_spec(context.schema, partition)
     with TableWriter(context, log, replaces=True) as writer:
         schema, tables = schema_and_tables(rows)
@@ -35,25 +46,34 @@ def overwrite(context: TableContext, log: ChangeLog, rows: Any, partition: Mappi
             schema, tables = _with_partition_columns(schema, tables, wanted, context.schema)
         writer.write(pa.RecordBatchReader.from_batches(schema, (b for table in tables for b in table.to_batches())))
         message = writer.prepare()
-        return commit_overwrite(context, log, message, wanted, Origin(user=context.ids.uuid()))
+        return commit_overwrite(context, log, message, wanted, origin or Origin(user=context.ids.uuid()), dynamic=dynamic)
 
 
 def commit_overwrite(
-    context: TableContext, log: ChangeLog, message: CommitMessage, wanted: Mapping[str, object] | None, origin: Origin
+    context: TableContext,
+    log: ChangeLog,
+    message: CommitMessage,
+    wanted: Mapping[str, object] | None,
+    origin: Origin,
+    *,
+    dynamic: bool | None = None,
 ) -> Snapshot | None:
-    """Commit written files as an overwrite; ``wanted``: the partition values given, None for the partitions of the new rows."""
+    """Commit written files as an overwrite; ``wanted``: the partition values given, None for the partitions of the new rows.
+
+    ``dynamic`` as in :func:`overwrite`.
+    """
     schema = context.schema
-    if wanted is None and schema.partition_keys and context.settings.dynamic_overwrite:
-        touched = {entry.partition for entry in message.entries}
-        matches: Matches = touched.__contains__
-    else:
-        matches = _matcher(schema, wanted or {})
-        try:
-            _check_inside(schema, message, wanted or {}, matches)
-        except InvalidInputError:
-            for entry in message.entries:
-                context.remove_file(entry)
-            raise
+    matches = _matcher(schema, wanted or {})
+    try:
+        _check_inside(schema, message, wanted or {}, matches)
+    except InvalidInputError:
+        for entry in message.entries:
+            context.remove_file(entry)
+        raise
+    if dynamic is None:
+        dynamic = wanted is None and context.settings.dynamic_overwrite
+    if dynamic and schema.partition_keys:
+        matches = {entry.partition for entry in message.entries}.__contains__
 
     def plan_deletes(latest: Snapshot | None) -> Sequence[ManifestEntry]:
         return [replace(e, kind=EntryKind.DELETE) for e in context.manifests.live(latest) if matches(e.partition)]

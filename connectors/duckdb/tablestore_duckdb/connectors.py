@@ -1,0 +1,56 @@
+"""Which files does a table with a connector stand for, and how does DuckDB read them?
+
+The connector ``filesystem`` of the formats parquet, csv and json, by path; all others are Spark's.
+"""
+
+from pathlib import Path
+
+from tablestore.environment.engine import ConnectorRelation
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.types.arrowtypes import fields_from_arrow
+from tablestore_duckdb.names import identifier, literal
+from tablestore_duckdb.rowtypes import duckdb_type
+
+_READERS = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}
+# Options of Spark's reader of CSV files that DuckDB's has under this name.
+_CSV = {"header": "header", "sep": "delim", "delimiter": "delim", "quote": "quote", "escape": "escape", "nullvalue": "nullstr"}
+
+
+def connector_sql(relation: ConnectorRelation) -> str:
+    """SQL that reads the table. Raises InvalidInputError, and UnsupportedError for what only Spark reads."""
+    if relation.connector != "filesystem":
+        raise UnsupportedError(
+            f"the engine duckdb does not read table {relation.name} with the connector {relation.connector!r}, only filesystem; "
+            "run the statement on the engine spark",
+            kind="engine",
+        )
+    options = {key.lower(): value for key, value in relation.options.items()}
+    path, file_format = options.pop("path", None), options.pop("format", "parquet").lower()
+    if not path:
+        raise InvalidInputError(f"table {relation.name} has the connector filesystem and no option 'path'", kind="missing-option")
+    if file_format not in _READERS:
+        raise UnsupportedError(
+            f"the engine duckdb reads files of the formats {', '.join(_READERS)}, table {relation.name} has format = "
+            f"{file_format!r}; run the statement on the engine spark",
+            kind="engine",
+        )
+    arguments = [literal(_pattern(path, file_format))]
+    if file_format == "csv":
+        arguments += [f"{_CSV[key]}={literal(value)}" for key, value in options.items() if key in _CSV]
+        if "header" not in options:
+            arguments.append("header=false")
+    if relation.schema is None:
+        return f"SELECT * FROM {_READERS[file_format]}({', '.join(arguments)})"
+    fields, _ = fields_from_arrow(relation.schema, where=f"table {relation.name}")
+    types = {field.name: duckdb_type(field.type) for field in fields}
+    if file_format != "parquet":
+        columns = ", ".join(f"{literal(name)}: {literal(text)}" for name, text in types.items())
+        arguments.append(f"columns={{{columns}}}")
+    chosen = ", ".join(f"CAST({identifier(name)} AS {text}) AS {identifier(name)}" for name, text in types.items())
+    return f"SELECT {chosen} FROM {_READERS[file_format]}({', '.join(arguments)})"
+
+
+def _pattern(path: str, file_format: str) -> str:
+    """A folder stands for all files of the format below it."""
+    path = path.removeprefix("file://")
+    return f"{path.rstrip('/')}/**/*.{file_format}" if Path(path).is_dir() else path

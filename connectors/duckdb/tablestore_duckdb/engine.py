@@ -1,0 +1,124 @@
+"""DuckDB behind the port ``QueryEngine``."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+
+from tablestore.distributed.read import ReadPin
+from tablestore.environment.engine import BoundQuery, ChangeTarget, InsertTarget
+from tablestore.errors import InvalidInputError
+from tablestore.format.snapshot import Snapshot
+from tablestore.names import did_you_mean
+from tablestore.table.table import Table
+from tablestore_duckdb.names import identifier
+from tablestore_duckdb.prepared import Prepared, prepare
+from tablestore_duckdb.rows import DuckDBRows, KeptRows
+from tablestore_duckdb.sessions import VIEW_PREFIX, Run, Sessions
+from tablestore_duckdb.writing import insert_rows
+
+# The settings of a connection of our own. A table that is not there shall not be a variable of some module of ours.
+_DEFAULTS = {"timezone": "UTC", "python_enable_replacements": "false"}
+
+
+class DuckDBEngine:
+    """Queries in this process. ``connection``: yours, which stays open; None: a database in memory of its own, in UTC."""
+
+    name = "duckdb"
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+        self._owns = connection is None
+        self._sessions = Sessions(duckdb.connect(":memory:") if connection is None else connection)
+        for key, value in _DEFAULTS.items() if self._owns else ():
+            self.set_option(key, value)
+
+    def query(self, query: BoundQuery) -> DuckDBRows:
+        """Make a query ready: its scans are planned, its columns are known. Raises InvalidInputError, UnsupportedError."""
+        rows = DuckDBRows(self._sessions, prepare(query, self._sessions.new_name))
+        # DuckDB has checked it when it knows the columns.
+        assert rows.schema is not None
+        return rows
+
+    def explain(self, query: BoundQuery) -> str:
+        """DuckDB's plan, and what the scans of managed tables read."""
+        prepared = prepare(query, self._sessions.new_name)
+        with self._sessions.run(prepared) as run:
+            plan = run.relation().explain()
+        return "\n\n".join([plan.rstrip(), *(scan.explain(name) for name, scan in prepared.scans)])
+
+    def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
+        """Write the rows of a query as one snapshot, batch by batch."""
+        return insert_rows(self.query(query).to_reader(), target)
+
+    def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
+        """Apply the rows of a query as changes. Raises StalePlan if rows changed since the pin."""
+        raise NotImplementedError
+
+    def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
+        """Fully compact a table or some partitions, in this process."""
+        return table.compact(full=True, partitions=partitions)
+
+    def knows(self, parts: tuple[str, ...]) -> bool:
+        """Whether DuckDB has a table or view of this name."""
+        return any(_matches(parts, found) for found in self._names())
+
+    def list_views(self) -> tuple[str, ...]:
+        """Names of the temporary views of the session."""
+        return tuple(sorted(name for database, _, name, is_view in self._names() if database == "temp" and is_view))
+
+    def execute(self, text: str) -> KeptRows | None:
+        """Run a statement of DuckDB's own, now; its rows are kept."""
+        with self._alone(text) as run:
+            relation = run.connection.sql(text)
+            return None if relation is None else KeptRows(relation)
+
+    def set_option(self, key: str, value: str | None) -> None:
+        """Set a setting of DuckDB's, None: reset it. Raises InvalidInputError for one that it does not have."""
+        key = key.lower()
+        with self._alone(key) as run:
+            known = [name.lower() for (name,) in run.connection.sql("SELECT name FROM duckdb_settings()").fetchall()]
+            if key not in known:
+                raise InvalidInputError(f"DuckDB has no setting {key!r}{did_you_mean(key, known)}", kind="unknown-option")
+            if value is None and self._owns:
+                value = _DEFAULTS.get(key)
+            if value is None:
+                run.connection.execute(f"RESET {identifier(key)}").complete()
+                self._sessions.settings.pop(key, None)
+            else:
+                run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()
+                self._sessions.settings[key] = value
+
+    def cancel(self) -> None:
+        """End what runs, from another thread."""
+        self._sessions.cancel()
+
+    def close(self) -> None:
+        """Close the connection, if it is ours."""
+        if self._owns:
+            self._sessions.connection.close()
+
+    @contextmanager
+    def _alone(self, text: str) -> Iterator[Run]:
+        """A run of a statement that is none of tablestore's."""
+        with self._sessions.run(Prepared(sql=text, text=text)) as run:
+            yield run
+
+    def _names(self) -> list[tuple[str, str, str, bool]]:
+        """Database, schema and name of each table and view, and whether it is a view; those of queries left out."""
+        with self._alone("names of tables") as run:
+            found = run.connection.sql(_NAMES).fetchall()
+        return [(database, schema, name, is_view) for database, schema, name, is_view in found if not name.startswith(VIEW_PREFIX)]
+
+
+_NAMES = """
+SELECT database_name, schema_name, table_name, false FROM duckdb_tables() WHERE NOT internal
+UNION ALL SELECT database_name, schema_name, view_name, true FROM duckdb_views() WHERE NOT internal
+"""
+
+
+def _matches(parts: Sequence[str], found: tuple[str, str, str, bool]) -> bool:
+    """Whether a name in one to three parts, regardless of case, is that of a table; two parts: a schema's or a database's."""
+    database, schema, name = (part.casefold() for part in found[:3])
+    wanted = tuple(part.casefold() for part in parts)
+    return wanted in {(name,), (schema, name), (database, name), (database, schema, name)}

@@ -1,0 +1,64 @@
+"""Which files does DuckDB's own Parquet scan read exactly as tablestore does?
+
+Where DuckDB would read other rows, and what is done about it:
+
+* Parquet statistics of a float column leave NaN out, and DuckDB takes NaN for the greatest value: ``can_have_nan``.
+* Folders named ``a=b`` become columns: ``hive_partitioning`` is off, the files hold the partition columns.
+* DuckDB matches column names without regard to case. tablestore reads the files in which that is ambiguous.
+* Some characters make a path a pattern, and cannot be escaped.
+* DuckDB does not verify the checksums of pages: tablestore does, once for each file (``checked``).
+
+Timestamps finer than microseconds lie in a layout (INT96) that DuckDB cuts to microseconds: tablestore reads them.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from tablestore.distributed.plainfiles import PlainFile
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+from tablestore_duckdb.names import identifier, literal
+
+_PATTERN = frozenset("*?[]{}")
+_OPTIONS = "hive_partitioning=false, union_by_name=false, can_have_nan=true"
+
+
+def reads_alike(data_type: DataType) -> bool:
+    """Whether DuckDB's Parquet scan gives the values that we give."""
+    match data_type:
+        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
+            return (data_type.precision or 0) <= 6
+        case AtomicType():
+            return True
+        case ArrayType() | MultisetType():
+            return reads_alike(data_type.element)
+        case MapType():
+            return reads_alike(data_type.key) and reads_alike(data_type.value)
+        case RowType():
+            return all(reads_alike(field.type) for field in data_type.fields)
+
+
+def choose(files: Sequence[PlainFile]) -> Iterable[PlainFile]:
+    """The files that DuckDB reads. Pure."""
+    # Files of one schema share the columns.
+    columns = {id(file.columns): file.columns for file in files}
+    clear = {key for key, one in columns.items() if are_clear(list(one))}
+    return [file for file in files if id(file.columns) in clear and can_name(file.path)]
+
+
+def can_name(path: str) -> bool:
+    """Whether DuckDB opens a path as the one file that it names."""
+    return not _PATTERN & set(path)
+
+
+def are_clear(columns: Sequence[pa.Field]) -> bool:
+    """Whether no two columns, and no two fields of a struct, have names that are equal without regard to case."""
+    return len({column.name.casefold() for column in columns}) == len(columns) and all(
+        are_clear([column.type.field(position) for position in range(column.type.num_fields)]) for column in columns
+    )
+
+
+def native_scan(paths: Sequence[str], fields: Sequence[Field]) -> str:
+    """SQL that reads the columns of Parquet files, by absolute local paths."""
+    columns = ", ".join(identifier(field.name) for field in fields)
+    return f"SELECT {columns} FROM read_parquet([{', '.join(map(literal, paths))}], {_OPTIONS})"

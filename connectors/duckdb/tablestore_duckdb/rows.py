@@ -1,0 +1,67 @@
+"""The rows of a query that DuckDB is ready to run, and those of a statement that it ran."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import duckdb
+import pyarrow as pa
+
+from tablestore.lazy import lazy
+from tablestore_duckdb.prepared import Prepared
+from tablestore_duckdb.rowtypes import cast, rows_out
+from tablestore_duckdb.sessions import Sessions
+
+# DuckDB fills a batch before it hands it out.
+BATCH_ROWS = 65_536
+
+
+class DuckDBRows:
+    """The rows of a query. Each reading runs it again, streamed: memory does not grow with the number of rows that come out.
+
+    A reading that is not at its end keeps its connection busy; others run on connections of their own until then.
+    """
+
+    def __init__(self, sessions: Sessions, prepared: Prepared) -> None:
+        self._sessions, self._prepared = sessions, prepared
+
+    @lazy
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns: those of no row."""
+        with self._sessions.run(self._prepared) as run:
+            return schema_of(run.relation())
+
+    @property
+    def native(self) -> duckdb.DuckDBPyRelation:
+        """The query as a relation of DuckDB's, usable while this object is there."""
+        return self._sessions.native(self, self._prepared)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows, streamed."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        with self._sessions.run(self._prepared) as run, closing(run.relation().to_arrow_reader(BATCH_ROWS)) as reader:
+            while True:
+                run.check()
+                batch = next(reader, None)
+                if batch is None:
+                    return
+                yield cast(batch, self.schema)
+
+
+class KeptRows:
+    """The rows of a statement that has run; each reading gives the same ones."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self.schema = schema_of(relation)
+        rows = relation.to_arrow_table()
+        self.native = pa.Table.from_batches([cast(batch, self.schema) for batch in rows.to_batches()], self.schema)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows."""
+        return self.native.to_reader()
+
+
+def schema_of(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
+    """Names and types of a relation's columns as they come out."""
+    return rows_out(relation.limit(0).to_arrow_table().schema, [str(one) for one in relation.types])

@@ -1,0 +1,109 @@
+"""Which Arrow types do rows have on their way into DuckDB, and which when they come out?
+
+    in    TIMESTAMP(0-3) counts microseconds, as DuckDB's own scan of our files has it; all else is canonical
+    out   the canonical types of tablestore.types.arrowtypes
+
+What queries compute can have a type that no table holds; it comes out as the nearest one that holds its values, or as it is:
+
+    HUGEINT (sums of integers)  int64, as Spark has it     TINYINT … UBIGINT, unsigned  the next larger type
+    UHUGEINT                    decimal128(38, 0)          TIME                         time32[ms]
+    ENUM, UUID, JSON            string                     TIMESTAMP_S, _MS             timestamp[us]
+    fixed-size array            list                       INTERVAL, BIGNUM, UNION …    as they are
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.types.arrowtypes import from_arrow_type, to_arrow_type
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, as_map
+from tablestore_duckdb.names import identifier
+
+
+def rows_in(schema: pa.Schema) -> pa.Schema:
+    """The types in which our rows go into DuckDB."""
+    return pa.schema([pa.field(field.name, _in_microseconds(field.type), field.nullable) for field in schema])
+
+
+def rows_out(schema: pa.Schema, duckdb_types: Sequence[str]) -> pa.Schema:
+    """The types in which rows of ``schema``, as DuckDB exports them, come out. ``duckdb_types``: their names in DuckDB."""
+    return pa.schema(
+        [
+            pa.field(field.name, pa.int64() if name == "HUGEINT" else _canonical(field.type))
+            for field, name in zip(schema, duckdb_types, strict=True)
+        ]
+    )
+
+
+def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch in these types. Raises InvalidInputError for a value that does not fit."""
+    if batch.schema.equals(schema):
+        return batch
+    return pa.RecordBatch.from_arrays(
+        [_cast(column, field) for column, field in zip(batch.columns, schema, strict=True)], schema=schema
+    )
+
+
+def duckdb_type(data_type: DataType) -> str:
+    """The name of DuckDB's type that holds the values of a logical type."""
+    match data_type:
+        case AtomicType(root=TypeRoot.DECIMAL):
+            return f"DECIMAL({data_type.precision}, {data_type.scale})"
+        case AtomicType(root=TypeRoot.TIMESTAMP):
+            return "TIMESTAMP_NS" if (data_type.precision or 0) > 6 else "TIMESTAMP"
+        case AtomicType(root=TypeRoot.TIMESTAMP_LTZ):
+            return "TIMESTAMPTZ_NS" if (data_type.precision or 0) > 6 else "TIMESTAMPTZ"
+        case AtomicType(root=TypeRoot.BINARY | TypeRoot.VARBINARY):
+            return "BLOB"
+        case AtomicType(root=TypeRoot.CHAR):
+            return "VARCHAR"
+        case AtomicType():
+            return data_type.root.value
+        case ArrayType():
+            return f"{duckdb_type(data_type.element)}[]"
+        case MapType() | MultisetType():
+            entries = as_map(data_type)
+            return f"MAP({duckdb_type(entries.key)}, {duckdb_type(entries.value)})"
+        case RowType():
+            return f"STRUCT({', '.join(f'{identifier(field.name)} {duckdb_type(field.type)}' for field in data_type.fields)})"
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    if column.type == field.type:
+        return column
+    try:
+        # Digits below the milliseconds of a TIME are cut off, as in CAST(x AS TIME(3)).
+        return column.cast(field.type, safe=not pa.types.is_time(field.type))
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(
+            f"column {field.name!r} of the query: expected values of {field.type}, found one that does not fit ({error}); cast "
+            "it to a type that holds its values, such as DECIMAL(38, 0)",
+            kind="query",
+        ) from error
+
+
+def _canonical(arrow_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_null(arrow_type):
+        return arrow_type
+    try:
+        return _in_microseconds(to_arrow_type(from_arrow_type(arrow_type, True, lambda: 0)))
+    except UnsupportedError:
+        return arrow_type
+
+
+def _in_microseconds(arrow_type: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if types.is_timestamp(arrow_type) and arrow_type.unit in ("s", "ms"):
+        return pa.timestamp("us", arrow_type.tz)
+    if types.is_struct(arrow_type):
+        return pa.struct([_field(arrow_type.field(position)) for position in range(arrow_type.num_fields)])
+    if types.is_map(arrow_type):
+        return pa.map_(_in_microseconds(arrow_type.key_type), _in_microseconds(arrow_type.item_type))
+    if types.is_list(arrow_type):
+        return pa.list_(pa.field("element", _in_microseconds(arrow_type.value_type)))
+    return arrow_type
+
+
+def _field(field: pa.Field) -> pa.Field:
+    return pa.field(field.name, _in_microseconds(field.type))

@@ -1,0 +1,132 @@
+"""What of a managed table at a snapshot does DuckDB read itself, and what do we merge for it?
+
+    plain files    DuckDB's own Parquet scan: its push-down, its threads
+    all others     a stream of ours, begun anew each time that DuckDB scans it
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore.distributed.plainfiles import set_plain_aside
+from tablestore.environment.engine import ManagedRelation
+from tablestore.errors import TablestoreError, UnsupportedError
+from tablestore.store.context import TableContext
+from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.scan.splits import Split
+from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, Scan, check_columns
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import Predicate
+from tablestore.types.filter.predicate import columns as filter_columns
+from tablestore.types.schema import TableSchema
+from tablestore_duckdb.native import are_clear, can_name, choose, native_scan, reads_alike
+from tablestore_duckdb.rowtypes import cast, rows_in
+
+_WIDTHS = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 1, TypeRoot.SMALLINT: 2, TypeRoot.INT: 4, TypeRoot.DATE: 4, TypeRoot.FLOAT: 4}
+
+
+class Stream(ArrowSource):
+    """Rows that DuckDB pulls; every scan reads them anew. ``failure``: what went wrong in it, before DuckDB made a text of it."""
+
+    def __init__(self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        self._schema, self._batches = rows_in(schema), batches
+        self.failure: TablestoreError | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._batches():
+                yield cast(batch, self._schema)
+        except TablestoreError as error:
+            self.failure = error
+            raise
+
+    def __arrow_c_schema__(self) -> object:
+        return self._schema.__arrow_c_schema__()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedScan:
+    """A managed table, planned: the paths of the files that DuckDB reads, and the splits that we merge."""
+
+    scan: Scan
+    fields: tuple[Field, ...]
+    paths: tuple[str, ...]
+    rest: tuple[Split, ...]
+
+    def native_sql(self) -> str | None:
+        """The query over the files that DuckDB reads, None if there are none."""
+        return native_scan(self.paths, self.fields) if self.paths else None
+
+    def stream(self) -> Stream | None:
+        """The rows that we merge; None if DuckDB reads all. Filtered as far as the plan was, so DuckDB sees fewer."""
+        if self.paths and not self.rest:
+            return None
+        context, predicate = self.scan.context, self.scan.predicate
+        reader = SplitReader.of(context, tuple(field.name for field in self.fields), predicate)
+        return Stream(reader.arrow_schema, lambda: (batch for split in self.rest for batch in reader.read(split)))
+
+    def explain(self, name: str) -> str:
+        """What is read, as text for people."""
+        whole = self.scan.explain().splitlines()
+        merged = sum(len(split.files) for split in self.rest)
+        return "\n".join(
+            [f"{name}: {whole[0]}", *whole[1:], f"  read by    DuckDB {len(self.paths)} files, tablestore {merged} files"]
+        )
+
+
+def plan_managed(relation: ManagedRelation) -> PlannedScan:
+    """Plan the scan of a managed table. Raises UnsupportedError for columns that DuckDB cannot keep apart."""
+    context = relation.table.context
+    if context.schema.id != relation.pin.schema_id:
+        context = context.at_schema(context.schemas.read(relation.pin.schema_id))
+    schema = context.schema
+    predicate = parse_filter(relation.filter, schema.fields)
+    names = check_columns(relation.columns, schema.field_names) or (_narrowest(schema),)
+    fields = tuple(schema.field(name) for name in names)
+    snapshot = None if relation.pin.snapshot_id is None else context.snapshots.read(relation.pin.snapshot_id)
+    scan = Scan(context, snapshot, names, predicate)
+    if relation.pin.read_optimised:
+        scan = ReadOptimizedScan.of(scan)
+    _check_clear(relation.name, scan.schema)
+    paths, rest = _shared_out(relation, context, scan, names, predicate)
+    return PlannedScan(scan=scan, fields=fields, paths=paths, rest=rest)
+
+
+def _shared_out(
+    relation: ManagedRelation, context: TableContext, scan: Scan, names: Sequence[str], predicate: Predicate | None
+) -> tuple[tuple[str, ...], tuple[Split, ...]]:
+    location, schema = relation.pin.spec.location, context.schema
+    asked = {*names, *filter_columns(predicate)}
+    needed = [field for field in schema.fields if field.name in asked]
+    if not (location.startswith("/") and can_name(location) and all(reads_alike(field.type) for field in needed)):
+        return (), tuple(scan.plan.splits)
+    paths, rest = set_plain_aside(context, scan.plan.splits, [field.name for field in needed], choose)
+    return tuple(f"{location}/{path}" for path in paths), tuple(rest)
+
+
+def _check_clear(name: str, schema: pa.Schema) -> None:
+    if not are_clear(list(schema)):
+        folded = [field.name.casefold() for field in schema]
+        alike = [field.name for field in schema if folded.count(field.name.casefold()) > 1]
+        raise UnsupportedError(
+            f"table {name} has names that are equal but for their case{': ' if alike else ' inside a column'}{', '.join(alike)}. "
+            "DuckDB takes them for one: name only one of them, or read the table with table.scan()",
+            kind="engine",
+        )
+
+
+def _narrowest(schema: TableSchema) -> str:
+    """The column that is cheapest to read, for queries that only count rows."""
+    if schema.is_keyed:
+        return schema.trimmed_primary_keys[0]
+    return min(schema.fields, key=lambda field: _width(field)).name
+
+
+def _width(field: Field) -> int:
+    return _WIDTHS.get(field.type.root, 8) if isinstance(field.type, AtomicType) else 16

@@ -1,0 +1,137 @@
+"""On which connection does a query run, and how is it ended?
+
+A connection of DuckDB's runs one query at a time, until its last row is read. So a query runs on the session's own connection
+while that is free, and otherwise on a copy of it, which sees the same databases and settings but not its temporary tables.
+The views of a query are there while it runs.
+"""
+
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import duckdb
+
+from tablestore.errors import TablestoreError
+from tablestore_duckdb.errors import RAW_ERRORS, cancellation, translated
+from tablestore_duckdb.names import identifier
+from tablestore_duckdb.prepared import Prepared, View
+
+VIEW_PREFIX = "__tablestore_"
+
+
+@dataclass(eq=False, slots=True)
+class Run:
+    """One run of a query on a connection."""
+
+    connection: duckdb.DuckDBPyConnection
+    prepared: Prepared
+    cancelled: bool = False
+
+    def relation(self) -> duckdb.DuckDBPyRelation:
+        """The query, bound: nothing has run yet."""
+        return relation_of(self.connection, self.prepared)
+
+    def check(self) -> None:
+        """Raise if the run was cancelled: between two batches there is nothing that DuckDB could interrupt."""
+        if self.cancelled:
+            raise cancellation()
+
+
+@dataclass(eq=False)
+class Sessions:
+    """The connection of an engine, and what runs on it and on its copies."""
+
+    connection: duckdb.DuckDBPyConnection
+    settings: dict[str, str] = field(default_factory=dict)
+    _running: set[Run] = field(default_factory=set)
+    _dropped: list[View] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def new_name(self) -> str:
+        """A name for a view, used once."""
+        return f"{VIEW_PREFIX}{next(self._numbers)}"
+
+    @contextmanager
+    def run(self, prepared: Prepared) -> Iterator[Run]:
+        """A connection with the views of a query; what goes wrong on it leaves as an error of tablestore's."""
+        with self._lock:
+            is_free = all(run.connection is not self.connection for run in self._running)
+            run = Run(self.connection if is_free else self.connection.cursor(), prepared)
+            self._running.add(run)
+        try:
+            with translating(run):
+                if is_free:
+                    self._drop_views()
+                else:
+                    self._set_up(run.connection)
+                for view in prepared.views:
+                    view.create(run.connection)
+                yield run
+        finally:
+            self._end(run, copy=not is_free)
+
+    def native(self, owner: object, prepared: Prepared) -> duckdb.DuckDBPyRelation:
+        """A query as a relation on the session's own connection; its views stay while ``owner`` is there."""
+        with translating(Run(self.connection, prepared)):
+            self._drop_views()
+            for view in prepared.views:
+                view.create(self.connection)
+            weakref.finalize(owner, self._dropped.extend, prepared.views)
+            return relation_of(self.connection, prepared)
+
+    def cancel(self) -> None:
+        """End all that runs."""
+        with self._lock:
+            for run in self._running:
+                run.cancelled = True
+                run.connection.interrupt()
+
+    def _set_up(self, copy: duckdb.DuckDBPyConnection) -> None:
+        for key, value in self.settings.items():
+            copy.execute(f"SET {identifier(key)} = $1", [value]).complete()
+
+    def _end(self, run: Run, *, copy: bool) -> None:
+        with suppress(duckdb.Error):
+            if copy:
+                run.connection.close()
+            else:
+                for view in reversed(run.prepared.views):
+                    view.drop(run.connection)
+        with self._lock:
+            self._running.discard(run)
+
+    def _drop_views(self) -> None:
+        while self._dropped:
+            self._dropped.pop().drop(self.connection)
+
+
+@contextmanager
+def translating(run: Run) -> Iterator[None]:
+    """Errors of DuckDB, and of streams that it fills or pulls, leave as tablestore's."""
+    try:
+        yield
+    except TablestoreError:
+        raise
+    except RAW_ERRORS as error:
+        if run.cancelled:
+            raise cancellation() from error
+        for stream in run.prepared.streams:
+            if stream.failure is not None:
+                raise stream.failure from error
+        raise translated(error, run.prepared.text) from error
+
+
+def relation_of(connection: duckdb.DuckDBPyConnection, prepared: Prepared) -> duckdb.DuckDBPyRelation:
+    """A prepared query, whose views are there, as a relation."""
+    if not prepared.parameters:
+        return connection.sql(prepared.sql)
+    parameters: Mapping[str, Any] | Sequence[Any] = prepared.parameters
+    if isinstance(parameters, Mapping):
+        (statement,) = connection.extract_statements(prepared.sql)
+        parameters = {name: value for name, value in parameters.items() if name in statement.named_parameters}
+    return connection.sql(prepared.sql, params=parameters or None)

@@ -1,0 +1,19 @@
+"""The rows of a query become a snapshot, in this process: memory does not grow with their number."""
+
+import pyarrow as pa
+
+from tablestore.environment.engine import InsertTarget
+from tablestore.format.snapshot import Snapshot
+from tablestore.table.write.committing import Origin
+from tablestore.table.write.overwrite import overwrite
+
+
+def insert_rows(rows: pa.RecordBatchReader, target: InsertTarget) -> Snapshot | None:
+    """Write rows as they come and commit them. A column that they lack gets its default, or NULL."""
+    table = target.table
+    if target.overwrite is None and not target.dynamic:
+        with table.new_writer(target.commit_user) as writer:
+            writer.write(rows, missing_columns="null")
+            return writer.commit(target.commit_identifier)
+    origin = Origin(user=target.commit_user or table.context.ids.uuid(), identifier=target.commit_identifier)
+    return overwrite(table.context, table.change_log, rows, target.overwrite, dynamic=target.dynamic, origin=origin)

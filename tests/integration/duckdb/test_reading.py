@@ -1,0 +1,127 @@
+"""What DuckDB reads itself, what tablestore reads for it, and what it is not asked."""
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from tablestore_duckdb import open_engine
+from tablestore_duckdb.engine import DuckDBEngine
+from tablestore_duckdb.scans import plan_managed
+
+import tablestore as ts
+from tablestore.testing.contracts.queryengine import bound, managed, rows_of
+
+ROWS = pa.table({"id": pa.array(range(100)), "day": ["mon", "tue"] * 50, "note": [f"n{i}" for i in range(100)]})
+
+
+@pytest.fixture
+def engine() -> Iterator[DuckDBEngine]:
+    engine = DuckDBEngine()
+    yield engine
+    engine.close()
+
+
+def test_the_engine_is_found_by_its_entry_point() -> None:
+    (point,) = entry_points(group="tablestore.query_engines", name="duckdb")
+    engine = point.load()()
+    assert engine.name == "duckdb"
+    engine.close()
+
+
+def test_without_the_package_the_way_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ts.UnsupportedError, match=r"pip install 'tablestore\[duckdb\]'"):
+        open_engine()
+
+
+def test_duckdb_reads_files_that_need_no_merge_and_only_those(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    options = {"bucket": "1", "write-only": "true"}
+    table = catalog.create_table("d.t", schema=ROWS.schema, primary_key=["id", "day"], partition_by=["day"], options=options)
+    table.upsert(ROWS)
+    table.compact(full=True)
+    assert shares(table) == (2, 0)
+    table.upsert(ROWS.slice(0, 1))
+    # Monday's two files overlap.
+    assert shares(table) == (1, 2)
+    assert shares(table, filter="day = 'tue'") == (1, 0)
+    assert shares(table, filter="day = 'sun'") == (0, 0)
+
+
+def test_an_append_tables_files_are_duckdbs_but_for_those_with_deleted_rows(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema=ROWS.schema, options={"deletion-vectors.enabled": "true"})
+    table.append(ROWS)
+    table.append(ROWS)
+    assert shares(table) == (2, 0)
+    table.delete("id = 5")
+    assert shares(table) == (0, 2)
+
+
+def test_files_that_duckdb_would_read_otherwise_are_read_for_it(tmp_path: Path, engine: DuckDBEngine) -> None:
+    def one(folder: str, rows: pa.Table) -> ts.Table:
+        catalog = ts.open_catalog(folder)
+        catalog.create_database("d", ignore_if_exists=True)
+        table = catalog.create_table("d.t", schema=rows.schema)
+        table.append(rows)
+        return table
+
+    # Its path is a pattern to DuckDB, which also matches another file.
+    patterned = one(str(tmp_path / "w[12]"), ROWS)
+    # Its timestamps have digits that DuckDB cuts off.
+    fine = one(str(tmp_path / "fine"), pa.table({"t": pa.array([1, -1, 2**63 - 1], pa.timestamp("ns"))}))
+    # Its names differ by case only.
+    cased = one(str(tmp_path / "cased"), pa.table({"a": [1, 2], "A": [3, 4]}))
+    # It is not a file system of the machine's.
+    remote = one("memory://duckdb-reading", ROWS)
+    for table, wanted, pruned in ((patterned, 100, {}), (fine, 3, {}), (cased, 2, {"columns": ("A",)}), (remote, 100, {})):
+        assert shares(table, **pruned)[0] == 0
+        assert rows_of(engine, bound("SELECT count(*) AS n FROM {0} AS t", managed(table, **pruned))) == [{"n": wanted}]
+    assert engine.query(bound("SELECT t FROM {0} AS t", managed(fine))).to_reader().read_all() == fine.scan().to_arrow()
+    assert rows_of(engine, bound("SELECT sum(A) AS s FROM {0} AS t", managed(cased, columns=("A",)))) == [{"s": 7}]
+    with pytest.raises(ts.UnsupportedError, match="a, A"):
+        engine.query(bound("SELECT * FROM {0} AS t", managed(cased)))
+
+
+def test_a_connection_that_is_given_is_used_and_stays_open(tmp_path: Path) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TEMPORARY TABLE labels AS SELECT 5 AS id, 'five' AS label").complete()
+        connection.execute("CREATE TEMPORARY VIEW named AS FROM labels").complete()
+        engine = open_engine(connection)
+        assert engine.knows(("labels",))
+        assert engine.knows(("TEMP", "main", "Labels"))
+        assert engine.list_views() == ("named",)
+        assert rows_of(engine, bound("SELECT label FROM named WHERE id > 4")) == [{"label": "five"}]
+        assert engine.list_views() == ("named",)
+        native = engine.query(bound("SELECT id + 1 AS next FROM labels")).native
+        assert native.columns == ["next"]
+        engine.close()
+        assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_statements_and_settings_of_duckdbs_own(engine: DuckDBEngine) -> None:
+    engine.execute("CREATE TABLE mine (a INTEGER)")
+    shown = engine.execute("SHOW TABLES")
+    assert shown is not None
+    assert shown.to_reader().read_all().to_pylist() == [{"name": "mine"}]
+    moment = "SELECT CAST(TIMESTAMP '2024-01-01 12:00:00' AS STRING) AS t"
+    assert rows_of(engine, bound(moment)) == [{"t": "2024-01-01 12:00:00+00"}]
+    engine.set_option("timezone", "Europe/Berlin")
+    assert rows_of(engine, bound(moment)) == [{"t": "2024-01-01 12:00:00+01"}]
+    engine.set_option("timezone", None)
+    with pytest.raises(ts.InvalidInputError, match="did you mean 'timezone'"):
+        engine.set_option("TimeZon", "UTC")
+    with pytest.raises(ts.InvalidInputError, match="no_such_statement"):
+        engine.execute("no_such_statement 1")
+
+
+def shares(table: ts.Table, **pruned: object) -> tuple[int, int]:
+    """How many files DuckDB reads, and how many are read for it."""
+    planned = plan_managed(managed(table, **pruned))
+    return len(planned.paths), sum(len(split.files) for split in planned.rest)
