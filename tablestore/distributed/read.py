@@ -16,13 +16,13 @@ from tablestore.bounds import BATCH_BYTES
 from tablestore.distributed.plainfiles import PlainChoice, set_plain_aside
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
-from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.manifest.manifestfile import decode_manifest, encode_manifest
 from tablestore.format.paths import MAIN_BRANCH
 from tablestore.lsm.run import Section
 from tablestore.options import MIB
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import SPLIT_BYTES, DeletionFile, Split, plan_scan
-from tablestore.table.read.scan import Readable, check_columns, compacted_files
+from tablestore.table.read.scan import Readable, ReadOptimizedScan, Scan, check_columns, check_positions, compacted_files
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
 from tablestore.table.tablenames import BRANCH_PREFIX
 from tablestore.types.arrowtypes import to_arrow_schema
@@ -30,6 +30,7 @@ from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.pieces import gathered
+from tablestore.types.rowposition import POSITION_FIELDS
 
 _KIND = "read task"
 TASK_BYTES = 128 * MIB
@@ -64,18 +65,20 @@ class ReadPlan:
     """A planned read.
 
     ``tasks`` are independent and opaque. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
-    to read itself. They are in no task.
+    to read itself. They are in no task. ``positions``: each row comes with its position (see :mod:`~tablestore.types.rowposition`).
     """
 
     pin: ReadPin
     fields: tuple[Field, ...]
     tasks: tuple[bytes, ...]
     plain_files: tuple[str, ...] = ()
+    positions: bool = False
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
-        return to_arrow_schema(self.fields)
+        schema = to_arrow_schema(self.fields)
+        return pa.schema([*schema, *POSITION_FIELDS]) if self.positions else schema
 
 
 def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
@@ -97,6 +100,17 @@ def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: st
     return tuple(schema.field(name) for name in check_columns(columns, schema.field_names))
 
 
+def pinned_scan(
+    pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None, *, positions: bool = False
+) -> Scan:
+    """A pinned read in this process. Raises InvalidInputError, UnsupportedError for ``positions`` of a keyed table."""
+    context = pin.spec.open(pin.schema_id)
+    snapshot = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)
+    names, predicate = check_columns(columns, context.schema.field_names), parse_filter(filter, context.schema.fields)
+    made = ReadOptimizedScan if pin.read_optimised else Scan
+    return made(context, snapshot, names, predicate, positions=positions)
+
+
 def plan_read(
     pin: ReadPin,
     *,
@@ -105,15 +119,19 @@ def plan_read(
     task_bytes: int = TASK_BYTES,
     parallelism: int = 1,
     plain_files: PlainChoice | None = None,
+    positions: bool = False,
 ) -> ReadPlan:
     """Plan a pinned read as tasks for :func:`read_task`, of at most about ``task_bytes`` each.
 
     ``filter`` is SQL text, because it travels. Up to ``parallelism`` tasks are made even of little data. The files that
     ``plain_files`` chooses are named instead of put into tasks; a filter has then only left out files, and their rows are still
-    to be filtered. So a file is plain only if the columns of the filter are in it as they are now, too.
+    to be filtered. So a file is plain only if the columns of the filter are in it as they are now, too. ``positions``: the rows of
+    an append table come with their positions; those of plain files are for the caller to count.
     """
     context = pin.spec.open(pin.schema_id)
     schema = context.schema
+    if positions:
+        check_positions(context)
     names = check_columns(columns, schema.field_names)
     predicate = parse_filter(filter, schema.fields)
     plan = plan_scan(
@@ -128,24 +146,25 @@ def plan_read(
     if plain_files is not None:
         needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
         plain, splits = set_plain_aside(context, splits, needed, plain_files)
-    head = {"schema": schema.id, "columns": list(names), "filter": filter}
+    head = {"schema": schema.id, "columns": list(names), "filter": filter, "positions": positions}
     packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
         pin=pin,
         fields=tuple(schema.field(name) for name in names),
-        tasks=tuple(encode_task(_KIND, {**head, "splits": [_encode_split(split) for split in splits]}) for splits in packed),
+        tasks=tuple(encode_task(_KIND, {**head, "splits": [encode_split(split) for split in splits]}) for splits in packed),
         plain_files=plain,
+        positions=positions,
     )
 
 
 def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
     """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
-    parsed = decode_task(_KIND, task, {"schema", "columns", "filter", "splits"})
+    parsed = decode_task(_KIND, task, {"schema", "columns", "filter", "positions", "splits"})
     context = spec.open(int(parsed["schema"]))
     fields = context.schema.fields
     columns = check_columns(parsed["columns"], context.schema.field_names)
-    reader = SplitReader.of(context, columns, parse_filter(parsed["filter"], fields))
-    batches = (batch for split in _decode_splits(parsed["splits"]) for batch in reader.read(split))
+    reader = SplitReader.of(context, columns, parse_filter(parsed["filter"], fields), positions=bool(parsed["positions"]))
+    batches = (batch for split in decode_splits(parsed["splits"]) for batch in reader.read(split))
     return gathered(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
 
 
@@ -170,25 +189,17 @@ def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) ->
     return tuple(tuple(splits[position] for position in sorted(chosen)) for chosen in members if chosen)
 
 
-def _encode_split(split: Split) -> dict[str, Any]:
-    entries = [
-        ManifestEntry(
-            kind=EntryKind.ADD,
-            partition=split.partition,
-            bucket=split.bucket,
-            total_buckets=split.total_buckets,
-            file=file,
-        )
-        for file in split.files
-    ]
+def encode_split(split: Split) -> dict[str, Any]:
+    """A split as a part of a task."""
     return {
-        "files": bytes_to_text(encode_manifest(entries, _MARKER)),
+        "files": bytes_to_text(encode_manifest(split.entries, _MARKER)),
         "sections": [[len(run) for run in section.runs] for section in split.sections],
         "deletions": [[name, d.index_file, d.offset, d.length] for name, d in split.deletions],
     }
 
 
-def _decode_splits(encoded: Sequence[Mapping[str, Any]]) -> Iterator[Split]:
+def decode_splits(encoded: Sequence[Mapping[str, Any]]) -> Iterator[Split]:
+    """What :func:`encode_split` was given. Raises FormatError."""
     for one in encoded:
         entries = decode_manifest(text_to_bytes(_KIND, one["files"]), _KIND)
         files = iter(entry.file for entry in entries)

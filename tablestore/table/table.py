@@ -124,19 +124,21 @@ class Table(Maintenance):
         snapshot_id: int | None = None,
         timestamp: datetime | int | None = None,
         tag: str | None = None,
+        positions: bool = False,
     ) -> Scan:
         """Read the table, now or as of a snapshot id, a point in time or a tag (at most one of them).
 
         ``filter`` is SQL text, a pyarrow expression or a predicate. ``timestamp`` is a datetime (naive: local time) or
-        milliseconds since the epoch. Time travel sees the columns that the table had then. Raises InvalidInputError,
-        NotFoundError, ConflictError if another table is in the place of this one.
+        milliseconds since the epoch. Time travel sees the columns that the table had then. ``positions``: of an append table also
+        where each row lies (``_data_file``, ``_row_position``). Raises InvalidInputError, NotFoundError, UnsupportedError,
+        ConflictError if another table is in the place of this one.
         """
         snapshot = self._snapshot(snapshot_id, timestamp, tag)
         context = self._context
         if snapshot is not None and not (snapshot_id is None and timestamp is None and tag is None):
             context = context.at_schema(context.schemas.read(snapshot.schema_id))
         predicate = parse_filter(filter, context.schema.fields)
-        return Scan(context, snapshot, check_columns(columns, context.schema.field_names), predicate)
+        return Scan(context, snapshot, check_columns(columns, context.schema.field_names), predicate, positions=positions)
 
     def _snapshot(self, snapshot_id: int | None, timestamp: datetime | int | None, tag: str | None) -> Snapshot | None:
         given = [

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 
 ROW_KIND_COLUMN = "_row_kind"
+# The row that an update replaces, as a struct of the table's columns.
+ROW_BEFORE_COLUMN = "_row_before"
 _SYMBOLS = ("+I", "-U", "+U", "-D")
 
 

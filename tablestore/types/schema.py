@@ -19,11 +19,15 @@ from tablestore.names import did_you_mean
 from tablestore.options import BUCKET_KEY, TableOptions, validate_options
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
 from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot, row_types, with_nullable
+from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN
+from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import type_to_sql
 
 SCHEMA_VERSION = 3
 KEY_PREFIX = "_KEY_"
-SYSTEM_COLUMNS = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "_row_kind"})
+SYSTEM_COLUMNS = frozenset(
+    {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", ROW_KIND_COLUMN, ROW_BEFORE_COLUMN, *POSITION_COLUMNS}
+)
 
 DYNAMIC_BUCKET = -1
 POSTPONE_BUCKET = -2

@@ -22,6 +22,7 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.index.deletionvector import byte_range, decode_deletion_vector
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import DeletionVectorRange
+from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.parquet.parquetread import DataFileReader, open_data_file
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.parquet.projection import Projection
@@ -40,6 +41,7 @@ from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.filter.predicate import columns as columns_of
+from tablestore.types.rowposition import POSITION_FIELDS, with_positions
 from tablestore.types.schema import TableSchema
 
 
@@ -47,9 +49,9 @@ from tablestore.types.schema import TableSchema
 class SplitReader:
     """Reads splits of one table as ``schema`` sees it.
 
-    ``columns``: what comes out, in this order. ``predicate``: rows for which it is not TRUE are left out.
-    ``schema_of``: the schema of an id, for files written before an evolution. ``bounds``: what may be held
-    in memory, and open.
+    ``columns``: what comes out, in this order. ``predicate``: rows for which it is not TRUE are left out. ``positions``: file
+    and position of each row come out too (:mod:`~tablestore.types.rowposition`), of append tables only, which merge nothing.
+    ``schema_of``: the schema of an id, for files written before an evolution. ``bounds``: what may be held in memory, and open.
     """
 
     files: FileStore
@@ -57,12 +59,15 @@ class SplitReader:
     settings: TableSettings
     columns: tuple[str, ...]
     predicate: Predicate | None = None
+    positions: bool = False
     schema_of: Callable[[int], TableSchema]
     bounds: ReadBounds = DEFAULT_BOUNDS
     _vectors: dict[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, context: TableContext, columns: tuple[str, ...], predicate: Predicate | None) -> "SplitReader":
+    def of(
+        cls, context: TableContext, columns: tuple[str, ...], predicate: Predicate | None, *, positions: bool = False
+    ) -> "SplitReader":
         """A reader of an open table's splits."""
         return cls(
             files=context.files,
@@ -70,6 +75,7 @@ class SplitReader:
             settings=context.settings,
             columns=columns,
             predicate=predicate,
+            positions=positions,
             schema_of=context.schemas.read,
             bounds=context.settings.bounds,
         )
@@ -77,19 +83,29 @@ class SplitReader:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches."""
-        return to_arrow_schema([self.schema.field(name) for name in self.columns])
+        schema = to_arrow_schema([self.schema.field(name) for name in self.columns])
+        return pa.schema([*schema, *POSITION_FIELDS]) if self.positions else schema
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The split's rows. Raises FormatError for damaged files, NotFoundError for files that expired meanwhile."""
+        return self._finished(self._rows(split), split.partition)
+
+    def rows_without(self, entry: ManifestEntry, positions: npt.NDArray[np.integer]) -> Iterator[pa.RecordBatch]:
+        """As :meth:`read`, the rows of one file of an append table but those at these positions. Deleted rows are not left out."""
+        directory = self.directory(entry.partition, entry.bucket)
+        rows = live_rows(self.file_rows(directory, entry.file, self._needed(), ()), entry.file, positions)
+        return self._finished(rows, entry.partition)
+
+    def _finished(self, rows: Iterator[pa.RecordBatch], partition: bytes) -> Iterator[pa.RecordBatch]:
         target = self.arrow_schema
-        for batch in self._rows(split):
-            batch = self.with_partition(batch, split.partition)
+        for batch in rows:
+            batch = self.with_partition(batch, partition)
             if self.predicate is not None:
                 mask = evaluate(self.predicate, batch)
                 if mask.true_count < batch.num_rows:
                     batch = batch.filter(mask)
             if batch.num_rows:
-                yield _as(batch.select(list(self.columns)), target)
+                yield _as(batch.select(target.names), target)
 
     def of_runs(self, count: int) -> "SplitReader":
         """A reader for one merge of so many runs: they share the window, and take turns if they are more than may be open."""
@@ -176,6 +192,8 @@ class SplitReader:
         """The file's rows without the positions that its deletion vector names."""
         vector = deletions.get(file.file_name)
         rows = self.file_rows(directory, file, names, system)
+        if self.positions:
+            rows = with_positions(rows, file.file_name)
         return rows if vector is None else live_rows(rows, file, self._deleted_positions(vector, file))
 
     def _deleted_positions(self, vector: DeletionFile, file: DataFileMeta) -> "np.ndarray":

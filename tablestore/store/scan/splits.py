@@ -21,7 +21,7 @@ from tablestore.format.bucket import bucket_of
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.manifest.liveset import live_entries
-from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.manifest.manifestlist import ManifestFile
 from tablestore.format.paths import file_format_of
 from tablestore.format.snapshot import Snapshot
@@ -68,6 +68,16 @@ class Split:
     def files(self) -> tuple[DataFileMeta, ...]:
         """All files of the split, section by section."""
         return tuple(file for section in self.sections for file in section.files)
+
+    @property
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        """Its files as they were added."""
+        return tuple(
+            ManifestEntry(
+                kind=EntryKind.ADD, partition=self.partition, bucket=self.bucket, total_buckets=self.total_buckets, file=file
+            )
+            for file in self.files
+        )
 
     @property
     def size_bytes(self) -> int:

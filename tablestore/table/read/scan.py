@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
 from tablestore.lazy import lazy
@@ -21,6 +21,7 @@ from tablestore.store.scan.splits import Plan, plan_scan
 from tablestore.types.filter.filters import Filter
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicatetext import to_sql
+from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -83,9 +84,13 @@ class Scan(ArrowSource):
         snapshot: Snapshot | None,
         columns: tuple[str, ...],
         predicate: Predicate | None,
+        *,
+        positions: bool = False,
     ) -> None:
+        if positions:
+            check_positions(context)
         self._context, self._snapshot = context, snapshot
-        self._columns, self._predicate = columns, predicate
+        self._columns, self._predicate, self._positions = columns, predicate, positions
 
     @property
     def context(self) -> TableContext:
@@ -115,13 +120,17 @@ class Scan(ArrowSource):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
-        return SplitReader.of(self._context, self._columns, None).arrow_schema
+        return self._reader.arrow_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run."""
-        reader = SplitReader.of(self._context, self._columns, self._predicate)
+        reader = self._reader
         for split in self.plan.splits:
             yield from reader.read(split)
+
+    @property
+    def _reader(self) -> SplitReader:
+        return SplitReader.of(self._context, self._columns, self._predicate, positions=self._positions)
 
     def count(self) -> int:
         """The number of rows, reading no more columns than that needs."""
@@ -206,6 +215,22 @@ def compacted_files(context: TableContext) -> Callable[[ManifestEntry], bool] | 
         return None
     top = context.changelog_settings.top_level
     return lambda entry: entry.file.level == top
+
+
+def check_positions(context: TableContext) -> None:
+    """Refuse to read positions of rows (see :mod:`~tablestore.types.rowposition`) where they have none. Raises UnsupportedError."""
+    schema, where = context.schema, f"table {context.files.root_uri}"
+    if schema.is_keyed:
+        raise UnsupportedError(
+            f"the rows of {where} have no positions in data files: it has a primary key ({', '.join(schema.primary_keys)}), and "
+            "rows are merged from several files; name them by their key",
+            kind="row-positions",
+        )
+    if taken := [name for name in POSITION_COLUMNS if name in schema.field_names]:
+        raise UnsupportedError(
+            f"{where} has a column {taken[0]!r}, a name that reads of positions need; rename the column",
+            kind="row-positions",
+        )
 
 
 def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:
