@@ -18,13 +18,11 @@ from tablestore.store.commit import outcome as publish_module
 from tablestore.store.commit.committer import Committer
 from tablestore.store.commit.landings import Landings
 from tablestore.store.commit.outcome import Outcome, Publisher
-from tablestore.store.context import TableContext
 from tablestore.store.history import expire as expire_module
 from tablestore.store.history import orphans as orphans_module
 from tablestore.store.history import references as references_module
 from tablestore.store.manifests import Manifests
 from tablestore.store.replay import Replays
-from tablestore.store.scan.splits import plan_scan
 from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.snapshots import Snapshots
 from tablestore.store.write.datawriter import DataWriter
@@ -224,7 +222,7 @@ def plan_the_deletes_of_an_overwrite_once(m: pytest.MonkeyPatch) -> None:
 
 @caught_by("a_delete_by_condition_looks_again_at_what_landed_meanwhile")
 def delete_by_a_stale_plan(m: pytest.MonkeyPatch) -> None:
-    m.setattr(delete_module, "_check_unchanged", nothing)
+    m.setattr(delete_module, "check_unchanged", nothing)
 
 
 @caught_by("a_numbered_commit_is_applied_once", "a_zombie_and_its_replacement_commit_a_number_once")
@@ -307,15 +305,7 @@ def mark_rows_of_files_that_are_gone(m: pytest.MonkeyPatch) -> None:
 
 @caught_by("a_delete_by_condition_does_not_delete_a_newer_row_that_is_not_settled_yet")
 def delete_what_is_seen_and_not_what_is_there(m: pytest.MonkeyPatch) -> None:
-    real = delete_module._delete_keyed
-
-    def delete(context: TableContext, *given: Any) -> Snapshot | None:
-        blind = replace(context, settings=replace(context.settings, skips_level_zero=False))
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(delete_module, "plan_scan", lambda _, *rest: plan_scan(context, *rest))
-            return real(blind, *given)
-
-    m.setattr(delete_module, "_delete_keyed", delete)
+    m.setattr(delete_module, "newest_to_change", lambda context: context.snapshots.latest())
 
 
 @caught_by(

@@ -12,7 +12,7 @@ files are read. Memory: two bytes a matching row where few match, an eighth of a
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,13 +32,23 @@ from tablestore.types.sortedsets import union
 Positions = npt.NDArray[np.integer]
 
 
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The positions, ascending, of the matching rows of a live file (its ADD ``entry``), deleted or not; there are some."""
+
+    entry: ManifestEntry
+    positions: Positions
+
+
 @dataclass(slots=True)
 class MarkingDelete:
-    """One delete; :meth:`plan_deletes` and :meth:`plan_index` are what the committer calls, in this order, in every round."""
+    """One delete; :meth:`plan_deletes` and :meth:`plan_index` are what the committer calls, in this order, in every round.
+
+    ``matching``: the matching rows of a snapshot. May raise StalePlan.
+    """
 
     context: TableContext
-    predicate: Predicate
-    _matching: dict[str, bytes] = field(default_factory=dict)
+    matching: Callable[[Snapshot], Iterable[Match]]
     _marks: dict[tuple[bytes, int], dict[str, Positions]] = field(default_factory=dict)
 
     def plan_deletes(self, latest: Snapshot | None) -> Sequence[ManifestEntry]:
@@ -47,22 +57,17 @@ class MarkingDelete:
         self._marks = defaultdict(dict)
         if latest is None:
             return ()
-        splits = plan_scan(context, latest, self.predicate).splits
         vectors = context.deletion_vectors(latest)
-        emptied: set[str] = set()
-        for split in splits:
-            for file in split.files:
-                matching = self._positions(split, file)
-                if not len(matching):
-                    continue
-                deleted = vectors.positions(file.file_name, file.row_count)
-                together = union(deleted, matching)
-                if len(together) == file.row_count:
-                    emptied.add(file.file_name)
-                elif len(together) > len(deleted):
-                    self._marks[split.partition, split.bucket][file.file_name] = matching
-        live = context.manifests.live(latest) if emptied else ()
-        return [replace(entry, kind=EntryKind.DELETE) for entry in live if entry.file.file_name in emptied]
+        emptied: list[ManifestEntry] = []
+        for match in self.matching(latest):
+            entry, file = match.entry, match.entry.file
+            deleted = vectors.positions(file.file_name, file.row_count)
+            together = union(deleted, match.positions)
+            if len(together) == file.row_count:
+                emptied.append(replace(entry, kind=EntryKind.DELETE))
+            elif len(together) > len(deleted):
+                self._marks[entry.partition, entry.bucket][file.file_name] = match.positions
+        return emptied
 
     def plan_index(self, latest: Snapshot | None, deletes: Sequence[ManifestEntry]) -> Sequence[IndexEntry]:
         """The index files that mark the matching rows."""
@@ -75,11 +80,25 @@ class MarkingDelete:
             changes += vectors.replace_bucket(partition, bucket, marks=marks, gone=gone)
         return changes
 
+
+@dataclass(slots=True)
+class MatchingRows:
+    """The rows of any snapshot for which ``predicate`` is TRUE. A file is looked at once."""
+
+    context: TableContext
+    predicate: Predicate
+    _known: dict[str, bytes] = field(default_factory=dict)
+
+    def __call__(self, snapshot: Snapshot) -> Iterator[Match]:
+        for split in plan_scan(self.context, snapshot, self.predicate).splits:
+            for entry in split.entries:
+                if len(positions := self._positions(split, entry.file)):
+                    yield Match(entry, positions)
+
     def _positions(self, split: Split, file: DataFileMeta) -> Positions:
-        """The positions of the matching rows of a file, whether they are deleted or not."""
         name = file.file_name
-        if name not in self._matching:
+        if name not in self._known:
             found = SplitReader.of(self.context, (), self.predicate).matching(split, file)
-            self._matching[name] = encode_deletion_vector(found) if len(found) else b""
-        encoded = self._matching[name]
+            self._known[name] = encode_deletion_vector(found) if len(found) else b""
+        encoded = self._known[name]
         return decode_deletion_vector(encoded, name) if encoded else np.empty(0, np.uint32)

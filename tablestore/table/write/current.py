@@ -1,0 +1,93 @@
+"""A read-modify-write lands on what it read, or is run again: did any row change since, and how often does it try?
+
+    attempt    newest snapshot -> read it -> work out a change -> commit
+    a commit   nothing that was read changed since: it lands
+               else StalePlan, nothing is visible: the next attempt, on the newest snapshot
+
+So an acknowledged row is never changed or deleted by a plan that did not see it.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tablestore.errors import ConflictError, NotFoundError
+from tablestore.format.manifest.manifestfile import EntryKind
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.store.commit.conflict import StalePlan
+from tablestore.store.context import TableContext
+from tablestore.store.scan.splits import plan_splits
+from tablestore.table.upkeep.compaction import compact_level_zero
+from tablestore.types.filter.predicate import Predicate, keep_only
+from tablestore.types.schema import POSTPONE_BUCKET
+
+T = TypeVar("T")
+
+
+def run_until_current(context: TableContext, attempt: Callable[[], T]) -> T:
+    """What ``attempt`` returns, which is called again while it raises StalePlan, for ``commit.timeout`` at most.
+
+    Raises ConflictError when others change rows faster than it can plan.
+    """
+    deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
+    attempts = 0
+    while True:
+        latest = context.snapshots.latest()
+        context.check_is_there()
+        try:
+            return attempt()
+        except (StalePlan, NotFoundError) as error:
+            # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
+            if isinstance(error, NotFoundError) and not context.snapshots.has_moved_on(latest):
+                raise
+            attempts += 1
+            if context.clock.steady_s() >= deadline_s:
+                raise ConflictError(
+                    f"the rows of table {context.files.root_uri} changed under this statement {attempts} times within "
+                    f"commit.timeout ({context.settings.commit_timeout_s:.0f} s); repeat it when fewer writers are at work"
+                ) from error
+
+
+def newest_to_change(context: TableContext) -> Snapshot | None:
+    """The newest snapshot, of which a reader sees all rows; None if there is none. Raises StalePlan if there will be a newer one.
+
+    Rows of level 0 count although readers of some tables skip it: a row must not be changed because its old version matches. So
+    they are compacted first.
+    """
+    latest = context.snapshots.latest()
+    context.check_is_there()
+    if context.settings.skips_level_zero and any(entry.file.level == 0 for entry in context.manifests.live(latest)):
+        compact_level_zero(context)
+        raise StalePlan(f"table {context.files.root_uri} had rows in level 0, which readers skip")
+    return latest
+
+
+def check_unchanged(
+    context: TableContext, base: Snapshot | None, latest: Snapshot | None, reads: Predicate | None = None
+) -> None:
+    """Raise StalePlan if rows were added or taken away since ``base``. A compaction moves rows and changes none.
+
+    ``reads`` holds for all rows that the plan looked at, None: it looked at the whole table. Commits that only added files which
+    cannot hold such rows do not matter.
+    """
+    first = base.id + 1 if base else 1
+    newest = latest.id if latest else 0
+    if newest < first - 1:
+        raise StalePlan(f"table {context.files.root_uri} lost snapshot {first - 1}")
+    for snapshot_id in range(first, newest + 1):
+        snapshot = context.snapshots.find(snapshot_id)
+        if snapshot is None or (snapshot.commit_kind is not CommitKind.COMPACT and _may_add(context, snapshot, reads)):
+            raise StalePlan(f"snapshot {snapshot_id} of table {context.files.root_uri} came after the plan")
+
+
+def _may_add(context: TableContext, snapshot: Snapshot, reads: Predicate | None) -> bool:
+    """Whether a commit may have added rows for which ``reads`` is TRUE, or replaced or deleted any."""
+    schema, settings = context.schema, context.settings
+    if schema.is_keyed and reads is not None:
+        # A row of another value may have replaced one that was read: only its key says that it did not.
+        reads = keep_only(reads, schema.primary_keys)
+    if reads is None or snapshot.commit_kind is not CommitKind.APPEND or settings.skips_level_zero:
+        return True
+    entries = context.manifests.delta(snapshot)
+    if any(entry.kind is EntryKind.DELETE or entry.bucket == POSTPONE_BUCKET for entry in entries):
+        return True
+    return bool(plan_splits(entries, (), schema, settings, reads, file_fields=context.fields_by_schema()))
