@@ -28,6 +28,7 @@ from tablestore.lsm.keys import plain_columns, to_words
 from tablestore.lsm.sorting import SortedOrder, sort_by_group_and_key
 from tablestore.lsm.write.flushfold import fold_layers, prepared
 from tablestore.types.arrays import U64, Kinds, Places, one_chunk, retracts
+from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 
 Partitions = list[tuple[object, ...]]
@@ -56,7 +57,8 @@ class WriteBuffer:
 
     ``total_buckets`` is the number of hash buckets; below 1 ``assign`` gives the buckets, and without it every row goes to
     bucket 0. ``budget_bytes`` is when ``full`` turns true; the buffer never refuses rows. ``merge`` is the schema's merge
-    function where it is known already. ``keep_input``: what was added can be had unfolded too (:meth:`flush_input`).
+    function where it is known already. ``keep_input``: what was added can be had unfolded too (:meth:`flush_input`). ``once``: each
+    key comes at most once, but for the ``-U`` of an update, which only the input keeps; a flush refuses a second row of a key.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class WriteBuffer:
         assign: AssignBuckets | None = None,
         merge: MergeFunction | None = None,
         keep_input: bool = False,
+        once: bool = False,
     ) -> None:
         self._schema = schema
         self._total_buckets = max(total_buckets, 1)
@@ -77,6 +80,7 @@ class WriteBuffer:
         self._merge = merge_function(schema) if schema.is_keyed and merge is None else merge
         self._pending: Pending = []
         self._input: Pending | None = [] if keep_input else None
+        self._once = once
         self.nbytes = 0
 
     @property
@@ -129,6 +133,8 @@ class WriteBuffer:
         if not len(kinds):
             return rows, None
         codes = kinds.to_numpy()
+        if self._once and (before := codes == RowKind.UPDATE_BEFORE).any():
+            rows, codes = rows.filter(pa.array(~before)), codes[~before]
         if not codes.any():
             return rows, None
         if self._merge is None:
@@ -147,6 +153,7 @@ class WriteBuffer:
         order: Places | None
         if self._merge is not None and self._merge.computes:
             done = self._by_version(rows, groups, len(partitions) * buckets)
+            self._check_once(rows, done)
             for layer in fold_layers(self._merge, rows, kinds, done, counts):
                 yield from _runs(layer.rows, layer.kinds, layer.counts, partitions, buckets)
             return
@@ -224,6 +231,7 @@ class WriteBuffer:
         """The places of the rows that a fold keeps, by group and key (None: all, as they are), and the rows per group."""
         assert self._merge is not None
         done = self._by_version(rows, groups, group_count)
+        self._check_once(rows, done)
         order = done.order
         if not done.repeats.any():
             in_order = bool((order[1:] > order[:-1]).all())
@@ -247,6 +255,11 @@ class WriteBuffer:
             return done
         return SortedOrder(self._by_sequence_fields(rows, done), done.repeats)
 
+    def _check_once(self, rows: pa.Table, done: SortedOrder) -> None:
+        if self._once and done.repeats.any():
+            row = int(done.order[np.argmax(done.repeats)])
+            raise second_match(rows.slice(row, 1).select(self._schema.primary_keys))
+
     def _by_sequence_fields(self, rows: pa.Table, done: SortedOrder) -> Places:
         """The order with the rows of one key arranged by the sequence fields, arrival last."""
         assert self._merge is not None
@@ -262,6 +275,17 @@ class WriteBuffer:
         order = done.order.copy()
         order[several] = versions[ranked]
         return order
+
+
+def second_match(key: pa.Table | pa.RecordBatch) -> InvalidInputError:
+    """The error of a statement that changes the row of ``key`` (one row of key columns) twice."""
+    shown = ", ".join(f"{name} = {column[0].as_py()!r:.100}" for name, column in zip(key.column_names, key.columns, strict=True))
+    return InvalidInputError(
+        f"expected one change of each row, found a second one of the row with {shown}: several rows of the source match it, or are "
+        "inserted with its key. Which of them counts is not defined; leave one source row for each, by an aggregation or a "
+        "narrower condition",
+        kind="second-match",
+    )
 
 
 def _next_pass(pending: Pending) -> tuple[pa.Table, Kinds | None]:

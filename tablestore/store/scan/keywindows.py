@@ -30,7 +30,15 @@ WINDOW_KEYS = 262_144
 def key_windows(
     reader: SplitReader, partition: bytes, bucket: int, files: Sequence[DataFileMeta], *, window_keys: int = WINDOW_KEYS
 ) -> Iterator[SortedKeys]:
-    """The keys of these files. Raises FormatError for files that are damaged or not sorted."""
+    """The keys of these files of a bucket. Raises FormatError for files that are damaged or not sorted."""
+    directory = reader.directory(partition, bucket)
+    return windows_of_keys(reader, [(directory, file) for file in files], window_keys=window_keys)
+
+
+def windows_of_keys(
+    reader: SplitReader, files: Sequence[tuple[str, DataFileMeta]], *, window_keys: int = WINDOW_KEYS
+) -> Iterator[SortedKeys]:
+    """As :func:`key_windows`, the keys of files in any directories of the table."""
     fields = reader.schema.key_fields
     spec = MergeSpec(
         key_fields=fields,
@@ -43,13 +51,13 @@ def key_windows(
     )
     # Which version of a key survives does not matter here: any order of the files will do.
     shared = reader.of_runs(len(files))
-    runs = [[_source(shared, partition, bucket, file, number)] for number, file in enumerate(files)]
+    runs = [[_source(shared, directory, file, number)] for number, (directory, file) in enumerate(files)]
     last: tuple[int | bytes, ...] = ()
     for rows in gathered(merge_section(runs, spec), max_rows=window_keys, max_bytes=reader.bounds.batch_bytes):
         plain = plain_columns(rows.columns, [field.type.nullable for field in fields])
         if (last and last >= key_at(plain, 0)) or not WindowKeys([plain]).ascending():
             raise FormatError(
-                f"bucket {bucket} of {reader.files.root_uri} has a file among {', '.join(file.file_name for file in files)} whose "
+                f"{reader.files.root_uri} has a file among {', '.join(f'{place}/{file.file_name}' for place, file in files)} whose "
                 "rows are not in strictly ascending key order; find it with `tablestore verify` and rewrite it",
                 kind="unsorted",
             )
@@ -57,12 +65,12 @@ def key_windows(
         yield SortedKeys(rows, plain)
 
 
-def _source(reader: SplitReader, partition: bytes, bucket: int, file: DataFileMeta, number: int) -> SortedSource:
-    return SortedSource(min_sequence=number, max_sequence=number, read=lambda: _key_rows(reader, partition, bucket, file))
+def _source(reader: SplitReader, directory: str, file: DataFileMeta, number: int) -> SortedSource:
+    return SortedSource(min_sequence=number, max_sequence=number, read=lambda: _key_rows(reader, directory, file))
 
 
-def _key_rows(reader: SplitReader, partition: bytes, bucket: int, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
-    path = f"{reader.directory(partition, bucket)}/{file.file_name}"
+def _key_rows(reader: SplitReader, directory: str, file: DataFileMeta) -> Iterator[pa.RecordBatch]:
+    path = f"{directory}/{file.file_name}"
     source = reader.open_file(path, file)
     try:
         projection = reader.projection(source, file, reader.schema.trimmed_primary_keys, (KIND_COLUMN,), path)

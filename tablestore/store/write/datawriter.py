@@ -47,7 +47,8 @@ class DataWriter:
     ``first_sequence``: the number of the first file; the following ones count on. ``assign`` gives the buckets of rows where the
     table does not fix them. ``changelog``: what is written to the partitions that it includes is kept in changelog files too,
     unfolded. ``keeper`` looks up what rows lack, in the table and in ``own_before``: files of the same commit that were flushed
-    earlier. The rows handed in must already have the table's schema (``types.conform.conform``).
+    earlier. ``once``: each key is written at most once (see :class:`WriteBuffer`). The rows handed in must already have the
+    table's schema (``types.conform.conform``).
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class DataWriter:
         changelog: Tracking | None = None,
         keeper: Keeper | None = None,
         own_before: Sequence[ManifestEntry] = (),
+        once: bool = False,
     ) -> None:
         self._files, self._schema = files, schema
         self._paths = DataPaths(schema, settings)
@@ -75,6 +77,7 @@ class DataWriter:
             assign=assign,
             merge=settings.merge,
             keep_input=changelog is not None,
+            once=once,
         )
         self._entries: list[ManifestEntry] = []
         self._tracking = changelog

@@ -35,12 +35,13 @@ def data_writer(
     changelog: bool = True,
     keeper: Keeper | None = None,
     own_before: Sequence[ManifestEntry] = (),
+    once: bool = False,
 ) -> DataWriter:
     """A writer of data files. Raises UnsupportedError for tables that are only read.
 
     ``replaces``: its rows replace those of their partitions, without a changelog. ``assign``: gives the buckets of a table with
     dynamic buckets, in place of its hash indexes. ``changelog`` False: the rows were written before, with their changelog.
-    ``keeper``: looks up missing columns, in place of the newest snapshot. ``own_before`` as in :class:`DataWriter`.
+    ``keeper``: looks up missing columns, in place of the newest snapshot. ``own_before``, ``once`` as in :class:`DataWriter`.
     """
     context.check_writable()
     if context.settings.dynamic_buckets is not None and assign is None:
@@ -59,6 +60,7 @@ def data_writer(
         else None,
         keeper=keeper or _keeper(context, None),
         own_before=own_before,
+        once=once,
     )
 
 

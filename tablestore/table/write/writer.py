@@ -42,7 +42,7 @@ class TableWriter:
     ``commit_user`` names the job: with it, and an increasing ``identifier`` per commit, a commit that is repeated after a crash is
     applied once. ``first_sequence`` is for tasks of a distributed write, which the driver numbers. ``replaces``: the rows replace
     those of their partitions; ``overwrites``: the same, in a task whose driver commits. ``log``: the table's change log. ``early``:
-    send it the rows before they land, if it shows such rows.
+    send it the rows before they land, if it shows such rows. ``once``: each key is changed at most once (:meth:`change`).
     """
 
     def __init__(
@@ -55,13 +55,14 @@ class TableWriter:
         replaces: bool = False,
         overwrites: bool = False,
         early: bool = False,
+        once: bool = False,
     ) -> None:
         if commit_user is not None and not (isinstance(commit_user, str) and 0 < len(commit_user) <= 256):
             raise InvalidInputError(f"expected a commit user of 1 to 256 characters, found {commit_user!r:.80}")
         self._context, self._log = context, log
         self._user = commit_user or context.ids.uuid()
         self._is_new_user = commit_user is None
-        self._first_sequence, self._replaces = first_sequence, replaces
+        self._first_sequence, self._replaces, self._once = first_sequence, replaces, once
         tracking = context.settings.tracking
         self._is_tracked = tracking.tracked and (tracking.overwrites or not (replaces or overwrites))
         self._writer: DataWriter | None = None
@@ -144,6 +145,19 @@ class TableWriter:
     def keep(self, rows: pa.RecordBatch) -> None:
         """Write rows as they were read from the table: a null stays a null, also where the column has a default now."""
         self._data_writer().write(pa.Table.from_batches([rows]), None)
+
+    def change(self, rows: pa.Table, kinds: pa.ChunkedArray) -> None:
+        """Apply changes of rows that were read: rows with all columns, and the code of each row's kind.
+
+        A null in an inserted row takes the column's default, in others it stays a null. Raises InvalidInputError.
+        """
+        context = self._context
+        inserts = pc.equal(kinds, int(RowKind.INSERT))
+        for chosen, fill in ((inserts, _fills(context)), (pc.invert(inserts), False)):
+            part, codes = rows.filter(chosen), kinds.filter(chosen)
+            conformed = conform(part, context.schema.fields, where=f"table {context.files.root_uri}", fill=fill)
+            self._check_sizes(conformed, codes)
+            self._data_writer().write(conformed, codes if context.schema.is_keyed else None)
 
     def delete(self, keys: Any) -> None:
         """Delete rows of a keyed table by key: rows that hold the primary key columns (others are ignored)."""
@@ -247,7 +261,7 @@ class TableWriter:
             self._base, first = self._context.sequence.start()
             self._context.check_is_there()
             first = first if self._first_sequence is None else self._first_sequence
-            self._writer = data_writer(self._context, first, replaces=self._replaces)
+            self._writer = data_writer(self._context, first, replaces=self._replaces, once=self._once)
         return self._writer
 
 

@@ -1,0 +1,143 @@
+"""Rows of a statement (:mod:`~tablestore.table.write.rowchange`) become new files, and positions of rows that go.
+
+    keyed table     +I, +U, -D             rows of new level-0 files, each key once
+                    -U before its +U       in the changelog of the commit only, if it keeps its input
+    append table    +I, +U                 rows of new files
+                    +U, -D                 positions of old rows
+
+Memory: a batch, the writer's buffer, and the positions (:mod:`~tablestore.table.write.removedrows`).
+"""
+
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidInputError
+from tablestore.log.port import ChangeLog
+from tablestore.lsm.gather import take_rows
+from tablestore.store.context import TableContext
+from tablestore.store.message import CommitMessage
+from tablestore.table.write.removedrows import RemovedRows
+from tablestore.table.write.rowchange import ChangeColumns, RowChange, columns_that_keep
+from tablestore.table.write.writer import TableWriter
+from tablestore.types.conform import conform
+from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN, RowKind, kinds_from_symbols
+from tablestore.types.rowposition import DATA_FILE_COLUMN, POSITION_COLUMNS, ROW_POSITION_COLUMN
+
+
+class ChangeWriter:
+    """Writes one task's share of a statement's rows. One writer, one thread; what it wrote goes if its ``with`` block fails.
+
+    ``first_sequence`` as of :class:`TableWriter`.
+    """
+
+    def __init__(self, context: TableContext, log: ChangeLog, change: RowChange, *, first_sequence: int | None = None) -> None:
+        self._context, self._change = context, change
+        self._columns = ChangeColumns.of(context)
+        self._writer = TableWriter(context, log, first_sequence=first_sequence, once=context.schema.is_keyed)
+        self.removed = RemovedRows()
+
+    def write(self, rows: pa.RecordBatch | pa.Table) -> None:
+        """Take rows. Raises InvalidInputError for rows that do not fit; of kind ``second-match`` for a row that came before."""
+        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+        self._check_columns(table.column_names)
+        kinds = kinds_from_symbols(table.column(ROW_KIND_COLUMN))
+        if pc.any(pc.equal(kinds, int(RowKind.UPDATE_BEFORE))).as_py():
+            raise InvalidInputError(
+                f"expected one row for each change of {self._where}, found a -U; an update is one row of kind +U", kind="row-kind"
+            )
+        self._check_nulls(table, kinds)
+        if self._columns.positions:
+            self._write_positions(table, kinds)
+        elif self._columns.before:
+            self._write_pairs(table, kinds)
+        else:
+            self._writer.change(table.drop_columns([ROW_KIND_COLUMN]), kinds)
+
+    def prepare(self) -> CommitMessage:
+        """The files written, as a value for a committer."""
+        return self._writer.prepare()
+
+    def __enter__(self) -> "ChangeWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._writer.abort()
+
+    @property
+    def _where(self) -> str:
+        return f"table {self._context.files.root_uri}"
+
+    def _check_columns(self, names: list[str]) -> None:
+        wanted = {ROW_KIND_COLUMN, *(POSITION_COLUMNS if self._columns.positions else ())}
+        wanted |= {ROW_BEFORE_COLUMN} if self._columns.before else set()
+        adds = not self._columns.positions or self._change.inserts or bool(self._change.sets)
+        wanted |= set(self._context.schema.field_names) if adds else set()
+        if missing := sorted(wanted - set(names)):
+            raise InvalidInputError(
+                f"the changes of {self._where} lack the columns {', '.join(missing)}; found {', '.join(names)}",
+                kind="missing-column",
+            )
+
+    def _check_nulls(self, rows: pa.Table, kinds: pa.ChunkedArray) -> None:
+        """Refuse updates to NULL that would keep the stored value."""
+        for name in columns_that_keep(self._context.settings.merge, self._change.sets):
+            if rows.column(name).null_count:
+                updates = pc.equal(kinds, int(RowKind.UPDATE_AFTER))
+                if pc.any(pc.and_(updates, pc.is_null(rows.column(name)))).as_py():
+                    raise InvalidInputError(
+                        f"{self._where} cannot set {name!r} to NULL: with merge-engine partial-update a NULL keeps the stored "
+                        "value. Leave these rows out of the update, or delete and insert them",
+                        kind="update-null",
+                    )
+
+    def _write_positions(self, rows: pa.Table, kinds: pa.ChunkedArray) -> None:
+        old = pc.not_equal(kinds, int(RowKind.INSERT))
+        for name in POSITION_COLUMNS:
+            if pc.any(pc.and_(pc.invert(old), pc.is_valid(rows.column(name)))).as_py():
+                raise InvalidInputError(
+                    f"expected NULL in {name} of a new row (+I) of {self._where}, found a value; a row that takes the place of "
+                    "another is of kind +U",
+                    kind="row-position",
+                )
+        self.removed.add(rows.column(DATA_FILE_COLUMN).filter(old), rows.column(ROW_POSITION_COLUMN).filter(old))
+        adds = pc.not_equal(kinds, int(RowKind.DELETE))
+        if pc.any(adds).as_py():
+            values = rows.drop_columns([ROW_KIND_COLUMN, *POSITION_COLUMNS])
+            self._writer.change(values.filter(adds), kinds.filter(adds))
+
+    def _write_pairs(self, rows: pa.Table, kinds: pa.ChunkedArray) -> None:
+        """Write rows, each update with the row that it replaces before it."""
+        fields = self._context.schema.fields
+        inserts, updates = (pc.equal(kinds, int(kind)) for kind in (RowKind.INSERT, RowKind.UPDATE_AFTER))
+        before = rows.column(ROW_BEFORE_COLUMN).filter(updates)
+        is_struct = pa.types.is_struct(before.type)
+        if len(before) and (not is_struct or before.null_count):
+            raise InvalidInputError(
+                f"expected in {ROW_BEFORE_COLUMN} the old row of each update of {self._where} as a struct, found "
+                + (f"{before.null_count} nulls" if is_struct else str(before.type)),
+                kind="row-before",
+            )
+        values = rows.drop_columns([ROW_KIND_COLUMN, ROW_BEFORE_COLUMN])
+        self._writer.change(values.filter(inserts), kinds.filter(inserts))
+        others = pc.invert(inserts)
+        new = conform(values.filter(others), fields, where=self._where, fill=False)
+        old = conform(_unpacked(before), fields, where=self._where, fill=False) if len(before) else new.slice(0, 0)
+        self._writer.change(*_interleaved(old, new, kinds.filter(others)))
+
+
+def _unpacked(structs: pa.ChunkedArray) -> pa.Table:
+    names = [field.name for field in structs.type]
+    return pa.Table.from_arrays([pc.struct_field(structs, [place]) for place in range(len(names))], names=names)
+
+
+def _interleaved(old: pa.Table, new: pa.Table, kinds: pa.ChunkedArray) -> tuple[pa.Table, pa.ChunkedArray]:
+    """The rows of ``new``, each update with its row of ``old`` before it, and the kinds of all."""
+    codes = kinds.to_numpy()
+    updates = np.flatnonzero(codes == RowKind.UPDATE_AFTER)
+    order = np.argsort(np.concatenate([2 * updates, 2 * np.arange(new.num_rows) + 1]))
+    together = np.concatenate([np.full(len(updates), RowKind.UPDATE_BEFORE, np.int8), codes])
+    rows = take_rows(pa.concat_tables([old, new]), order)
+    return rows, pa.chunked_array([pa.array(together[order])])

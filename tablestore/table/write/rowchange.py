@@ -1,0 +1,105 @@
+"""What does a statement do to the rows of a table, and may it?
+
+UPDATE, DELETE and MERGE are one query each, which reads one snapshot and yields a row for each row that changes:
+
+    _row_kind                       +I a new row, +U the row as it is now, -D the row that goes
+    the table's columns             all of them; in an append table those of -D do not count
+    _data_file, _row_position       append tables: where the row of +U and -D lies in the snapshot (types.rowposition)
+    _row_before                     tables with changelog-producer = input: the row that +U replaces, as a struct
+
+What merge engines leave of it:
+
+    deduplicate      everything; with ignore-delete no deletes. With sequence.field an update wins over the row that it read unless
+                     it sets a smaller sequence, as with any other write
+    partial-update   updates, but none to NULL, which keeps the stored value there, and none in tables with sequence groups;
+                     deletes with partial-update.remove-record-on-delete or -on-sequence-group
+    aggregation      no updates: the new row would be combined with the stored one; deletes with aggregation.remove-record-on-delete
+    first-row        inserts only
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tablestore.errors import InvalidInputError
+from tablestore.lsm.functions.mergefunction import MergeFunction
+from tablestore.store.context import TableContext
+from tablestore.store.producer import INPUT
+from tablestore.table.read.scan import check_positions
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import Predicate
+from tablestore.types.schema import check_known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """A statement: ``operation`` is UPDATE, DELETE or MERGE, ``sets`` the columns that its updates assign, none without updates.
+
+    ``reads``: a condition as text that holds for every row of the table that it reads, and would for those that it looks for in
+    vain; None: it reads the whole table.
+    """
+
+    operation: str
+    inserts: bool = False
+    deletes: bool = False
+    sets: tuple[str, ...] = ()
+    reads: str | None = None
+
+    def read_predicate(self, context: TableContext) -> Predicate | None:
+        """``reads`` as a predicate."""
+        return parse_filter(self.reads, context.schema.fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeColumns:
+    """What rows that change a table have besides ``_row_kind`` and its columns: ``positions`` of old rows, the row ``before``."""
+
+    positions: bool
+    before: bool
+
+    @classmethod
+    def of(cls, context: TableContext) -> "ChangeColumns":
+        """Those that this table needs."""
+        return cls(positions=not context.schema.is_keyed, before=context.changelog_settings.producer == INPUT)
+
+
+def check_change(context: TableContext, change: RowChange) -> None:
+    """Raise InvalidInputError or UnsupportedError, which says why, if the table cannot do what a statement asks for."""
+    context.check_writable()
+    schema, merge, where = context.schema, context.settings.merge, f"table {context.files.root_uri}"
+    check_known(schema, change.sets, change.operation)
+    change.read_predicate(context)
+    if merge is None:
+        check_positions(context)
+        return
+    if change.deletes:
+        merge.check_removal(where, by_key=False)
+    if keys := [name for name in change.sets if name in schema.primary_keys]:
+        raise InvalidInputError(
+            f"{where}: {change.operation} sets {', '.join(keys)}, which identifies a row (primary key "
+            f"{', '.join(schema.primary_keys)}); delete the row and insert it with another key",
+            kind="update-key",
+        )
+    if change.sets and (why := _why_no_update(merge)):
+        raise InvalidInputError(f"{where} does not update rows: {why}", kind="update")
+
+
+def _why_no_update(merge: MergeFunction) -> str | None:
+    if merge.engine == "first-row":
+        return "merge-engine first-row keeps the first row of a key for ever"
+    if merge.engine == "aggregation":
+        return (
+            "merge-engine aggregation combines a new row with the stored one and does not replace it; write what is to be "
+            "combined with table.upsert(rows), or INSERT"
+        )
+    if merge.groups:
+        ordering = ", ".join(name for group in merge.groups for name in group.fields)
+        return (
+            f"merge-engine partial-update decides by {ordering} (sequence groups) which value of a column counts; write rows with "
+            "the columns of a group and its sequence with table.upsert(rows), or INSERT"
+        )
+    return None
+
+
+def columns_that_keep(merge: MergeFunction | None, sets: Sequence[str]) -> Sequence[str]:
+    """Which of the columns that an update sets would keep their value if it set them to NULL."""
+    return sets if merge is not None and merge.engine == "partial-update" else ()

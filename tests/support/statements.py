@@ -1,0 +1,93 @@
+"""UPDATE, DELETE and MERGE without SQL: the query of a statement is a function, from the rows that it reads to those it yields.
+
+run(table, RowChange(operation="DELETE", deletes=True), lambda rows: [gone(row) for row in rows if row["id"] == 7])
+"""
+
+import pickle
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.distributed.change import (
+    abort_changes,
+    change_columns,
+    change_partition,
+    commit_changes,
+    pin_change,
+    plan_rewrites,
+    prepare_change,
+    rewrite_task,
+)
+from tablestore.distributed.read import pinned_scan
+from tablestore.distributed.spec import TableSpec
+from tablestore.format.snapshot import Snapshot
+from tablestore.table.table import Table
+from tablestore.table.write.current import run_until_current
+from tablestore.table.write.rowchange import RowChange
+from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN
+from tablestore.types.rowposition import POSITION_COLUMNS, POSITION_FIELDS
+
+Row = dict[str, Any]
+Query = Callable[[list[Row]], Iterable[Row]]
+
+
+def added(row: Row) -> Row:
+    """A row that is inserted."""
+    return {**row, ROW_KIND_COLUMN: "+I", **dict.fromkeys(POSITION_COLUMNS)}
+
+
+def updated(row: Row, **values: Any) -> Row:
+    """A row that was read, with other values."""
+    before = {name: value for name, value in row.items() if name not in POSITION_COLUMNS}
+    return {**row, **values, ROW_KIND_COLUMN: "+U", ROW_BEFORE_COLUMN: before}
+
+
+def gone(row: Row) -> Row:
+    """A row that was read and is deleted."""
+    return {**row, ROW_KIND_COLUMN: "-D"}
+
+
+def run(table: Table, change: RowChange, query: Query, **how: Any) -> Snapshot | None:
+    """Run a statement until it lands; ``how`` as of :func:`attempt`."""
+    return run_until_current(table.context, lambda: attempt(table, change, query, **how))
+
+
+def attempt(
+    table: Table,
+    change: RowChange,
+    query: Query,
+    *,
+    tasks: int = 1,
+    rewrite_apart: bool = False,
+    before_commit: Callable[[], object] = lambda: None,
+) -> Snapshot | None:
+    """Run a statement once: its rows are dealt out to tasks. ``rewrite_apart``: files are written again by tasks, too."""
+    spec = TableSpec(location=table.location, storage_options={})
+    pin = pin_change(table, spec, change)
+    columns = change_columns(table)
+    read = pinned_scan(pin, positions=columns.positions).to_arrow()
+    schema = change_schema(table)
+    rows = list(query(read.to_pylist()))
+    job = pickle.loads(pickle.dumps(prepare_change(table, pin, change)))
+    messages: list[bytes] = []
+    try:
+        for task in range(tasks):
+            share = pa.Table.from_pylist(rows[task::tasks], schema=schema)
+            messages.append(change_partition(job, share.to_batches(max_chunksize=3), task))
+        if rewrite_apart:
+            messages += [rewrite_task(job, task) for task in plan_rewrites(table, job, messages, task_bytes=1)]
+    except BaseException:
+        abort_changes(table, messages)
+        raise
+    before_commit()
+    return commit_changes(table, job, messages)
+
+
+def change_schema(table: Table) -> pa.Schema:
+    """The columns of the rows that change this table."""
+    columns = change_columns(table)
+    nullable = [field.with_nullable(True) for field in table.schema]
+    extra = [field.with_nullable(True) for field in POSITION_FIELDS] if columns.positions else []
+    extra += [pa.field(ROW_BEFORE_COLUMN, pa.struct(nullable))] if columns.before else []
+    return pa.schema([pa.field(ROW_KIND_COLUMN, pa.string()), *nullable, *extra])
