@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tablestore.distributed.read import ReadPin
 from tablestore.format.snapshot import Snapshot
-from tablestore.sql.source import Edit
+from tablestore.sql.source import Edit, apply_edits
 from tablestore.table.read.scan import ArrowSource
 from tablestore.table.table import Table
 
@@ -91,12 +91,7 @@ class BoundQuery:
 
     def edited(self, name: Callable[[int], str], plain: Callable[[str], str] = lambda text: text) -> str:
         """The text with each relation's number replaced by its name; ``plain`` is applied to all text that is the user's."""
-        parts, at = [], 0
-        for edit in self.edits:
-            parts.append(plain(self.text[at : edit.span.start]))
-            parts.append(plain(edit.text) if edit.relation is None else name(edit.relation) + plain(edit.text))
-            at = edit.span.end
-        return "".join([*parts, plain(self.text[at:])])
+        return apply_edits(self.text, self.edits, name, plain)
 
 
 class QueryRows(Protocol):

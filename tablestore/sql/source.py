@@ -4,6 +4,7 @@ Every value that the parser makes keeps the place that it came from, so that an 
 of the wrong type) points at line and column, and so that a query is edited where a name stands and left alone everywhere else.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tablestore.errors import InvalidInputError
@@ -49,6 +50,18 @@ class Edit:
     span: Span
     relation: int | None = None
     text: str = ""
+
+
+def apply_edits(
+    text: str, edits: Iterable[Edit], name: Callable[[int], str], plain: Callable[[str], str] = lambda text: text
+) -> str:
+    """The text with each relation's number replaced by its name; ``plain`` is applied to all text that is the user's."""
+    parts, at = [], 0
+    for edit in edits:
+        parts.append(plain(text[at : edit.span.start]))
+        parts.append(plain(edit.text) if edit.relation is None else name(edit.relation) + plain(edit.text))
+        at = edit.span.end
+    return "".join([*parts, plain(text[at:])])
 
 
 def syntax_error(text: str, span: Span, message: str) -> InvalidInputError:

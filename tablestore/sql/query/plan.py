@@ -7,8 +7,9 @@ from typing import Any
 from tablestore.sql.query.edits import prefix_edits, relation_edits
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters
+from tablestore.sql.query.pruning import PREFIX, Use, prune
 from tablestore.sql.query.references import Reference
-from tablestore.sql.source import Edit
+from tablestore.sql.source import Edit, apply_edits
 from tablestore.types.datatypes import Field
 
 
@@ -18,14 +19,6 @@ class Replacement:
 
     path: tuple[str, ...]
     fields: tuple[Field, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """What a query uses of a relation: columns (None: all), and a filter of ``Table.scan`` that every used row fulfils."""
-
-    columns: tuple[str, ...] | None = None
-    filter: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +47,6 @@ def plan_query(
     edits = [edit for relation, (found, _) in enumerate(pairs) for edit in relation_edits(found, relation)]
     edits += prefix_edits(tokens, references, [(found, made.path) for found, made in pairs])
     edits += [edit for edit in marker_edits if not any(cut.start <= edit.span.start < cut.end for cut in cuts)]
-    return QueryPlan(
-        edits=tuple(sorted(edits, key=lambda edit: edit.span)),
-        parameters=values,
-        uses=tuple(Use() for _ in pairs),
-    )
+    edits.sort(key=lambda edit: edit.span)
+    named = apply_edits(text, edits, lambda relation: f"{PREFIX}{relation}")
+    return QueryPlan(edits=tuple(edits), parameters=values, uses=prune(named, [made.fields for _, made in pairs], values))

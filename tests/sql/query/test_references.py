@@ -1,12 +1,14 @@
 """Which names in a text are tables, and what the text becomes."""
 
+from itertools import pairwise
+
 import pytest
 
 from tablestore.errors import InvalidInputError
 from tablestore.sql.query.parameters import literal_value
 from tablestore.sql.query.plan import Replacement, plan_query
 from tablestore.sql.query.references import find_references
-from tablestore.sql.source import Edit
+from tablestore.sql.source import Edit, apply_edits
 
 
 @pytest.mark.parametrize(
@@ -65,13 +67,8 @@ def edited(text: str, parameters: object = (), paths: dict[str, str] | None = No
 
 
 def apply(text: str, edits: tuple[Edit, ...]) -> str:
-    parts, at = [], 0
-    for edit in edits:
-        assert edit.span.start >= at, "edits do not overlap and are in order"
-        name = "" if edit.relation is None else f"{{m{edit.relation}}}"
-        parts += [text[at : edit.span.start], name, edit.text]
-        at = edit.span.end
-    return "".join([*parts, text[at:]])
+    assert all(left.span.end <= right.span.start for left, right in pairwise(edits)), "edits do not overlap and are in order"
+    return apply_edits(text, edits, lambda relation: f"{{m{relation}}}")
 
 
 @pytest.mark.parametrize(

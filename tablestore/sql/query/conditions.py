@@ -1,0 +1,312 @@
+"""Which part of a condition can a scan of one table use?
+
+    t.a = 1 AND (t.b > 2 OR u.c = 3) AND t.d IN (4, 5)          for t:  `a` = 1 AND `d` IN (4, 5)
+
+The answer is implied by the condition: every row for which the condition is true fulfils it. A comparison is taken over only if
+the engine compares as ``Table.scan`` does, whatever the session's settings: both sides of one kind, and a literal that the
+column's type holds exactly. Timestamps depend on the session's time zone: their bounds are moved outwards by a day.
+"""
+
+import calendar
+import datetime as dt
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from tablestore.sql.query.edits import quote_name
+from tablestore.types.datatypes import INTEGER_ROOTS, TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot
+
+_OPERATORS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_INTEGER_CASTS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
+_TIMESTAMP_CASTS = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"})
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_DAY = dt.timedelta(days=1)
+# Wider decimals lose digits when Spark brings two of them to one type.
+_MOST_DIGITS = 38
+_UNITS = {"DAY": ("days", 1), "WEEK": ("days", 7), "MONTH": ("months", 1), "YEAR": ("months", 12)}
+
+
+class _NoValue(Exception):
+    """An expression that is no literal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """Reads conditions for one table. ``field_of`` gives the table's column that a name stands for, None for any other.
+
+    ``texts``: literals in quotes can be believed.
+    """
+
+    field_of: Callable[[exp.Column], Field | None]
+    parameters: Mapping[str, Any]
+    texts: bool = True
+
+    def implied(self, node: exp.Expr) -> str | None:
+        """A condition on the table alone that holds wherever ``node`` is true; None: nothing is known."""
+        match node:
+            case exp.Paren():
+                return self.implied(node.this)
+            case exp.And():
+                parts = [part for operand in node.flatten() if (part := self.implied(operand)) is not None]
+                return " AND ".join(parts) or None
+            case exp.Or():
+                return _joined(" OR ", [self.implied(operand) for operand in node.flatten()])
+            case exp.Not():
+                inner = self._same(node.this)
+                return None if inner is None else f"NOT ({inner})"
+            case exp.Between():
+                return _joined(" AND ", self._between(node, widen=True))
+            case _:
+                return self._leaf(node, widen=True)
+
+    def _same(self, node: exp.Expr) -> str | None:
+        """A condition on the table alone that is true, false and unknown where ``node`` is."""
+        match node:
+            case exp.Paren():
+                return self._same(node.this)
+            case exp.And() | exp.Or():
+                word = " AND " if isinstance(node, exp.And) else " OR "
+                return _joined(word, [self._same(operand) for operand in node.flatten()])
+            case exp.Not():
+                inner = self._same(node.this)
+                return None if inner is None else f"NOT ({inner})"
+            case exp.Between():
+                return _joined(" AND ", self._between(node, widen=False))
+            case _:
+                return self._leaf(node, widen=False)
+
+    def _between(self, node: exp.Between, *, widen: bool) -> list[str | None]:
+        if node.args.get("symmetric"):
+            return [None]
+        return [self._compared(">=", node.this, node.args["low"], widen), self._compared("<=", node.this, node.args["high"], widen)]
+
+    def _leaf(self, node: exp.Expr, *, widen: bool) -> str | None:
+        if node.args.get("negate"):
+            plain = node.copy()
+            plain.set("negate", None)
+            inner = self._leaf(plain, widen=False)
+            return None if inner is None else f"NOT ({inner})"
+        match node:
+            case exp.Column():
+                field = self.field_of(node)
+                return quote_name(field.name) if field is not None and _root(field) is TypeRoot.BOOLEAN else None
+            case exp.Is(this=exp.Column(), expression=exp.Null()):
+                field = self.field_of(node.this)
+                return None if field is None else f"{quote_name(field.name)} IS NULL"
+            case exp.In():
+                return self._in(node)
+            case exp.Like(this=exp.Column()) | exp.StartsWith(this=exp.Column()):
+                return self._like(node)
+            case _ if type(node) in _OPERATORS:
+                op = _OPERATORS[type(node)]
+                if isinstance(_bare(node.this), exp.Column):
+                    return self._compared(op, node.this, node.expression, widen)
+                return self._compared(_FLIPPED.get(op, op), node.expression, node.this, widen)
+            case _:
+                return None
+
+    def _compared(self, op: str, left: exp.Expr, right: exp.Expr, widen: bool) -> str | None:
+        field, value = self._field(left), self._value(right)
+        if field is None or value is None:
+            return None
+        name = quote_name(field.name)
+        if _root(field) in TIMESTAMP_ROOTS:
+            return _around(op, name, value, zoned=_root(field) is TypeRoot.TIMESTAMP_LTZ) if widen else None
+        literal = _literal(field, value)
+        if literal is None or (isinstance(value, bool) and op not in ("=", "<>", "<=>")):
+            return None
+        return f"{name} {op} {literal}"
+
+    def _in(self, node: exp.In) -> str | None:
+        field = self._field(node.this)
+        if field is None or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            return None
+        values = [None if isinstance(item, exp.Null) else self._value(item) for item in node.expressions]
+        literals = [
+            "NULL" if isinstance(item, exp.Null) else None if value is None else _literal(field, value)
+            for item, value in zip(node.expressions, values, strict=True)
+        ]
+        # A list of several kinds is brought to one type first.
+        kinds = {_kind(value) for value in values if value is not None}
+        listed = _joined(", ", literals) if len(kinds) == 1 else None
+        return None if listed is None else f"{quote_name(field.name)} IN ({', '.join(str(item) for item in literals)})"
+
+    def _like(self, node: exp.Like | exp.StartsWith) -> str | None:
+        field, pattern = self._field(node.this), self._value(node.expression)
+        if field is None or _root(field) is not TypeRoot.VARCHAR or not isinstance(pattern, str):
+            return None
+        if "\\" in pattern or (isinstance(node, exp.StartsWith) and ("%" in pattern or "_" in pattern)):
+            return None
+        return f"{quote_name(field.name)} LIKE {_quoted(pattern + '%' if isinstance(node, exp.StartsWith) else pattern)}"
+
+    def _field(self, node: exp.Expr) -> Field | None:
+        node = _bare(node)
+        return self.field_of(node) if isinstance(node, exp.Column) else None
+
+    def _value(self, node: exp.Expr) -> Any:
+        """The value of a literal, a parameter, or a date moved by an interval; None for anything else and for NULL."""
+        try:
+            return self._constant(node)
+        except (_NoValue, ValueError, OverflowError, InvalidOperation):
+            return None
+
+    def _constant(self, node: exp.Expr) -> Any:
+        match node:
+            case exp.Paren():
+                return self._constant(node.this)
+            case exp.Boolean():
+                return bool(node.this)
+            case exp.Literal(is_string=True) if self.texts:
+                return str(node.this)
+            case exp.Literal(is_string=False):
+                return _number(str(node.this))
+            case exp.Neg():
+                value = self._constant(node.this)
+                if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+                    return value.copy_negate() if isinstance(value, Decimal) else -value
+            case exp.Placeholder() if node.this in self.parameters:
+                return _parameter(self.parameters[node.this])
+            case exp.Cast():
+                return _cast(self._constant(node.this), node.to)
+            case exp.Add() | exp.Sub() if isinstance(node.expression, exp.Interval):
+                value = self._constant(node.this)
+                if type(value) is dt.date:
+                    return self._moved(value, node.expression, 1 if isinstance(node, exp.Add) else -1)
+        raise _NoValue
+
+    def _moved(self, day: dt.date, interval: exp.Interval, sign: int) -> dt.date:
+        unit = str(interval.args["unit"] or "").upper().removesuffix("S")
+        if unit not in _UNITS or interval.this is None:
+            raise _NoValue
+        kind, factor = _UNITS[unit]
+        count = sign * factor * int(str(self._constant(interval.this)))
+        if kind == "days":
+            return day + dt.timedelta(days=count)
+        year, month = divmod(day.year * 12 + day.month - 1 + count, 12)
+        return dt.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _joined(word: str, parts: list[str | None]) -> str | None:
+    """The parts in parentheses with a word between them; None if one of them is not known."""
+    known = [part for part in parts if part is not None]
+    return f"({word.join(known)})" if known and len(known) == len(parts) else None
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _root(field: Field) -> TypeRoot | None:
+    return field.type.root if isinstance(field.type, AtomicType) else None
+
+
+def _kind(value: Any) -> type:
+    return Decimal if type(value) in (int, Decimal) else type(value)
+
+
+def _number(text: str) -> int | float | Decimal:
+    if "e" in text.lower():
+        return float(text)
+    return int(text) if text.isdecimal() else Decimal(text)
+
+
+def _parameter(value: Any) -> Any:
+    if type(value) in (bool, int, float, str, Decimal, dt.date, dt.datetime):
+        return value
+    raise _NoValue
+
+
+def _cast(value: Any, to: exp.DataType) -> Any:
+    kind = to.this.name
+    if kind == "DATE" and type(value) is str and _DATE.fullmatch(value):
+        return dt.date.fromisoformat(value)
+    if kind == "DATE" and type(value) is dt.date:
+        return value
+    if kind in _TIMESTAMP_CASTS and type(value) in (str, dt.date):
+        return _moment(value)
+    if kind in _INTEGER_CASTS and type(value) is int:
+        return value
+    if kind == "DOUBLE" and type(value) in (int, Decimal, float):
+        return float(value)
+    raise _NoValue
+
+
+def _moment(value: Any) -> dt.datetime:
+    """A timestamp in some zone: the reader adds a day on both sides."""
+    text = value.strip() if isinstance(value, str) else value.isoformat()
+    moment = dt.datetime.fromisoformat(text)
+    return moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def _around(op: str, name: str, value: Any, *, zoned: bool) -> str | None:
+    """A comparison with a timestamp, wide enough for every time zone of the session."""
+    try:
+        moment = _moment(value)
+        first, last = moment - _DAY, moment + _DAY
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return None
+    low = f"{name} >= TIMESTAMP '{first.isoformat(' ')}{'Z' if zoned else ''}'"
+    high = f"{name} <= TIMESTAMP '{last.isoformat(' ')}{'Z' if zoned else ''}'"
+    return {"=": f"({low} AND {high})", "<=>": f"({low} AND {high})", ">": low, ">=": low, "<": high, "<=": high}.get(op)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _literal(field: Field, value: Any) -> str | None:
+    """A value as a literal that the column's type holds exactly, and that every engine compares with it in the same way."""
+    root = _root(field)
+    if root is TypeRoot.BOOLEAN:
+        return str(value).upper() if type(value) is bool else None
+    if root is TypeRoot.VARCHAR:
+        return _quoted(value) if type(value) is str and "\\" not in value else None
+    if root is TypeRoot.DATE:
+        text = value.isoformat() if type(value) is dt.date else value if type(value) is str else ""
+        return f"DATE '{text}'" if _DATE.fullmatch(text) and _is_day(text) else None
+    if type(value) not in (int, float, Decimal) or (type(value) is float and not np.isfinite(value)):
+        return None
+    if root in INTEGER_ROOTS or root is TypeRoot.DECIMAL:
+        return _exact(field, value)
+    if root is TypeRoot.DOUBLE and (type(value) is not int or abs(value) <= 2**53):
+        return format(Decimal(repr(float(value))), "f")
+    if root is TypeRoot.FLOAT and abs(value) < 2**24 and Decimal(float(np.float32(float(value)))) == Decimal(value):
+        return format(Decimal(value), "f")
+    return None
+
+
+def _exact(field: Field, value: int | float | Decimal) -> str | None:
+    """A literal for an integer or decimal column, which both sides hold without loss."""
+    if isinstance(value, float):
+        return None
+    number = Decimal(value)
+    scale = max(0, -int(number.as_tuple().exponent))
+    before = max(0, number.adjusted() + 1)
+    assert isinstance(field.type, AtomicType)
+    column_scale = field.type.scale or 0
+    column_before = (field.type.precision or 0) - column_scale if field.type.root is TypeRoot.DECIMAL else 20
+    return format(number, "f") if max(scale, column_scale) + max(before, column_before) <= _MOST_DIGITS else None
+
+
+def _is_day(text: str) -> bool:
+    try:
+        dt.date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,385 @@
+"""What does a query use of each of its tables?
+
+sqlglot reads the text, in which each table has a name of its own already, and the answer errs on the side of too much:
+
+* columns: all names that the query says where a column of the table could be meant. A star asks for what is asked of the query that
+  it stands in (``SELECT a FROM (SELECT * FROM t)`` uses ``a``); set operations, DISTINCT, PIVOT and NATURAL ask for everything.
+* a filter: what WHERE and ON imply for the rows of the table (``conditions``), unless an outer join may make a row without it.
+
+Whatever is not understood (pipes, syntax that sqlglot does not know) is read whole; this module never refuses a query.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from tablestore.sql.query.conditions import Conditions
+from tablestore.sql.query.extent import Tokens
+from tablestore.types.datatypes import Field
+
+PREFIX = "tablestore_relation_"
+"""Relation n is the table ``tablestore_relation_n`` in the text to be pruned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a query uses of a relation: columns (None: all), and a filter of ``Table.scan`` that every used row fulfils."""
+
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
+
+
+def prune(text: str, fields: Sequence[Sequence[Field] | None], parameters: Mapping[str, Any]) -> tuple[Use, ...]:
+    """What ``text`` uses of each relation. ``fields``: their columns; None for a relation that is read whole anyway."""
+    whole = tuple(Use() for _ in fields)
+    if all(known is None for known in fields) or "|>" in text:
+        return whole
+    try:
+        return _Reader(text, fields, parameters).uses()
+    except Exception:
+        return whole
+
+
+class _NotUnderstoodError(Exception):
+    """A tree of a shape that this module does not know."""
+
+
+@dataclass(slots=True)
+class _Need:
+    """Names of columns, without regard to case, or all."""
+
+    names: set[str] = field(default_factory=set)
+    all: bool = False
+
+    def add(self, other: "_Need") -> None:
+        self.names |= other.names
+        self.all = self.all or other.all
+
+
+@dataclass(slots=True)
+class _Source:
+    """What a FROM reads: a relation of ours, a query, or neither. ``fixed``: conditions of the query do not reach its rows."""
+
+    alias: str
+    relation: int | None = None
+    query: "_Scope | None" = None
+    fixed: bool = False
+    optional: bool = False  # an outer join may make rows without it
+    hidden: bool = False  # the right side of a SEMI or ANTI JOIN
+    star: bool = False
+    need: _Need = field(default_factory=_Need)
+    conditions: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Scope:
+    """One SELECT. ``need``: what is asked of its columns."""
+
+    select: exp.Select
+    outer: "_Scope | None"
+    sources: list[_Source] = field(default_factory=list)
+    star: bool = False
+    need: _Need = field(default_factory=_Need)
+
+
+_Queries = Mapping[str, "_Scope | None"]
+_QUERY = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
+_SELECT_ARGS = frozenset({
+    "with_", "kind", "expressions", "hint", "distinct", "from_", "joins", "laterals", "where", "group", "having", "qualify",
+    "windows", "order", "sort", "cluster", "distribute", "limit", "offset", "operation_modifiers",
+})  # fmt: skip
+_TABLE_ARGS = frozenset({"this", "db", "catalog", "alias", "joins", "sample", "pivots"})
+_SUBQUERY_ARGS = frozenset({"this", "alias", "with_", "order", "limit", "offset", "sample", "pivots", "joins"})
+
+
+class _Reader:
+    def __init__(self, text: str, fields: Sequence[Sequence[Field] | None], parameters: Mapping[str, Any]) -> None:
+        self._text = text
+        self._fields = fields
+        self._parameters = parameters
+        self._scopes: list[_Scope] = []  # a query stands before the queries that use it
+        self._sources: dict[int, _Source] = {}
+        self._names = [{known.name.casefold() for known in columns or ()} for columns in fields]
+
+    def uses(self) -> tuple[Use, ...]:
+        tree = sqlglot.parse_one(self._text, dialect="spark")
+        self._query(tree, {}, None, all_columns=True)
+        for scope in reversed(self._scopes):
+            self._ask(scope)
+            self._filter(scope)
+        unread = self._names_that_are_no_identifiers(tree)
+        return tuple(self._use(relation, unread) for relation in range(len(self._fields)))
+
+    def _use(self, relation: int, unread: set[str]) -> Use:
+        columns, source = self._fields[relation], self._sources.get(relation)
+        if columns is None or source is None:
+            return Use()
+        names = source.need.names | unread
+        used = tuple(known.name for known in columns if known.name.casefold() in names)
+        return Use(
+            columns=None if source.need.all or len(used) == len(columns) else used,
+            filter=" AND ".join(source.conditions) or None,
+        )
+
+    def _names_that_are_no_identifiers(self, tree: exp.Expr) -> set[str]:
+        """Words of the text that sqlglot made something else of; a column of such a name is read."""
+        tokens = Tokens(self._text)
+        words = {tokens.name(at).casefold() for at in range(len(tokens)) if tokens.is_name(at)}
+        return words - {found.name.casefold() for found in tree.find_all(exp.Identifier)}
+
+    # Reading the tree.
+
+    def _query(self, node: exp.Expr, known: _Queries, outer: _Scope | None, *, all_columns: bool) -> _Scope | None:
+        """Read a query; returns its SELECT if it is a plain one, of which columns can be asked by name."""
+        if not isinstance(node, _QUERY):
+            raise _NotUnderstoodError(type(node).__name__)
+        known = self._bound(node, known, outer)
+        scope: _Scope | None
+        match node:
+            case exp.Select():
+                scope = self._select(node, known, outer)
+            case exp.Subquery():
+                self._only(node, _SUBQUERY_ARGS - {"pivots", "joins"})
+                scope = self._query(node.this, known, outer, all_columns=all_columns or _is_ordered(node))
+            case exp.SetOperation():
+                for side in (node.left, node.right):
+                    self._query(side, known, outer, all_columns=True)
+                return None
+            case _:
+                return None
+        if scope is not None and all_columns:
+            scope.need.all = True
+        return scope
+
+    def _bound(self, node: exp.Expr, known: _Queries, outer: _Scope | None) -> _Queries:
+        """The queries that names stand for inside of a node, with those of its WITH."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return known
+        bound: dict[str, _Scope | None] = dict(known)
+        for item in clause.expressions:
+            name, columns = item.alias.casefold(), item.args["alias"].columns
+            inside = {**bound, name: None} if clause.args.get("recursive") else bound
+            bound[name] = self._query(item.this, inside, outer, all_columns=bool(columns))
+        return bound
+
+    def _select(self, node: exp.Select, known: _Queries, outer: _Scope | None) -> _Scope:
+        self._only(node, _SELECT_ARGS)
+        scope = _Scope(node, outer)
+        if (origin := node.args.get("from_")) is not None:
+            self._source(origin.this, scope, known)
+        for join in node.args.get("joins") or ():
+            self._source(join.this, scope, known)
+        for key, value in node.args.items():
+            if key == "joins":
+                for join in value or ():
+                    self._join_words(join, scope, known)
+            elif key not in ("with_", "from_", "hint", "kind", "operation_modifiers"):
+                self._words(value, scope, known)
+        self._scopes.append(scope)
+        return scope
+
+    def _source(self, node: exp.Expr, scope: _Scope, known: _Queries, *, nested: bool = False) -> None:
+        """Add what a FROM or JOIN reads to a scope."""
+        alias = node.args.get("alias")
+        name = (alias.name if alias is not None else node.name).casefold()
+        source = _Source(name, fixed=nested or bool(node.args.get("sample") or node.args.get("joins")))
+        scope.sources.append(source)
+        match node:
+            case exp.Table(this=exp.Identifier()):
+                self._only(node, _TABLE_ARGS)
+                self._named(node, source, known)
+            case exp.Subquery(this=exp.Table()):
+                self._only(node, _SUBQUERY_ARGS - {"with_"})
+                scope.sources.pop()
+                self._source(node.this, scope, known, nested=True)
+                if alias is not None:
+                    scope.sources[-1].need.all = True
+            case exp.Subquery():
+                self._only(node, _SUBQUERY_ARGS)
+                inside = self._bound(node, known, scope)
+                source.query = self._query(node.this, inside, scope.outer, all_columns=_is_ordered(node))
+            case _:
+                self._words([node], scope, known)
+        if alias is not None and alias.args.get("columns") and source.query is not None:
+            source.query.need.all = True
+        if alias is not None and alias.args.get("columns"):
+            source.need.all = True
+            source.fixed = True
+        for join in node.args.get("joins") or ():
+            self._source(join.this, scope, known, nested=True)
+            self._join_words(join, scope, known)
+        if node.args.get("pivots"):
+            # The columns that a PIVOT does not name are those that it groups by.
+            for found in scope.sources:
+                found.need.all = found.fixed = True
+            self._words(node.args["pivots"], scope, known)
+
+    def _named(self, node: exp.Table, source: _Source, known: _Queries) -> None:
+        if node.args.get("db") is not None:
+            return
+        number = node.name.removeprefix(PREFIX)
+        if number != node.name and number.isdecimal():
+            if int(number) in self._sources:
+                raise _NotUnderstoodError("a relation stands here twice")
+            source.relation = int(number)
+            self._sources[int(number)] = source
+        else:
+            source.query = known.get(node.name.casefold())
+
+    def _join_words(self, join: exp.Join, scope: _Scope, known: _Queries) -> None:
+        for column in join.args.get("using") or ():
+            self._mention((column.name,), scope)
+        if join.method == "NATURAL":
+            for source in scope.sources:
+                source.need.all = True
+        self._words([value for key, value in join.args.items() if key not in ("this", "using")], scope, known)
+
+    def _words(self, value: Any, scope: _Scope, known: _Queries) -> None:
+        """Note the columns that an expression may name, and read the queries in it."""
+        stack = list(value) if isinstance(value, list) else [value]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, list):
+                stack += node
+            if not isinstance(node, exp.Expr):
+                continue
+            if isinstance(node, (exp.Select, exp.SetOperation)) or (
+                isinstance(node, exp.Subquery) and isinstance(node.this, _QUERY)
+            ):
+                self._query(node, known, scope, all_columns=not isinstance(node.parent, exp.Exists))
+                continue
+            if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+                self._star(node, scope, node.table.casefold())
+            elif isinstance(node, exp.Column):
+                self._mention([part.name for part in node.parts], scope)
+            elif isinstance(node, exp.Star):
+                self._star(node, scope, None)
+            elif isinstance(node, exp.Table):
+                raise _NotUnderstoodError("a table in an expression")
+            stack += node.args.values()
+
+    def _star(self, node: exp.Expr, scope: _Scope, table: str | None) -> None:
+        parent = node.parent
+        if table is None and isinstance(parent, exp.Column):
+            return  # seen with its table
+        if table is None and isinstance(parent, exp.Count):
+            return
+        projected = parent is scope.select
+        if projected and table is None:
+            scope.star = True
+        for source in scope.sources if table is None else self._visible(scope):
+            if table is None or source.alias == table:
+                source.star = source.star or projected
+                source.need.all = source.need.all or not projected
+
+    def _mention(self, parts: Sequence[str], scope: _Scope) -> None:
+        """A name of one or more parts: a column, a table's column, a column's field."""
+        names = [part.casefold() for part in parts]
+        for source in self._visible(scope):
+            if len(names) > 1 and source.alias == names[0]:
+                source.need.names.add(names[1])
+                if source.relation is not None and names[1] in self._names[source.relation]:
+                    return
+            if len(names) > 2 and source.alias == names[1]:
+                source.need.names.add(names[2])
+        for source in self._visible(scope):
+            source.need.names.add(names[0])
+
+    def _visible(self, scope: _Scope | None) -> Iterable[_Source]:
+        while scope is not None:
+            yield from scope.sources
+            scope = scope.outer
+
+    def _only(self, node: exp.Expr, known: frozenset[str]) -> None:
+        for key, value in node.args.items():
+            if value and key not in known:
+                raise _NotUnderstoodError(f"{type(node).__name__} with {key}")
+
+    # Asking, from the outermost query inwards.
+
+    def _ask(self, scope: _Scope) -> None:
+        """Hand on what is asked of a query to what it reads."""
+        args = scope.select.args
+        stars = scope.star or any(source.star for source in scope.sources)
+        if stars and (args.get("distinct") or args.get("group") or _has_ordinals(args.get("order"))):
+            scope.need.all = True
+        for source in scope.sources:
+            if scope.star or source.star:
+                source.need.add(scope.need)
+            if source.query is not None:
+                source.query.need.add(source.need)
+
+    def _filter(self, scope: _Scope) -> None:
+        """Give each relation of a query the conditions that its rows have to fulfil."""
+        args = scope.select.args
+        read = 1 if args.get("from_") is not None else 0
+        joins = args.get("joins") or ()
+        if len(scope.sources) != read + len(joins):
+            # Parentheses around joins: their sources cannot be told apart by their place.
+            return
+        for place, join in enumerate(joins, read):
+            left, right = scope.sources[:place], scope.sources[place]
+            side, kind = join.side, join.kind
+            if not (side == "FULL" or kind == "ANTI"):
+                self._imply(join.args.get("on"), scope.sources[: place + 1], [] if side == "LEFT" and kind != "SEMI" else left)
+            if side != "FULL" and side != "RIGHT":
+                self._imply(join.args.get("on"), scope.sources[: place + 1], [right])
+            if kind in ("SEMI", "ANTI"):
+                right.hidden = True
+            elif side in ("LEFT", "FULL"):
+                right.optional = True
+            if side in ("RIGHT", "FULL"):
+                for source in left:
+                    source.optional = True
+        if (where := args.get("where")) is not None:
+            self._imply(where.this, [source for source in scope.sources if not source.hidden], scope.sources)
+
+    def _imply(self, condition: exp.Expr | None, visible: Sequence[_Source], eligible: Sequence[_Source]) -> None:
+        for source in eligible:
+            if condition is None or source.relation is None or source.optional or source.hidden or source.fixed:
+                continue
+            reader = Conditions(
+                field_of=_FieldOf(source, visible, self._fields, self._names),
+                parameters=self._parameters,
+                texts="\\" not in self._text,
+            )
+            if (implied := reader.implied(condition)) is not None:
+                source.conditions.append(implied)
+
+
+@dataclass(frozen=True, slots=True)
+class _FieldOf:
+    """Which column of one source a name stands for, among the sources that can be seen."""
+
+    source: _Source
+    visible: Sequence[_Source]
+    fields: Sequence[Sequence[Field] | None]
+    names: Sequence[set[str]]
+
+    def __call__(self, column: exp.Column) -> Field | None:
+        relation = self.source.relation
+        if relation is None or column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
+            return None
+        name = column.name.casefold()
+        if column.table:
+            meant = [found for found in self.visible if found.alias == column.table.casefold()]
+        else:
+            # If a source with unknown columns had it too, the engine would refuse the name as ambiguous.
+            meant = [found for found in self.visible if found.relation is not None and name in self.names[found.relation]]
+        if len(meant) != 1 or meant[0] is not self.source:
+            return None
+        found = [known for known in self.fields[relation] or () if known.name.casefold() == name]
+        return found[0] if len(found) == 1 else None
+
+
+def _is_ordered(node: exp.Expr) -> bool:
+    """Whether parentheses around a query are followed by an ORDER BY, which names columns of it."""
+    return bool(node.args.get("order"))
+
+
+def _has_ordinals(order: exp.Expr | None) -> bool:
+    return order is not None and any(isinstance(item.this, exp.Literal) for item in order.expressions)

@@ -1,0 +1,215 @@
+"""What a query uses of its tables: columns, and a filter that is implied by its conditions."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from tablestore.sql.query.plan import Replacement, plan_query
+from tablestore.sql.query.pruning import Use
+from tablestore.sql.query.references import find_references
+from tablestore.types.datatypes import Field, RowType
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.typestring import parse_type
+
+TYPES = {
+    "t": {
+        "id": "BIGINT", "k": "INT", "name": "STRING", "day": "DATE", "price": "DECIMAL(10,2)", "x": "DOUBLE", "f": "FLOAT",
+        "ok": "BOOLEAN", "at": "TIMESTAMP(6)", "zat": "TIMESTAMP(6) WITH LOCAL TIME ZONE", "c": "CHAR(3)",
+    },
+    "u": {"id": "BIGINT", "k": "INT", "note": "STRING", "y": "DOUBLE"},
+    "odd": {"A b": "INT", "a": "INT", "Count": "INT", "date": "DATE", "rest": "INT"},
+}  # fmt: skip
+FIELDS = {
+    table: tuple(Field(id=i, name=name, type=parse_type(kind)) for i, (name, kind) in enumerate(columns.items()))
+    for table, columns in TYPES.items()
+}
+FIELDS["t"] += (Field(id=99, name="s", type=RowType(fields=(Field(id=100, name="a", type=parse_type("INT")),))),)
+
+
+def uses(text: str, parameters: object = ()) -> tuple[Use, ...]:
+    references = find_references(text)
+    made = [Replacement(path=found.path.parts, fields=FIELDS[found.path.parts[-1]]) for found in references]
+    plan = plan_query(text, references, made, parameters)  # type: ignore[arg-type]
+    for found, use in zip(references, plan.uses, strict=True):
+        parse_filter(use.filter, FIELDS[found.path.parts[-1]])  # Table.scan takes it
+    return plan.uses
+
+
+def columns(text: str) -> list[str]:
+    return ["*" if use.columns is None else " ".join(use.columns) for use in uses(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * FROM t", ["*"]),
+        ("SELECT count(*) FROM t", [""]),
+        ("SELECT count(*), count(*) OVER () FROM t WHERE ID = 1", ["id"]),
+        ("SELECT count(DISTINCT *), 1 FROM u", ["*"]),
+        ("SELECT struct(*) FROM u", ["*"]),
+        ("SELECT t.id, note FROM t JOIN u USING (k)", ["id k", "k note"]),
+        ("SELECT t.id FROM t NATURAL JOIN u", ["*", "*"]),
+        ("SELECT u.* FROM t JOIN u ON t.k = u.k", ["k", "*"]),
+        ("SELECT * EXCEPT (id) FROM u", ["*"]),
+        ("SELECT s.a, upper(name) n FROM t WHERE day > '2024-01-01' ORDER BY x", ["name day x s"]),
+        ("SELECT a.id FROM t a JOIN t b ON a.k = b.id", ["id k", "id"]),
+        ("SELECT id FROM (SELECT * FROM t) q WHERE name = 'a'", ["id name"]),
+        ("SELECT q.id FROM (SELECT DISTINCT * FROM u) q", ["*"]),
+        ("SELECT id FROM (SELECT * FROM u ORDER BY 2)", ["*"]),
+        ("SELECT id FROM ((SELECT * FROM u) ORDER BY y) q", ["*"]),
+        ("SELECT z FROM (SELECT * FROM u) q(z, b, c, d)", ["*"]),
+        (
+            "WITH q AS (SELECT * FROM t), r AS (SELECT * FROM q WHERE k > 1) SELECT a.id, b.name FROM r a JOIN q b ON a.x = b.x",
+            ["id k name x"],
+        ),
+        ("WITH q (a, b, c, d) AS (SELECT * FROM u) SELECT a FROM q", ["*"]),
+        ("WITH q AS (SELECT id, k FROM t) SELECT id FROM q UNION SELECT id FROM u", ["id k", "id"]),
+        ("SELECT * FROM u UNION ALL SELECT id, k, name, x FROM t", ["*", "id k name x"]),
+        ("SELECT id FROM (SELECT * FROM u UNION SELECT * FROM u)", ["*", "*"]),
+        ("SELECT id FROM t WHERE EXISTS (SELECT * FROM u WHERE u.id = t.k AND name = note)", ["id k name", "id note"]),
+        ("SELECT id FROM t WHERE k IN (SELECT k FROM u WHERE y > x)", ["id k x", "k y"]),
+        ("SELECT (SELECT max(y) FROM u WHERE u.id = t.id) FROM t", ["id y", "id"]),
+        ("SELECT sum(x) OVER (PARTITION BY k ORDER BY day) FROM t QUALIFY row_number() OVER (ORDER BY id) = 1", ["id k day x"]),
+        ("SELECT sum(x) OVER w FROM t WINDOW w AS (PARTITION BY k)", ["k x"]),
+        ("SELECT * FROM u PIVOT (sum(y) FOR k IN (1, 2))", ["*"]),
+        ("SELECT v FROM t LATERAL VIEW explode(array(k, id)) e AS v", ["id k"]),
+        ("SELECT q.y FROM t, LATERAL (SELECT y FROM u WHERE u.id = t.id) q", ["id", "id y"]),
+        ("SELECT transform(array(k), e -> e + id) FROM t", ["id k"]),
+        ("SELECT a.id FROM (t a JOIN u b ON a.k = b.k) LEFT JOIN u c ON c.id = a.id", ["id k", "k", "id"]),
+        ("SELECT k, count(*) FROM t GROUP BY ALL HAVING max(x) > 1", ["k x"]),
+        ("SELECT `A B`, count(a), date '2024-01-01' FROM odd", ["A b a Count date"]),
+        ("SELECT db.t.id FROM db.t", ["id"]),
+        ("FROM t |> WHERE id = 1 |> SELECT k", ["*"]),
+        ("TABLE u", ["*"]),
+        ("SELECT k FROM t TABLESAMPLE (10 ROWS) VERSION", ["k"]),
+        ("SELECT id FROM t, some new syntax ( that nobody knows", ["*"]),
+        ("VALUES (1)", []),
+    ],
+)
+def test_columns_are_those_that_the_query_may_mean(text: str, expected: list[str]) -> None:
+    if "some new syntax" in text:
+        text = text.replace("some new", "u some new")
+        expected = [*expected, "*"]
+    assert columns(text) == expected
+
+
+def where(condition: str, parameters: object = ()) -> str | None:
+    (use,) = uses(f"SELECT 1 FROM t WHERE {condition}", parameters)
+    return use.filter
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("id = 1", "`id` = 1"),
+        ("1 < ID AND `Name` = 'it'", "`id` > 1 AND `name` = 'it'"),
+        ("id BETWEEN 1 AND 5", "(`id` >= 1 AND `id` <= 5)"),
+        ("NOT id BETWEEN -1 AND 5", "NOT ((`id` >= -1 AND `id` <= 5))"),
+        ("id IN (1, 2, NULL) OR k IS NULL", "(`id` IN (1, 2, NULL) OR `k` IS NULL)"),
+        ("id NOT IN (1, 2)", "NOT (`id` IN (1, 2))"),
+        ("k IS NOT NULL AND id <=> 3", "NOT (`k` IS NULL) AND `id` <=> 3"),
+        ("name LIKE 'a%' AND name NOT LIKE '%b_'", "`name` LIKE 'a%' AND NOT (`name` LIKE '%b_')"),
+        ("startswith(name, 'a')", "`name` LIKE 'a%'"),
+        ("ok AND NOT (ok = false)", "`ok` AND NOT (`ok` = FALSE)"),
+        (
+            "day >= '2024-01-01' AND day < date '2024-01-31' + interval '1' month",
+            "`day` >= DATE '2024-01-01' AND `day` < DATE '2024-02-29'",
+        ),
+        ("day > cast('2024-03-01' as date) - interval 2 days", "`day` > DATE '2024-02-28'"),
+        ("price > 1.50 AND price < 3", "`price` > 1.50 AND `price` < 3"),
+        ("x = 0.1 AND f > 0.5", "`x` = 0.1 AND `f` > 0.5"),
+        ("x < 1e-7", "`x` < 0.0000001"),
+        ("(id = 1 AND rand() > 0.5) OR (id = 2 AND k = 3)", "(`id` = 1 OR `id` = 2 AND `k` = 3)"),
+        ("id = 1 AND upper(name) = 'A' AND k = k", "`id` = 1"),
+        ("at >= TIMESTAMP '2024-01-02 03:04:05'", "`at` >= TIMESTAMP '2024-01-01 03:04:05'"),
+        ("zat < '2024-01-02 00:00:00'", "`zat` <= TIMESTAMP '2024-01-03 00:00:00Z'"),
+        ("zat = date '2024-01-02'", "(`zat` >= TIMESTAMP '2024-01-01 00:00:00Z' AND `zat` <= TIMESTAMP '2024-01-03 00:00:00Z')"),
+    ],
+)
+def test_conditions_that_scan_and_engine_see_alike_become_a_filter(condition: str, expected: str) -> None:
+    assert where(condition) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "id = '5'",  # cast by the engine
+        "name = 5",
+        "name = 'a\\nb'",
+        "name = 'it''s'",
+        "c = 'ab'",  # padded
+        "id = 1 OR name = upper('x')",
+        "NOT (id = 1 AND name = upper('x'))",
+        "NOT (at > TIMESTAMP '2024-01-01 00:00:00')",
+        "id = 1e0",
+        "f = 0.1",
+        "f = 16777217",
+        "x = 9007199254740993",
+        "price = 1e0",
+        "price > 12345678901234567890123456789012345678",
+        "id IN (1, '2')",
+        "day = '2024-02-30'",
+        "day = '2024-1-1'",
+        "day IN ('2024-01-01', date '2024-01-02')",
+        "s.a = 1",
+        "id = k",
+        "id = NULL",
+        "id IN (SELECT 1)",
+        "name LIKE 'a%' ESCAPE '!'",
+        "name ILIKE 'a%'",
+        "id = x.y",
+        "day > date '9999-12-31' + interval 1 day",
+    ],
+)
+def test_conditions_that_may_mean_something_else_are_left_to_the_engine(condition: str) -> None:
+    assert where(condition) is None
+
+
+def test_parameters_are_literals() -> None:
+    assert where("id = :a AND name IN (:b, :c)", {"a": 7, "b": "x", "c": "it's"}) == "`id` = 7 AND `name` IN ('x', 'it''s')"
+    assert where("price <= ? AND day = ?", [Decimal("1.5"), dt.date(2024, 1, 2)]) == "`price` <= 1.5 AND `day` = DATE '2024-01-02'"
+    assert where("at > ?", [dt.datetime(2024, 1, 2, tzinfo=dt.UTC)]) == "`at` >= TIMESTAMP '2024-01-01 00:00:00'"
+    assert where("x = ? AND id = ? AND name = ?", [float("nan"), b"1", None]) is None
+
+
+def filters(text: str) -> list[str | None]:
+    return [use.filter for use in uses(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1 FROM t JOIN u ON t.id = u.id AND t.k = 1 WHERE u.k = 2", ["`k` = 1", "`k` = 2"]),
+        ("SELECT 1 FROM t, u WHERE t.k = 1 AND name = 'a' AND note = 'b'", ["`k` = 1 AND `name` = 'a'", "`note` = 'b'"]),
+        ("SELECT 1 FROM t, u WHERE k = 1", [None, None]),
+        ("SELECT 1 FROM t LEFT JOIN u ON t.k = 1 AND u.k = 2 WHERE t.id = 3 AND u.id = 4", ["`id` = 3", "`k` = 2"]),
+        ("SELECT 1 FROM t RIGHT JOIN u ON t.k = 1 AND u.k = 2 WHERE t.id = 3 AND u.id = 4", ["`k` = 1", "`id` = 4"]),
+        ("SELECT 1 FROM t FULL JOIN u ON t.k = 1 AND u.k = 2 WHERE t.id = 3 AND u.id = 4", [None, None]),
+        ("SELECT 1 FROM t SEMI JOIN u ON t.k = 1 AND u.k = 2 WHERE k = 3", ["`k` = 1 AND `k` = 3", "`k` = 2"]),
+        ("SELECT 1 FROM t LEFT SEMI JOIN u ON t.k = 1 AND u.k = 2", ["`k` = 1", "`k` = 2"]),
+        ("SELECT 1 FROM t ANTI JOIN u ON t.k = 1 AND u.k = 2 WHERE k = 3", ["`k` = 3", "`k` = 2"]),
+        ("SELECT 1 FROM t LEFT ANTI JOIN u ON t.k = 1 AND u.k = 2", [None, "`k` = 2"]),
+        ("SELECT 1 FROM t LEFT JOIN u a ON t.id = a.id JOIN u b ON a.k = 1 AND b.k = 2 AND t.k = 3", ["`k` = 3", None, "`k` = 2"]),
+        ("SELECT 1 FROM t JOIN u ON t.k = 1 FULL JOIN u v ON t.id = v.id WHERE t.x = 1.5", ["`k` = 1", None, None]),
+        ("SELECT 1 FROM t TABLESAMPLE (5 ROWS) WHERE k = 1", [None]),
+        ("SELECT 1 FROM t q(a, b) WHERE k = 1", [None]),
+        ("SELECT 1 FROM t a JOIN t b ON a.id = b.k WHERE a.k = 1", ["`k` = 1", None]),
+        (
+            "SELECT 1 FROM t WHERE k = 1 AND EXISTS (SELECT 1 FROM u WHERE u.id = 2 AND k = 3 AND name = 'a')",
+            ["`k` = 1", "`id` = 2 AND `k` = 3"],
+        ),
+        ("SELECT k FROM t WHERE id = 1 UNION ALL SELECT k FROM u WHERE id = 2", ["`id` = 1", "`id` = 2"]),
+        ("SELECT k FROM t GROUP BY k HAVING k = 1", [None]),
+        ("SELECT row_number() OVER (ORDER BY id) r FROM t QUALIFY r = 1 AND k = 2", [None]),
+        ("WITH q AS (SELECT * FROM t WHERE k = 1) SELECT * FROM q JOIN q r USING (id)", ["`k` = 1"]),
+        ("SELECT 1 FROM (t JOIN u ON t.id = u.id) WHERE t.k = 1", [None, None]),
+        ("SELECT * FROM u PIVOT (sum(y) FOR k IN (1, 2)) WHERE id = 1", [None]),
+        (
+            "SELECT 1 FROM t WHERE (t.k = 1 AND t.id = 2) OR (t.k = 3 AND t.x > 4)",
+            ["(`k` = 1 AND `id` = 2 OR `k` = 3 AND `x` > 4.0)"],
+        ),
+    ],
+)
+def test_a_filter_never_comes_from_the_side_that_an_outer_join_fills(text: str, expected: list[str | None]) -> None:
+    assert filters(text) == expected
