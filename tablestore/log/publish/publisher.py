@@ -426,21 +426,30 @@ class LogPublisher:
 
     def _pending(self, upto: int, latest: Snapshot | None = None) -> Iterator[LogRecords]:
         for snapshot_id in range(self._done + 1, upto + 1):
-            snapshot = latest if latest is not None and latest.id == snapshot_id else self._find(snapshot_id)
-            found, gap = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
-            if gap is not None:
-                LOG.info("%s: %s; that is not published", self._context.files.root_uri, gap.reason)
-                self._gap = snapshot.id
-            yield from found
+            try:
+                yield from self._changes(snapshot_id, latest)
+            except NotFoundError as error:
+                # Expiry takes a snapshot only after it was sent, and its files one by one.
+                if self._recorded_snapshot() < snapshot_id:
+                    raise
+                raise SlotFenced(
+                    f"slot {self._number} of {self._log.name} was taken over: snapshot {snapshot_id} was sent, and expires"
+                ) from error
+
+    def _changes(self, snapshot_id: int, latest: Snapshot | None) -> Iterator[LogRecords]:
+        """What the log lacks of one snapshot. Raises NotFoundError where that is gone, or a part of it."""
+        snapshot = latest if latest is not None and latest.id == snapshot_id else self._find(snapshot_id)
+        found, gap = snapshot_records(self._context, snapshot, self._buckets, self._settings.mode, self._marks)
+        if gap is not None:
+            LOG.info("%s: %s; that is not published", self._context.files.root_uri, gap.reason)
+            self._gap = snapshot.id
+        yield from found
 
     def _find(self, snapshot_id: int) -> Snapshot:
-        context = self._context
-        found = find_published(context, snapshot_id, self._settings.mode)
-        if found is None and self._recorded_snapshot() >= snapshot_id:
-            raise SlotFenced(f"slot {self._number} of {self._log.name} was taken over: snapshot {snapshot_id} was sent")
+        found = find_published(self._context, snapshot_id, self._settings.mode)
         if found is None:
             raise NotFoundError(
-                f"table {context.files.root_uri}: snapshot {snapshot_id} has expired before its changes were published to "
+                f"table {self._context.files.root_uri}: snapshot {snapshot_id} has expired before its changes were published to "
                 f"{self._log.name}; `tablestore log rebuild` starts the log anew from what is there",
                 kind="snapshot-expired",
             )

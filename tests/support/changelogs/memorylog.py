@@ -8,6 +8,7 @@ A partition is a list of entries. A publish appends open entries and ends with a
 then visible, or given up for good. Stores of one address share one broker, as files of one name do in ``MemoryFileStore``.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,6 +77,11 @@ class MemoryBroker:
     def limit(self, name: str, record_bytes: int) -> None:
         """Another limit for the records of a log, from now on."""
         self.topics[name].limit = record_bytes
+
+    def rows(self, name: str) -> list[Any]:
+        """The rows that a plain reader of a log is told, bucket by bucket."""
+        found = [entry.value for entries in self.topics[name].partitions for entry in entries if entry.is_visible]
+        return [json.loads(value)["after"] for value in found if value is not None]
 
     def topic(self, name: str) -> _Topic:
         """Raises StorageError, NotFoundError."""
