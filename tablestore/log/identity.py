@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.snapshot import WRITER_VERSION, Snapshot
-from tablestore.log.position import Place, Position, done
+from tablestore.log.position import LogPlace, Place, Position, done
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
 from tablestore.store.snapshots import PARENT_PROPERTY
@@ -44,7 +44,13 @@ class Identity:
 
     def position(self, place: Place) -> Position:
         """The place, with the history that it is of."""
-        return Position(table=self._context.table_uuid, snapshot_uuid=self.name(place.anchor), place=place)
+        newest = place.newest if isinstance(place, LogPlace) else place.anchor
+        return Position(
+            table=self._context.table_uuid,
+            snapshot_uuid=self.name(place.anchor),
+            place=place,
+            newest_uuid=self.name(newest) if newest > place.anchor else None,
+        )
 
     def after(self, snapshot_id: int) -> Position:
         """The position behind a snapshot that has landed; 0: before all of them. Raises NotFoundError."""
@@ -62,27 +68,33 @@ class Identity:
 
         Raises InvalidInputError of kind ``position-table`` or ``position-history`` that names the ways out.
         """
-        context, place = self._context, position.place
-        if position.table != context.table_uuid:
+        place = position.place
+        if position.table != self._context.table_uuid:
             self._refuse_table(position)
-        if not place.anchor:
-            return place
-        found = self._find(place.anchor)
-        if found is not None:
-            if position.snapshot_uuid not in (None, snapshot_name(found)):
-                self._refuse_history(position, f"snapshot {place.anchor} is another one now: {snapshot_name(found)}")
-            self.note(found)
-            return place
-        latest = context.snapshots.latest()
-        if latest is None or latest.id < place.anchor:
-            self._refuse_history(position, f"the newest snapshot is {latest.id if latest else 'none'}")
-        built_on = self._parent_of(place.anchor)
-        if built_on is None and context.table_uuid is None and not is_kept:
-            self._refuse_history(position, f"snapshot {place.anchor} has expired, and the table has no uuid that would identify it")
-        if built_on is not None and position.snapshot_uuid not in (None, built_on):
-            self._refuse_history(position, f"snapshot {place.anchor} was another one: {built_on}")
-        self._remember(place.anchor, position.snapshot_uuid)
+        if place.anchor:
+            self._check(position, place.anchor, position.snapshot_uuid, is_kept=is_kept)
+        if isinstance(place, LogPlace) and place.newest > place.anchor:
+            self._check(position, place.newest, position.newest_uuid, is_kept=is_kept)
         return place
+
+    def _check(self, position: Position, snapshot_id: int, name: str | None, *, is_kept: bool) -> None:
+        """The snapshot that a position calls by this name must be the table's."""
+        context = self._context
+        found = self._find(snapshot_id)
+        if found is not None:
+            if name not in (None, snapshot_name(found)):
+                self._refuse_history(position, f"snapshot {snapshot_id} is another one now: {snapshot_name(found)}")
+            self.note(found)
+            return
+        latest = context.snapshots.latest()
+        if latest is None or latest.id < snapshot_id:
+            self._refuse_history(position, f"the newest snapshot is {latest.id if latest else 'none'}")
+        built_on = self._parent_of(snapshot_id)
+        if built_on is None and context.table_uuid is None and not is_kept:
+            self._refuse_history(position, f"snapshot {snapshot_id} has expired, and the table has no uuid that would identify it")
+        if built_on is not None and name not in (None, built_on):
+            self._refuse_history(position, f"snapshot {snapshot_id} was another one: {built_on}")
+        self._remember(snapshot_id, name)
 
     def name(self, snapshot_id: int) -> str | None:
         """What identifies a snapshot among all of its id; None if that is not known any more."""

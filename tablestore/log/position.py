@@ -5,15 +5,17 @@
     changes   20 changes of snapshot 8                 snapshot 7 is done too
     log       snapshot 7 is done, bucket 0 at 120      what follows is read from the log, each bucket from its own place
 
-A :class:`Position` is a *place* and the history that it is a place of: the table's uuid and the name of the snapshot that it rests
-on. A place of another table, or of a history that was replaced, is so found before anything is read
-(:mod:`tablestore.log.identity`). It is a value: kept in a named consumer's file, or by users beside their results, and reading
-goes on from it with nothing lost and nothing twice. A batch that ends a snapshot has the normal form, whatever was read of it.
+A :class:`Position` is a *place* and the history that it is a place of: the table's uuid, the name of the snapshot that it rests on,
+and in the log that of the newest snapshot of which a bucket has handed out changes. A place of another table, or of a history that
+was replaced, is so found before anything is read (:mod:`tablestore.log.identity`). It is a value: kept in a named consumer's file,
+or by users beside their results, and reading goes on from it with nothing lost and nothing twice. A batch that ends a snapshot has
+the normal form, whatever was read of it.
 
     {"position":1,"table":"2c…","done":[7,"8f…"]}
     {"position":1,"table":"2c…","frame":[7,"8f…"],"rows":5000,"reading":"a1…"}
     {"position":1,"table":"2c…","changes":[8,"e0…"],"rows":20,"reading":"a1…"}
-    {"position":1,"table":"2c…","done":[7,"8f…"],"log":"Xy…","offsets":{"0":120},"marks":{"0":[8,5]}}
+    {"position":1,"table":"2c…","done":[7,"8f…"],"log":"Xy…","offsets":{"0":120},"marks":{"0":[8,5]},
+     "newest":"e0…"}
 
 Rows are counted as they were handed out, so a place inside of a snapshot holds for the same filter and ``pairs`` only: ``reading``
 is their fingerprint. It names columns by their ids, and the columns that are handed out do not matter, so that columns may come and
@@ -95,6 +97,11 @@ class LogPlace:
         """The snapshot that this place rests on."""
         return self.base
 
+    @property
+    def newest(self) -> int:
+        """The newest snapshot of which something is done."""
+        return max((mark.snapshot_id for mark in self.marks.values()), default=self.base)
+
     def mark(self, bucket: int) -> Mark:
         """The last change that is done in a bucket."""
         whole = Mark(self.base, _WHOLE)
@@ -119,12 +126,13 @@ class Position:
     """A place of one history.
 
     ``table`` is the table's uuid (None: it has none), ``snapshot_uuid`` the name of the snapshot that the place rests on (None: no
-    snapshot is done, or its name is not known any more).
+    snapshot is done, or its name is not known any more), ``newest_uuid`` that of :attr:`LogPlace.newest` where it is another one.
     """
 
     table: str | None
     snapshot_uuid: str | None
     place: Place
+    newest_uuid: str | None = None
 
     @property
     def needed_snapshot(self) -> int:
@@ -147,6 +155,7 @@ class Position:
                 "log": place.incarnation,
                 "offsets": {str(bucket): offset for bucket, offset in sorted(place.offsets.items())},
                 "marks": {str(bucket): [mark.snapshot_id, mark.ordinal] for bucket, mark in sorted(place.marks.items())},
+                **({} if self.newest_uuid is None else {"newest": self.newest_uuid}),
             }
         if place.phase == "changes" and not place.rows:
             return {**head, "done": anchor}
@@ -213,7 +222,7 @@ def unnamed_fingerprint(columns: tuple[str, ...], filter_text: str | None, pairs
 _KEYS = {
     "frame": {"frame", "rows", "reading"},
     "changes": {"changes", "rows", "reading"},
-    "log": {"done", "log", "offsets", "marks"},
+    "log": {"done", "log", "offsets", "marks", "newest"},
     "done": {"done"},
 }
 
@@ -244,7 +253,10 @@ def _decoded(content: Mapping[str, object]) -> Position:
         rows = _count(content, "rows", 1 if form == "changes" else 0)
         phase: Phase = "frame" if form == "frame" else "changes"
         place = StorePlace(phase=phase, snapshot_id=snapshot_id, rows=rows, reading=_text(content, "reading"))
-    return Position(table=table, snapshot_uuid=uuid, place=place)
+    newest = content.get("newest")
+    if newest is not None and not (isinstance(newest, str) and newest):
+        raise TypeError("no uuid of the newest snapshot")
+    return Position(table=table, snapshot_uuid=uuid, place=place, newest_uuid=newest)
 
 
 def _log_place(content: Mapping[str, object], base: int) -> LogPlace:

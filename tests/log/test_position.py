@@ -31,6 +31,8 @@ from tablestore.log.record import Mark
 from tablestore.store.history.consumers import Consumers
 from tablestore.store.snapshots import PARENT_PROPERTY
 from tablestore.types.evolution.schemachanges import AddColumn, RenameColumn
+from tests.support.auditor import walk
+from tests.support.changelogs.memorylog import MemoryBroker, memory_logs
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 LOG = LogPlace(incarnation="Xy", base=7, offsets={1: 5, 0: 120}, marks={10: Mark(9, 0), 0: Mark(8, 5)})
@@ -49,24 +51,31 @@ GOLDEN = [
         Position(table="T", snapshot_uuid="u7", place=LOG),
         '{"position":1,"table":"T","done":[7,"u7"],"log":"Xy","offsets":{"0":120,"1":5},"marks":{"0":[8,5],"10":[9,0]}}',
     ),
+    (
+        Position(table="T", snapshot_uuid="u7", place=LOG, newest_uuid="u9"),
+        '{"position":1,"table":"T","done":[7,"u7"],"log":"Xy","offsets":{"0":120,"1":5},"marks":{"0":[8,5],"10":[9,0]},"newest":"u9"}',
+    ),
 ]
 NUMBERS = count()
 COUNTS = st.integers(0, 2**63 - 2)
 NAMES = st.none() | st.text(min_size=1)
 BUCKETS = st.integers(0, 10_000)
+LOG_PLACES = st.builds(
+    LogPlace,
+    incarnation=st.text(),
+    base=COUNTS,
+    offsets=st.dictionaries(BUCKETS, COUNTS, max_size=4),
+    marks=st.dictionaries(BUCKETS, st.builds(Mark, COUNTS, COUNTS), max_size=4),
+)
 PLACES = st.one_of(
     COUNTS.map(done),
     st.builds(StorePlace, phase=st.just("frame"), snapshot_id=COUNTS.filter(bool), rows=COUNTS, reading=st.text()),
     st.builds(StorePlace, phase=st.just("changes"), snapshot_id=COUNTS.filter(bool), rows=COUNTS.filter(bool), reading=st.text()),
-    st.builds(
-        LogPlace,
-        incarnation=st.text(),
-        base=COUNTS,
-        offsets=st.dictionaries(BUCKETS, COUNTS, max_size=4),
-        marks=st.dictionaries(BUCKETS, st.builds(Mark, COUNTS, COUNTS), max_size=4),
-    ),
 )
-POSITIONS = st.builds(Position, table=NAMES, snapshot_uuid=NAMES, place=PLACES)
+POSITIONS = st.one_of(
+    st.builds(Position, table=NAMES, snapshot_uuid=NAMES, place=PLACES),
+    st.builds(Position, table=NAMES, snapshot_uuid=NAMES, place=LOG_PLACES, newest_uuid=NAMES),
+)
 
 
 def make(path: Path | str, **how: Any) -> ts.Table:
@@ -237,6 +246,35 @@ def test_a_position_of_an_older_copy_whose_ids_have_caught_up_is_refused(tmp_pat
     with pytest.raises(InvalidInputError, match="snapshot 2 was another one"):
         copy.consume(position=position, follow=False)
     assert changes(table.consume(position=shared, follow=False)) == [(2, "+I", 2)]
+
+
+def test_a_position_in_the_midst_of_snapshots_that_were_lost_is_refused_also_behind_a_new_log() -> None:
+    """It rests on a snapshot of both histories, and has handed out changes of one that only the other has."""
+    broker = MemoryBroker("lost-in-the-midst")
+    with memory_logs():
+        kafka = {"bucket": "2", "write-only": "true", "log.kafka.bootstrap.servers": broker.address}
+        table = make(f"memory://{broker.address}", options=kafka)
+        files = table.context.files
+        table.upsert(rows(range(9)))
+        behind_first = list(table.consume(follow=False))[-1].position
+        older = {path: files.read(path) for path in walk(files)}
+        table.upsert(rows(range(9), "lost"))
+        lost = list(table.consume(position=behind_first, follow=False))[-1].position
+        assert lost.done_snapshot == 1 and isinstance(lost.place, LogPlace) and lost.place.newest == 2
+        table.close()
+        for path in list(walk(files)):
+            files.delete(path)
+        for path, data in older.items():
+            files.write(path, data)
+        restored = ts.open_table(table.location)
+        restored.upsert(rows(range(9), "new"))
+        restored.change_log.rebuild()
+        with pytest.raises(InvalidInputError, match="snapshot 2 is another one now") as caught:
+            restored.consume(position=str(lost), follow=False)
+        assert caught.value.kind == "position-history"
+        assert len(changes(restored.consume(position=behind_first, follow=False))) == 9
+        restored.close()
+    broker.close()
 
 
 def test_a_position_whose_snapshot_has_expired_is_read_while_the_next_one_is_there(tmp_path: Path) -> None:
