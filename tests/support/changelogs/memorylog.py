@@ -114,7 +114,7 @@ class MemoryLogStore:
             return True
         if not ignore_if_exists:
             raise AlreadyExistsError(f"the log {self.name} exists; drop it, or choose another name", kind="topic-exists")
-        self.incarnation(partitions=partitions)
+        self._check(partitions, len(self._topic().partitions) == partitions)
         return False
 
     def retain(self, retention_ms: int | None) -> None:
@@ -131,11 +131,7 @@ class MemoryLogStore:
 
     def incarnation(self, *, partitions: int) -> str:
         topic = self._topic()
-        if len(topic.partitions) != partitions:
-            raise InvalidInputError(
-                f"the log {self.name} has {len(topic.partitions)} partition(s), expected {partitions}; give the table another",
-                kind="topic-partitions",
-            )
+        self._check(partitions, len(topic.partitions) >= partitions)
         return topic.id
 
     def open_slot(self, slot: int, buckets: Sequence[int], *, timeout_s: float) -> "MemorySlot":
@@ -174,6 +170,12 @@ class MemoryLogStore:
 
     def _topic(self) -> _Topic:
         return self._broker.topic(self.name)
+
+    def _check(self, partitions: int, is_so: bool) -> None:
+        if not is_so:
+            raise InvalidInputError(
+                f"the log {self.name} does not have {partitions} partition(s); give the table another one", kind="topic-partitions"
+            )
 
 
 class MemorySlot:
