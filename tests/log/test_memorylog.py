@@ -1,14 +1,14 @@
 """The log store of the simulations keeps the contracts that the Kafka connector keeps: so what they find holds of any log."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
-from typing import Any
 
 import pytest
 
 import tablestore as ts
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.contracts.following import SCHEMA, Following
+from tablestore.testing.contracts.following import Following, make_table
 from tablestore.testing.contracts.logstore import LogStoreContract
 from tests.support.changelogs.memorylog import MemoryBroker, MemoryLogStore, memory_logs
 
@@ -36,19 +36,7 @@ class TestMemory(LogStoreContract):
 class TestMemoryFollowed(Following):
     @pytest.fixture
     def new_table(self, broker: MemoryBroker) -> Iterator[Callable[..., ts.Table]]:
-        def make(*, keyed: bool = True, by_day: bool = False, **options: Any) -> ts.Table:
-            catalog = ts.open_catalog(f"memory://{broker.address}")
-            catalog.create_database("shop", ignore_if_exists=True)
-            key = ["day", "id"] if by_day else ["id"]
-            given = {**({"bucket": "1"} if keyed else {}), "write-only": "true", **options}
-            return catalog.create_table(
-                "shop.t",
-                schema=SCHEMA,
-                primary_key=key if keyed else (),
-                partition_by=["day"] if by_day else (),
-                options={**given, "log.kafka.bootstrap.servers": broker.address},
-            )
-
+        kafka = {"log.kafka.bootstrap.servers": broker.address}
         with memory_logs():
-            yield make
+            yield partial(make_table, f"memory://{broker.address}", **kafka)
         MemoryFileStore.forget(broker.address)

@@ -22,23 +22,14 @@ from tablestore.table.upkeep import aftercommit as aftercommit_module
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Call, Faults
 from tests.support.auditor import walk
+from tests.support.changelogs import landingsweep
 from tests.support.holdings import Holdings
 from tests.support.lab import Lab
 
 Rows = list[tuple[Any, ...]]
 Write = Callable[[Lab, Table], object]
 
-# Everything that goes by itself is due with each commit.
-BUSY = {
-    "write-only": "false",
-    "num-sorted-run.compaction-trigger": "2",
-    "snapshot.num-retained.min": "1",
-    "snapshot.num-retained.max": "1",
-    "tag.automatic-creation": "process-time",
-    "tag.creation-period": "hourly",
-    "tag.num-retained-max": "1",
-    "sink.process-time-zone": "UTC",
-}
+BUSY = {"write-only": "false", "sink.process-time-zone": "UTC", **landingsweep.BUSY}
 _NAMES = itertools.count()
 
 
@@ -64,14 +55,7 @@ WRITES: dict[str, tuple[Write, Rows]] = {
     "fast-forward": (lambda _, table: table.fast_forward("work", discard_newer=True), [(0, "a"), (1, "a"), (2, "a"), (9, "work")]),
     "compact": (compact, OLD),
 }
-
-
-class Foreign(Exception):
-    """An error of some library."""
-
-
-ERRORS: dict[str, Callable[[str], Exception]] = {"ours": lambda message: StorageError(message), "foreign": Foreign}
-
+ERRORS: dict[str, Callable[[str], Exception]] = {"ours": lambda message: StorageError(message), "foreign": landingsweep.Foreign}
 
 # So that there is something to compact on demand.
 LATER = {**BUSY, "num-sorted-run.compaction-trigger": "5"}
@@ -177,7 +161,7 @@ def test_a_follow_up_that_raises_is_caught_by_the_sweep(planted: str, monkeypatc
         monkeypatch.setattr(Committer, "_acknowledge", lambda self, _, snapshot, __: self.snapshots.write_latest_hint(snapshot.id))
     else:
         monkeypatch.setattr(FollowUp, "do", _raises if planted == "every error" else _raises_what_is_not_ours)
-    with pytest.raises((Foreign, StorageError)):
+    with pytest.raises((landingsweep.Foreign, StorageError)):
         test_whatever_fails_behind_a_landed_commit_the_writer_hears_of_its_snapshot("upsert", "foreign")
 
 
@@ -188,7 +172,7 @@ def test_a_compaction_that_cannot_be_done_is_said_where_the_table_is_described(
     with monkeypatch.context() as broken:
 
         def overflow(*_: object, **__: object) -> None:
-            raise Foreign("offset overflow while concatenating arrays, of user hunter2")
+            raise landingsweep.Foreign("offset overflow while concatenating arrays, of user hunter2")
 
         broken.setattr(aftercommit_module, "compact_after_write", overflow)
         made = lab.write_new((1, "a"))

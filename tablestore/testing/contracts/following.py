@@ -3,8 +3,9 @@
     class TestKafka(Following): ...        pytest runs every test of the class; the fixture `new_table` makes tables
 
 ``new_table(*, keyed=True, by_day=False, **options)`` makes a table with the columns of :data:`SCHEMA` (``by_day``: partitioned, the
-key is then ``day, id``) that compacts only when it is told to. Whoever follows sees batches of (snapshot, kind, id, v); where the
-order is not promised (across buckets) they are compared sorted, what is promised per key is checked by :func:`folded`.
+key is then ``day, id``) that compacts only when it is told to: :func:`make_table` does. Whoever follows sees batches of (snapshot,
+kind, id, v); where the order is not promised (across buckets) they are compared sorted, what is promised per key is checked by
+:func:`folded`.
 """
 
 import random
@@ -20,7 +21,7 @@ import pytest
 from tablestore.errors import ConflictError, NotFoundError
 from tablestore.log.events import Restarted, SchemaLanded
 from tablestore.log.follow.consumption import ChangeBatch
-from tablestore.table.opening import open_table
+from tablestore.table.opening import open_catalog, open_table
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn, ChangeType, RenameColumn, SetOption
@@ -28,6 +29,20 @@ from tablestore.types.evolution.schemachanges import AddColumn, ChangeType, Rena
 SCHEMA = pa.schema([pa.field("day", pa.string(), nullable=False), pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 NewTable = Callable[..., Table]
 Change = tuple[int, str, int, str | None]
+
+
+def make_table(warehouse: str, *, keyed: bool = True, by_day: bool = False, **options: str) -> Table:
+    """The table ``shop.t`` of a warehouse. ``options`` are those of its log, and what a test asks for."""
+    catalog = open_catalog(warehouse)
+    catalog.create_database("shop", ignore_if_exists=True)
+    key = ["day", "id"] if by_day else ["id"]
+    return catalog.create_table(
+        "shop.t",
+        schema=SCHEMA,
+        primary_key=key if keyed else (),
+        partition_by=["day"] if by_day else (),
+        options={**({"bucket": "1"} if keyed else {}), "write-only": "true", **options},
+    )
 
 
 def rows(ids: Iterable[int], text: str, *, day: str = "mon") -> pa.Table:

@@ -16,7 +16,7 @@ from tablestore.errors import StorageError
 from tablestore.store.followup import read_undone
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.topics import records
-from tests.support.changelogs.landingsweep import BUSY, SCHEMA, Foreign, make_busy, sweep
+from tests.support.changelogs.landingsweep import SCHEMA, Foreign, make_busy, sweep
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,7 @@ def test_whatever_fails_behind_a_landed_commit_the_topic_has_each_row_once(
 
 def test_an_open_publisher_goes_on_where_another_one_sent_snapshots_that_have_expired(tmp_path: Path, broker: KafkaBroker) -> None:
     catalog = ts.open_catalog(str(tmp_path))
-    catalog.create_database("shop")
-    options = {**BUSY, "log.kafka.bootstrap.servers": broker.servers, "log.kafka.topic": "two-publishers"}
-    table = catalog.create_table("shop.t", schema=SCHEMA, primary_key=["id"], options=options)
+    table = make_busy(catalog, **{"log.kafka.bootstrap.servers": broker.servers, "log.kafka.topic": "two-publishers"})
     others = ts.open_catalog(str(tmp_path))
     for number in range(6):
         handle = (catalog if number % 2 else others).table("shop.t")

@@ -1,25 +1,16 @@
 """The suite of everybody who follows a table, on the file store. The same runs over topics in tests/integration/kafka."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import tablestore as ts
-from tablestore.testing.contracts.following import SCHEMA, Following
+from tablestore.testing.contracts.following import Following, make_table
 
 
 class TestFileStore(Following):
     @pytest.fixture
     def new_table(self, tmp_path: Path) -> Callable[..., ts.Table]:
-        def make(*, keyed: bool = True, by_day: bool = False, **options: Any) -> ts.Table:
-            catalog = ts.open_catalog(str(tmp_path))
-            catalog.create_database("shop", ignore_if_exists=True)
-            key = ["day", "id"] if by_day else ["id"]
-            given = {**({"bucket": "1"} if keyed else {}), "write-only": "true", **options}
-            return catalog.create_table(
-                "shop.t", schema=SCHEMA, primary_key=key if keyed else (), partition_by=["day"] if by_day else (), options=given
-            )
-
-        return make
+        return partial(make_table, str(tmp_path))

@@ -20,7 +20,6 @@ from tests.support.holdings import Holdings
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 # Everything that goes by itself is due with each commit.
 BUSY = {
-    "bucket": "1",
     "num-sorted-run.compaction-trigger": "2",
     "snapshot.num-retained.min": "1",
     "snapshot.num-retained.max": "1",
@@ -37,7 +36,7 @@ class Foreign(Exception):
 def make_busy(catalog: ts.Catalog, **options: str) -> ts.Table:
     """The table ``shop.t``."""
     catalog.create_database("shop")
-    return catalog.create_table("shop.t", schema=SCHEMA, primary_key=["id"], options={**BUSY, **options})
+    return catalog.create_table("shop.t", schema=SCHEMA, primary_key=["id"], options={"bucket": "1", **BUSY, **options})
 
 
 def sweep(
