@@ -19,6 +19,8 @@ class Span:
 
 
 NOWHERE = Span(0, 0)
+# How much of its line is shown on either side of a place.
+SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,20 @@ def syntax_error(text: str, span: Span, message: str) -> InvalidInputError:
 
 
 def marked(text: str, span: Span) -> str:
-    """``line L, column C`` and the line with the place marked below it; lines and columns count from 1."""
+    """``line L, column C`` and the line with the place marked below it; lines and columns count from 1.
+
+    Of a long line only what is around the place is shown.
+    """
     start = min(max(span.start, 0), len(text))
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)
-    line = text[line_start : len(text) if line_end < 0 else line_end]
-    column = start - line_start
-    width = max(1, min(span.end, line_start + len(line)) - start)
-    # A tab stays a tab below it, so that the mark stands under its place.
-    indent = "".join(c if c == "\t" else " " for c in line[:column])
-    return f"line {text.count(chr(10), 0, start) + 1}, column {column + 1}:\n  {line}\n  {indent}{'^' * width}"
+    line_end = len(text) if line_end < 0 else line_end
+    first = line_start if start - line_start <= SHOWN else start - SHOWN
+    last = min(line_end, start + SHOWN)
+    # Character for character, so that the mark stands under its place.
+    line = "".join(c if c == "\t" or c.isprintable() else "\ufffd" for c in text[first:last].rstrip("\r"))
+    before, after = "…" * (first > line_start), "…" * (last < line_end)
+    indent = "".join(c if c == "\t" else " " for c in before + line[: start - first])
+    mark = "^" * max(1, min(span.end, first + len(line)) - start)
+    place = f"line {text.count(chr(10), 0, start) + 1}, column {start - line_start + 1}"
+    return f"{place}:\n  {before}{line}{after}\n  {indent}{mark}"

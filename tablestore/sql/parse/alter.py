@@ -147,10 +147,7 @@ def _added(cursor: Cursor) -> AddColumn:
         above.append(cursor.name("a column"))
         cursor.expect(".")
     column = physical_column(cursor)
-    place = _place(cursor)
-    if place is None and cursor.accept("COMMENT"):
-        raise cursor.wrong("a comment stands before FIRST or AFTER")
-    return AddColumn(path=(*above, column.name), column=column, place=place)
+    return AddColumn(path=(*above, column.name), column=column, place=_place(cursor))
 
 
 def _place(cursor: Cursor) -> Place | None:

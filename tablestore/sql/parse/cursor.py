@@ -115,7 +115,7 @@ class Cursor:
         """Take the name of an object, one to ``most`` parts."""
         path = self.dotted(what)
         if len(path.parts) > most:
-            parts = "one part" if most == 1 else f"one to {most} parts"
+            parts = "one part" if most == 1 else f"at most {most} parts"
             raise syntax_error(
                 self.text,
                 path.span,
@@ -151,7 +151,7 @@ class Cursor:
             place = self.next.span
             name = self.name(what)
             if name in names:
-                raise syntax_error(self.text, place, f"{name!r} stands here twice")
+                raise syntax_error(self.text, place, f"{name!r:.80} stands here twice")
             names[name] = None
         return tuple(names)
 
@@ -255,7 +255,7 @@ def shown(token: Token) -> str:
         case Kind.TEXT | Kind.NAME:
             return token.text if len(token.text) <= 40 else f"{token.text[:37]}…{token.text[-1]}"
         case _:
-            return f"'{token.text:.40}'"
+            return repr(token.text[:40])
 
 
 def either(hopes: list[str]) -> str:

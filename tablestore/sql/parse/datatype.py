@@ -63,20 +63,24 @@ class _TypeReader:
         self.cursor = cursor
         self.sparks = sparks
         self.fields = 0
+        self.deepest = 0
 
     def read(self, depth: int) -> DataType:
+        """The type that comes next; ``depth`` levels are around it. ``deepest`` is then the level of its innermost part."""
         cursor = self.cursor
-        if depth > MAX_TYPE_DEPTH:
-            raise cursor.wrong(f"a type is nested more than {MAX_TYPE_DEPTH} levels deep")
+        before, self.deepest = self.deepest, depth
+        self._check_depth()
         found = self._constructed(depth) if cursor.next.key in _CONSTRUCTED else self._atomic()
-        for _ in range(MAX_TYPE_DEPTH):
-            if cursor.accept("ARRAY"):
-                found = ArrayType(element=found)
-            elif cursor.accept("MULTISET"):
-                found = MultisetType(element=found)
-            else:
-                return found
-        raise cursor.wrong(f"a type is nested more than {MAX_TYPE_DEPTH} levels deep")
+        while (suffix := cursor.accept_one("ARRAY", "MULTISET")) is not None:
+            found = ArrayType(element=found) if suffix == "ARRAY" else MultisetType(element=found)
+            self.deepest += 1
+            self._check_depth()
+        self.deepest = max(before, self.deepest)
+        return found
+
+    def _check_depth(self) -> None:
+        if self.deepest > MAX_TYPE_DEPTH:
+            raise self.cursor.wrong(f"a type is nested more than {MAX_TYPE_DEPTH} levels deep")
 
     def _part(self, depth: int) -> DataType:
         found = self.read(depth + 1)
@@ -130,7 +134,7 @@ class _TypeReader:
             raise cursor.unsupported(f"the type {written} is not supported; {_UNSUPPORTED[name]}", start)
         if name not in _NAMES:
             near = did_you_mean(written, (*_NAMES, *_ALIASES, *_CONSTRUCTED))
-            raise cursor.wrong(f"expected a type, found {written!r}{near}", start)
+            raise cursor.wrong(f"expected a type, found {written!r:.80}{near}", start)
         if name == "DOUBLE":
             cursor.accept("PRECISION")
         arguments = self._arguments()

@@ -60,14 +60,14 @@ def set_option(cursor: Cursor, options: dict[str, str]) -> None:
         raise cursor.error("a value between quotes")
     value = constant(cursor)
     if value.text is None:
-        raise cursor.wrong(f"the option {key!r} has no value: expected a text or a number, found NULL", start)
+        raise cursor.wrong(f"the option {key!r:.80} has no value: expected a text or a number, found NULL", start)
     add_option(cursor, options, key, value.text, place)
 
 
 def add_option(cursor: Cursor, options: dict[str, str], key: str, value: str, place: Span) -> None:
     """Put an option into ``options``. Raises InvalidInputError for a key that is there."""
     if key in options:
-        raise cursor.wrong(f"the option {key!r} is given twice: {options[key]!r} and {value!r}", place.start)
+        raise cursor.wrong(f"the option {key!r:.80} is given twice: {options[key]!r:.80} and {value!r:.80}", place.start)
     options[key] = value
 
 
@@ -107,7 +107,7 @@ def partition_column(cursor: Cursor, spec: Mapping[str, object]) -> str:
     start = cursor.next.start
     column = cursor.name("a partition column")
     if column in spec:
-        raise cursor.wrong(f"the partition column {column!r} stands here twice", start)
+        raise cursor.wrong(f"the partition column {column!r:.80} stands here twice", start)
     return column
 
 

@@ -117,12 +117,12 @@ def _assignments(cursor: Cursor, action: MergeAction, match: Match) -> tuple[Ass
 
 
 def _inserted(cursor: Cursor) -> tuple[Assignment, ...]:
-    columns: list[Path] = []
+    columns: dict[Path, None] = {}
     for _ in cursor.listed():
         column = cursor.dotted("the name of a column")
         if column in columns:
-            raise cursor.wrong(f"the column {str(column)!r} stands here twice", column.span.start)
-        columns.append(column)
+            raise cursor.wrong(f"the column {str(column)!r:.80} stands here twice", column.span.start)
+        columns[column] = None
     cursor.expect("VALUES")
     start = cursor.next.start
     values = [assigned(cursor, lambda: cursor.next.key == ",") for _ in cursor.listed()]

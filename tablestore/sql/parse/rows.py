@@ -73,7 +73,7 @@ def update(cursor: Cursor) -> Update:
     target = cursor.path("the name of a table")
     target_alias = alias(cursor, "SET")
     cursor.expect("SET")
-    changes = assignments(cursor, lambda: cursor.next.key == "WHERE")
+    changes = assignments(cursor, lambda: cursor.sees("WHERE") or _sees_from(cursor))
     if cursor.sees("FROM"):
         raise cursor.unsupported("UPDATE … FROM is not supported; write MERGE INTO")
     return Update(target=target, assignments=changes, alias=target_alias, where=_where(cursor))
@@ -88,23 +88,27 @@ def alias(cursor: Cursor, *not_one: str) -> str | None:
 
 def assignments(cursor: Cursor, stops: Callable[[], bool]) -> tuple[Assignment, ...]:
     """Take ``column = expression, …`` up to where ``stops`` holds."""
-    found: list[Assignment] = []
+    found: dict[tuple[str, ...], Assignment] = {}
     while True:
         start = cursor.next.start
         column = cursor.dotted("a column").parts
         cursor.expect("=")
         value = assigned(cursor, lambda: cursor.next.key == "," or stops())
-        if any(one.column == column for one in found):
-            raise cursor.wrong(f"the column {'.'.join(column)!r} is set twice", start)
-        found.append(Assignment(column=column, value=value, span=cursor.span_from(start)))
+        if column in found:
+            raise cursor.wrong(f"the column {'.'.join(column)!r:.80} is set twice", start)
+        found[column] = Assignment(column=column, value=value, span=cursor.span_from(start))
         if not cursor.accept(","):
-            return tuple(found)
+            return tuple(found.values())
 
 
 def assigned(cursor: Cursor, stops: Callable[[], bool]) -> Fragment | None:
     """Take an expression; None for the word DEFAULT alone."""
     value = cursor.fragment("an expression or DEFAULT", stops)
     return None if value.text.upper() == "DEFAULT" else value
+
+
+def _sees_from(cursor: Cursor) -> bool:
+    return cursor.sees("FROM") and cursor.ahead(-1).key != "DISTINCT"
 
 
 def _where(cursor: Cursor) -> Fragment | None:
@@ -121,9 +125,12 @@ def _partition(cursor: Cursor) -> Mapping[str, Fragment | None]:
 
 def _partition_value(cursor: Cursor) -> Fragment:
     start = cursor.next.start
-    if cursor.accept(":"):
+    if cursor.sees(":"):
+        cursor.take()
         cursor.name("the name of a parameter")
-    elif not cursor.accept("?"):
+    elif cursor.sees("?"):
+        cursor.take()
+    else:
         constant(cursor)
     return cursor.fragment_from(start)
 

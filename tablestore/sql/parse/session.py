@@ -71,21 +71,22 @@ def call(cursor: Cursor) -> Call:
     if cursor.sees("(", ")"):
         cursor.skip()
         return Call(procedure=procedure)
-    arguments: list[Argument] = []
-    for _ in cursor.listed():
-        arguments.append(_argument(cursor, arguments))
+    names: set[str] = set()
+    arguments = [_argument(cursor, names) for _ in cursor.listed()]
     return Call(procedure=procedure, arguments=tuple(arguments))
 
 
-def _argument(cursor: Cursor, before: list[Argument]) -> Argument:
+def _argument(cursor: Cursor, names: set[str]) -> Argument:
+    """Take an argument; ``names`` are those that were given before it, and get its own."""
     start = cursor.next.start
     name: str | None = None
     if cursor.sees_name() and cursor.ahead(1).key in ("=>", "="):
         name = cursor.name("the name of an argument")
         cursor.take()
-        if any(argument.name == name for argument in before):
-            raise cursor.wrong(f"the argument {name!r} is given twice", start)
-    elif before and before[-1].name is not None:
+        if name in names:
+            raise cursor.wrong(f"the argument {name!r:.80} is given twice", start)
+        names.add(name)
+    elif names:
         raise cursor.wrong("expected name => value: an argument by position stands before those by name")
     return Argument(value=_literal(cursor, 0), name=name, span=cursor.span_from(start))
 

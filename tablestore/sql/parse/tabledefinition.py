@@ -42,6 +42,7 @@ class _Elements:
 
     columns: list[Column] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
     primary_key: tuple[str, ...] = ()
     watermark: Watermark | None = None
 
@@ -58,7 +59,7 @@ def create_table(cursor: Cursor, *, temporary: bool, replaces: bool, must_exist:
         for _ in cursor.listed():
             _element(cursor, elements, sparks)
     if elements.columns and elements.names:
-        raise cursor.wrong(f"expected a type for the column {elements.names[0]!r}: either all columns have one, or none")
+        raise cursor.wrong(f"expected a type for the column {elements.names[0]!r:.80}: either all columns have one, or none")
     made = CreateTable(
         path=path,
         columns=tuple(elements.columns) or None,
@@ -108,10 +109,17 @@ def _element(cursor: Cursor, elements: _Elements, sparks: bool) -> None:
         column = cursor.name("a column")
         cursor.expect("AS")
         elements.watermark = Watermark(column=column, expression=_expression(cursor))
-    elif cursor.sees("PRIMARY", "KEY") or cursor.next.key in _OTHER_CONSTRAINTS or cursor.next.key == "CONSTRAINT":
+    elif _sees_constraint(cursor):
         _constraint(cursor, elements)
     else:
         _column(cursor, elements, sparks)
+
+
+def _sees_constraint(cursor: Cursor) -> bool:
+    """Whether a constraint comes next, and no column that bears such a name."""
+    if cursor.sees("CONSTRAINT"):
+        return cursor.ahead(2).key in ("PRIMARY", *_OTHER_CONSTRAINTS)
+    return cursor.sees("PRIMARY", "KEY") or (cursor.next.key in _OTHER_CONSTRAINTS and cursor.ahead(1).key in ("KEY", "("))
 
 
 def _constraint(cursor: Cursor, elements: _Elements) -> None:
@@ -141,10 +149,10 @@ def _not_enforced(cursor: Cursor) -> None:
 def _column(cursor: Cursor, elements: _Elements, sparks: bool) -> None:
     start = cursor.next.start
     name = cursor.name("the name of a column")
-    if name in elements.names or any(column.name == name for column in elements.columns):
-        raise cursor.wrong(f"the column {name!r} stands here twice", start)
+    if name in elements.taken:
+        raise cursor.wrong(f"the column {name!r:.80} stands here twice", start)
+    elements.taken.add(name)
     if cursor.sees(",") or cursor.sees(")"):
-        cursor.hope("a type")
         elements.names.append(name)
     elif cursor.accept("AS"):
         expression = _expression(cursor)
@@ -248,11 +256,11 @@ def _partition_columns(cursor: Cursor) -> tuple[str, ...]:
             )
         if cursor.sees_name():
             raise cursor.unsupported(
-                f"a typed partition column is not supported; write {name!r} with its type among the columns, its name alone here",
+                f"a typed partition column is not supported; write {name!r:.80} with its type among the columns, here alone",
                 start,
             )
         if name in names:
-            raise cursor.wrong(f"the partition column {name!r} stands here twice", start)
+            raise cursor.wrong(f"the partition column {name!r:.80} stands here twice", start)
         names[name] = None
     return tuple(names)
 
@@ -296,7 +304,7 @@ def _like(cursor: Cursor) -> Like:
 
 def _checked(cursor: Cursor, made: CreateTable) -> CreateTable:
     if made.names and made.query is None:
-        raise cursor.error(f"AS query, or a type for the column {made.names[0]!r}")
+        raise cursor.error(f"AS query, or a type for the column {made.names[0]!r:.80}")
     given = made.columns or made.like or made.query or made.provider or "connector" in made.options
     if not given:
         raise cursor.error("columns, LIKE or AS")
