@@ -27,6 +27,13 @@ from tablestore.sql.statements.alter import (
 
 _NO_KEYS = "a table keeps its key, constraints and watermark; make it anew with CREATE TABLE … LIKE"
 _NO_PARTITIONS = "partitions come with their rows; INSERT INTO the table"
+_TAGS = "CALL sys.create_tag(…), sys.delete_tag(…) and the like keep tags and branches"
+_UNSUPPORTED_VERBS = {
+    "RECOVER": _NO_PARTITIONS,
+    "REPLACE": "write RENAME, MODIFY, ADD and DROP COLUMN",
+    "CREATE": _TAGS,
+    "DELETE": _TAGS,
+}
 _UNSUPPORTED_SETS = {
     "LOCATION": "a table stays where it is; make it anew there with CREATE TABLE … AS SELECT",
     "SERDE": "a table has no serde",
@@ -86,8 +93,8 @@ def _actions(cursor: Cursor) -> tuple[AlterAction, ...]:
     if verb is not None:
         return verbs[verb](cursor)
     cursor.hope("PARTITION")
-    if cursor.next.key in ("RECOVER", "REPLACE"):
-        raise cursor.unsupported(_NO_PARTITIONS if cursor.next.key == "RECOVER" else "write RENAME, MODIFY, ADD and DROP COLUMN")
+    if cursor.next.key in _UNSUPPORTED_VERBS:
+        raise cursor.unsupported(f"{cursor.next.key} is not supported here; {_UNSUPPORTED_VERBS[cursor.next.key]}")
     raise cursor.error()
 
 
@@ -259,8 +266,6 @@ def _with_default(cursor: Cursor, column: ModifyColumn) -> ModifyColumn:
 
 
 def _set(cursor: Cursor) -> tuple[AlterAction, ...]:
-    if cursor.next.key in _UNSUPPORTED_SETS:
-        raise cursor.unsupported(f"SET {cursor.next.key} is not supported; {_UNSUPPORTED_SETS[cursor.next.key]}")
     if cursor.next.key == "COMMENT" and (cursor.sees_text(1) or cursor.ahead(1).key == "NULL"):
         cursor.take()
         return (_comment(cursor),)
@@ -268,6 +273,8 @@ def _set(cursor: Cursor) -> tuple[AlterAction, ...]:
 
 
 def _set_options(cursor: Cursor, partition: PartitionSpec | None) -> SetOptions:
+    if cursor.next.key in _UNSUPPORTED_SETS:
+        raise cursor.unsupported(f"SET {cursor.next.key} is not supported; {_UNSUPPORTED_SETS[cursor.next.key]}")
     options: dict[str, str] = {}
     if cursor.accept("TBLPROPERTIES") or cursor.sees("("):
         for _ in cursor.listed():

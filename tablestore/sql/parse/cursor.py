@@ -109,6 +109,9 @@ class Cursor:
         while self.sees("."):
             self.take()
             parts.append(self.name(what))
+        hyphen = self.next
+        if hyphen.key == "-" and self.tokens[self.at - 1].end == hyphen.start and self.ahead(1).start == hyphen.end:
+            raise self.wrong(f"expected {what}, found one with a hyphen; such a name stands between backticks", start)
         return Path(tuple(parts), self.span_from(start))
 
     def path(self, what: str, most: int = MOST_PARTS) -> Path:

@@ -72,7 +72,7 @@ def add_option(cursor: Cursor, options: dict[str, str], key: str, value: str, pl
 
 
 def option_key(cursor: Cursor) -> str:
-    """Take ``'key'``, or a key of words, digits, dots and hyphens without a blank between them."""
+    """Take ``'key'``, or a key of words, digits and . - : * without a blank between them."""
     if cursor.sees_text():
         key = cursor.string("an option")
         if not key:
@@ -117,7 +117,7 @@ def optional_partition(cursor: Cursor) -> Mapping[str, str | None] | None:
 
 
 def _continues_key(token: Token) -> bool:
-    return token.kind in (Kind.WORD, Kind.NAME, Kind.NUMBER) or token.key in (".", "-")
+    return token.kind in (Kind.WORD, Kind.NAME, Kind.NUMBER) or token.key in (".", "-", ":", "*")
 
 
 def _number(cursor: Cursor) -> Constant:

@@ -77,7 +77,10 @@ def create_table(cursor: Cursor, *, temporary: bool, replaces: bool, must_exist:
 def physical_column(cursor: Cursor, *, sparks: bool = False) -> PhysicalColumn:
     """Take ``name type [NOT NULL] [COMMENT 'text'] [DEFAULT literal]``, as ALTER TABLE has it."""
     start = cursor.next.start
-    column, key = _typed_column(cursor, cursor.name("the name of a column"), start, sparks)
+    name = cursor.name("the name of a column")
+    if cursor.sees("AS"):
+        raise cursor.unsupported("ALTER TABLE adds no computed columns; make the table anew with CREATE TABLE … LIKE", start)
+    column, key = _typed_column(cursor, name, start, sparks)
     if key or not isinstance(column, PhysicalColumn):
         raise cursor.unsupported("ALTER TABLE knows only stored columns that are no key; make the table anew for others", start)
     return column

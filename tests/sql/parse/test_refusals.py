@@ -65,6 +65,7 @@ WRONG = [
     ("ALTER TABLE t PARTITION (a > 1) COMPACT", "expected =, found '>'"),
     ("ALTER TABLE t PARTITION () COMPACT", "expected a partition column, found ')'"),
     ("ALTER TABLE t PARTITION (a = " + "9" * 500 + ") COMPACT", "expected a number of at most 400 digits, found 500"),
+    ("ALTER TABLE my-table COMPACT", "found one with a hyphen; such a name stands between backticks"),
     ("TRUNCATE t", "expected TABLE, found 't'"),
     # session
     ("SHOW", "found the end of the statement"),
@@ -165,6 +166,9 @@ NOT_DONE = [
     ("ALTER TABLE t ADD PARTITION (a = 1)", "partitions come with their rows"),
     ("ALTER TABLE t RECOVER PARTITIONS", "partitions come with their rows"),
     ("ALTER TABLE t PARTITION (a = 1) RENAME TO PARTITION (a = 2)", "a partition keeps its name"),
+    ("ALTER TABLE t ADD (a AS b + 1)", "ALTER TABLE adds no computed columns"),
+    ("ALTER TABLE t PARTITION (a = 1) SET LOCATION 'x'", "SET LOCATION is not supported"),
+    ("ALTER TABLE t CREATE TAG x", "CALL sys.create_tag(…)"),
     ("ALTER TABLE t ADD a INT METADATA", "ALTER TABLE knows only stored columns"),
     ("ALTER TABLE t ADD a INT PRIMARY KEY", "ALTER TABLE knows only stored columns"),
     ("ALTER TABLE t SET LOCATION 'x'", "a table stays where it is"),

@@ -93,6 +93,7 @@ GOLDEN: list[tuple[str, Statement]] = [
     ("SET spark.sql.x=a b, 'c' ", SetOption(key="spark.sql.x", value="a b, 'c'")),
     ('SET k = "it\\\'s"', SetOption(key="k", value="it's")),
     ("SET k = ''", SetOption(key="k", value="")),
+    ("SET a.*.b:c=1", SetOption(key="a.*.b:c", value="1")),
     ("SET a.b", SetOption(key="a.b", value=None)),
     ("SET 'a.b'", SetOption(key="a.b", value=None)),
     ("SET TIME ZONE 'UTC'", EngineStatement(text=Fragment("SET TIME ZONE 'UTC'"))),
