@@ -15,7 +15,7 @@ Now and then everything is compared:
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
@@ -44,26 +44,6 @@ EVERYTHING = 10_000
 MOST_POLLS = 30
 TOO_LARGE_KIND = "log-record-too-large"
 HISTORY_KINDS = ("log-ahead", "log-history", "log-replaced")
-STEPS = {
-    "write": 6,
-    "write too large": 1,
-    "delete": 1,
-    "overwrite": 2,
-    "evolve": 2,
-    "roll back": 1,
-    "expire": 1,
-    "read": 5,
-    "back up": 2,
-    "restore": 3,
-    "copy": 1,
-    "write to the copy": 2,
-    "make again": 1,
-    "brokers away": 1,
-    "limit lowered": 1,
-    "restart": 1,
-    "check": 3,
-}
-
 Row = dict[str, Any]
 Record = tuple[int, int, str | None]
 """Snapshot, id, and the text of the row; None for a row that was removed."""
@@ -109,18 +89,18 @@ class LogPlay:
         self.trace: list[str] = []
         self._ids = self._texts = self._limit = self._columns = 0
         self._opened: list[ts.Catalog] = []
+        self.followers = [Follower(self) for _ in range(3)]
 
     def run(self) -> Counter[str]:
         """Play it; what happened, how often. The seed and the steps are in every failure."""
         try:
             self._catalog("prod").create_database("shop")
             self._make()
-            self.followers = [Follower(self) for _ in range(3)]
             for _ in range(self.steps):
-                step = self.chance.choices(list(STEPS), list(STEPS.values()))[0]
+                step = self.chance.choices(list(STEPS), [often for _, often in STEPS.values()])[0]
                 self._note(step)
                 self.clock.advance(1)
-                getattr(self, "_" + step.replace(" ", "_"))()
+                STEPS[step][0](self)
                 self._look()
             self._note("check")
             self._check()
@@ -157,7 +137,7 @@ class LogPlay:
     def _restart(self) -> None:
         self._end_processes()
         self.writers = [self._catalog("prod"), self._catalog("prod")]
-        for follower in getattr(self, "followers", ()):
+        for follower in self.followers:
             follower.table = None
 
     def _writer(self) -> ts.Table:
@@ -171,8 +151,9 @@ class LogPlay:
         table = self._catalog("prod").create_table(NAME, COLUMNS, primary_key=["id"], options={**options, **kafka})
         self.truth, self.has_copy = Truth(_incarnation(table)), False
         self.backup: tuple[Mapping[str, bytes], Truth] | None = None
-        # Whether a publisher may have heard of a lowered limit, which copies of the table may bring back.
-        self.is_expired = self.was_lowered = False
+        self.is_expired = False
+        # A publisher may have noted it, and a backup brings the note back.
+        self.was_lowered = False
         self._restart()
 
     def _make_again(self) -> None:
@@ -392,6 +373,28 @@ class LogPlay:
     def is_log_of_another(self, table: ts.Table) -> bool:
         """Whether the log holds another history than the table has by now, or was made anew since."""
         return bool(self._in_log(table) - self.truth.told()) or self.truth.incarnation != _incarnation(table)
+
+
+# How often each is drawn.
+STEPS: Mapping[str, tuple[Callable[[LogPlay], None], int]] = {
+    "write": (LogPlay._write, 6),
+    "write too large": (LogPlay._write_too_large, 1),
+    "delete": (LogPlay._delete, 1),
+    "overwrite": (LogPlay._overwrite, 2),
+    "evolve": (LogPlay._evolve, 2),
+    "roll back": (LogPlay._roll_back, 1),
+    "expire": (LogPlay._expire, 1),
+    "read": (LogPlay._read, 5),
+    "back up": (LogPlay._back_up, 2),
+    "restore": (LogPlay._restore, 3),
+    "copy": (LogPlay._copy, 1),
+    "write to the copy": (LogPlay._write_to_the_copy, 2),
+    "make again": (LogPlay._make_again, 1),
+    "brokers away": (LogPlay._brokers_away, 1),
+    "limit lowered": (LogPlay._limit_lowered, 1),
+    "restart": (LogPlay._restart, 1),
+    "check": (LogPlay._check, 3),
+}
 
 
 class Follower:
