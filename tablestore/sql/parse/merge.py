@@ -1,9 +1,11 @@
 """MERGE INTO.
 
-MERGE INTO path [[AS] alias] USING path | function(…) | (query) [[AS] alias [(column, …)]] ON condition
-  WHEN MATCHED [AND condition] THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE
-  WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT * | INSERT (column, …) VALUES (expression, …)
-  WHEN NOT MATCHED BY SOURCE [AND condition] THEN UPDATE SET … | DELETE
+    MERGE INTO path [[AS] alias] USING path | function(…) | (query) [[AS] alias [(column, …)]] ON condition
+      WHEN MATCHED [AND condition] THEN UPDATE SET * | UPDATE SET column = expression, … | DELETE
+      WHEN NOT MATCHED [BY TARGET] [AND condition] THEN INSERT * | INSERT (column, …) VALUES (expression, …)
+      WHEN NOT MATCHED BY SOURCE [AND condition] THEN UPDATE SET … | DELETE
+
+A clause that no row can reach is refused.
 """
 
 from tablestore.sql.parse.cursor import Cursor

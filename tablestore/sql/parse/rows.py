@@ -1,8 +1,10 @@
 """INSERT, DELETE and UPDATE.
 
-[WITH name AS (…), …] INSERT INTO|OVERWRITE [TABLE] path [PARTITION (…)] [(column, …) | BY NAME] query
-DELETE FROM path [[AS] alias] [WHERE condition]
-UPDATE path [[AS] alias] SET column = expression | DEFAULT, … [WHERE condition]
+    [WITH name AS (…), …] INSERT INTO|OVERWRITE [TABLE] path [PARTITION (…)] [(column, …) | BY NAME] query
+    DELETE FROM path [[AS] alias] [WHERE condition]
+    UPDATE path [[AS] alias] SET column = expression | DEFAULT, … [WHERE condition]
+
+Queries, conditions and expressions are handed on as they are.
 """
 
 from collections.abc import Callable, Mapping

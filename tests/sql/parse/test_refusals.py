@@ -36,6 +36,8 @@ WRONG = [
     ("CREATE TABLE t LIKE s (INCLUDING ALL EXCLUDING ALL)", "LIKE says twice what becomes of all"),
     ("CREATE TABLE t LIKE s (INCLUDING OPTION)", "found 'OPTION'; did you mean 'OPTIONS'?"),
     ("CREATE OR REPLACE TABLE IF NOT EXISTS t (a INT)", "leave out OR REPLACE, or IF NOT EXISTS"),
+    ("CREATE TABLE t LIKE s AS SELECT 1", "from LIKE or from AS, not from both"),
+    ("CREATE TABLE t (a INT) CLUSTERED INTO 2 BUCKETS", "expected BY, found 'INTO'"),
     ("CREATE TABLE t AS INSERT INTO x SELECT 1", "expected a query (SELECT, WITH, VALUES, TABLE, FROM), found 'INSERT'"),
     ("CREATE TABLE IF NOT EXIST t (a INT)", "expected EXISTS, found 'EXIST'; did you mean 'EXISTS'?"),
     ("CREATE TABLE a.b.c.d (a INT)", "expected the name of a table of at most 3 parts, found 4"),

@@ -1,0 +1,159 @@
+"""What stands in the brackets of CREATE TABLE, and the columns that ALTER TABLE adds.
+
+    name type [NOT NULL | NULL] [DEFAULT literal] [COMMENT 'text'] [PRIMARY KEY [NOT ENFORCED]]
+    name type METADATA [FROM 'key'] [VIRTUAL]
+    name AS expression [COMMENT 'text']
+    name
+    WATERMARK FOR column AS expression
+    [CONSTRAINT name] PRIMARY KEY (column, …) [NOT ENFORCED]
+
+What follows a type comes in any order. A name alone is a column of the query behind AS.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.datatype import data_type, nullability
+from tablestore.sql.parse.literals import constant
+from tablestore.sql.source import Fragment
+from tablestore.sql.statements.definition import Column, ComputedColumn, MetadataColumn, PhysicalColumn, Watermark
+from tablestore.types.datatypes import with_nullable
+
+_OTHER_CONSTRAINTS = ("UNIQUE", "CHECK", "FOREIGN")
+
+
+@dataclass(slots=True)
+class Elements:
+    """What was found so far; ``taken`` are the names of all columns."""
+
+    columns: list[Column] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+    primary_key: tuple[str, ...] = ()
+    watermark: Watermark | None = None
+
+
+def element(cursor: Cursor, elements: Elements, *, sparks: bool) -> None:
+    """Take one element and put it into ``elements``. ``sparks``: types are Spark's."""
+    start = cursor.next.start
+    if cursor.accept("WATERMARK", "FOR"):
+        if elements.watermark is not None:
+            raise cursor.wrong("a table has one watermark, found a second", start)
+        column = cursor.name("a column")
+        cursor.expect("AS")
+        elements.watermark = Watermark(column=column, expression=_expression(cursor))
+    elif _sees_constraint(cursor):
+        _constraint(cursor, elements)
+    else:
+        _column(cursor, elements, sparks=sparks)
+
+
+def physical_column(cursor: Cursor) -> PhysicalColumn:
+    """Take ``name type [NOT NULL] [COMMENT 'text'] [DEFAULT literal]``, as ALTER TABLE has it."""
+    start = cursor.next.start
+    name = cursor.name("the name of a column")
+    if cursor.sees("AS"):
+        raise cursor.unsupported("ALTER TABLE adds no computed columns; make the table anew with CREATE TABLE … LIKE", start)
+    column, key = _typed_column(cursor, name, start, sparks=False)
+    if key or not isinstance(column, PhysicalColumn):
+        raise cursor.unsupported("ALTER TABLE knows only stored columns that are no key; make the table anew for others", start)
+    return column
+
+
+def default_value(cursor: Cursor) -> str | None:
+    """Take the literal behind DEFAULT, as the text that the engine reads; None for NULL."""
+    text = constant(cursor).text
+    # The engine takes one pair of quotes off a default.
+    quoted = text is not None and len(text) >= 2 and text[0] == text[-1] == "'"
+    return f"'{text}'" if quoted else text
+
+
+def _sees_constraint(cursor: Cursor) -> bool:
+    """Whether a constraint comes next, and no column that bears such a name."""
+    if cursor.sees("CONSTRAINT"):
+        return cursor.ahead(2).key in ("PRIMARY", *_OTHER_CONSTRAINTS)
+    return cursor.sees("PRIMARY", "KEY") or (cursor.next.key in _OTHER_CONSTRAINTS and cursor.ahead(1).key in ("KEY", "("))
+
+
+def _constraint(cursor: Cursor, elements: Elements) -> None:
+    start = cursor.next.start
+    if cursor.accept("CONSTRAINT"):
+        cursor.name("the name of the constraint")
+    if cursor.next.key in _OTHER_CONSTRAINTS:
+        raise cursor.unsupported(f"a constraint {cursor.next.key} is not supported; only PRIMARY KEY (…) NOT ENFORCED is")
+    cursor.expect("PRIMARY", "KEY")
+    _set_key(cursor, elements, cursor.names("a key column"), start)
+    _not_enforced(cursor)
+
+
+def _set_key(cursor: Cursor, elements: Elements, key: tuple[str, ...], start: int) -> None:
+    if elements.primary_key:
+        raise cursor.wrong("a table has one primary key, found a second; for several columns write PRIMARY KEY (a, b)", start)
+    elements.primary_key = key
+
+
+def _not_enforced(cursor: Cursor) -> None:
+    if cursor.next.key == "ENFORCED":
+        raise cursor.unsupported("an ENFORCED key is not supported: a later row replaces the earlier one; write NOT ENFORCED")
+    if cursor.accept("NOT"):
+        cursor.expect("ENFORCED")
+
+
+def _column(cursor: Cursor, elements: Elements, *, sparks: bool) -> None:
+    start = cursor.next.start
+    name = cursor.name("the name of a column")
+    if name in elements.taken:
+        raise cursor.wrong(f"the column {name!r:.80} stands here twice", start)
+    elements.taken.add(name)
+    if cursor.sees(",") or cursor.sees(")"):
+        elements.names.append(name)
+    elif cursor.accept("AS"):
+        expression = _expression(cursor)
+        comment = cursor.string("a comment") if cursor.accept("COMMENT") else None
+        elements.columns.append(ComputedColumn(name=name, expression=expression, comment=comment, span=cursor.span_from(start)))
+    else:
+        column, key = _typed_column(cursor, name, start, sparks=sparks)
+        elements.columns.append(column)
+        if key:
+            _set_key(cursor, elements, (name,), start)
+
+
+def _expression(cursor: Cursor) -> Fragment:
+    return cursor.fragment(
+        "an expression",
+        lambda: cursor.next.key == "," or (cursor.next.key == "COMMENT" and cursor.sees_text(1)),
+    )
+
+
+def _typed_column(cursor: Cursor, name: str, start: int, *, sparks: bool) -> tuple[PhysicalColumn | MetadataColumn, bool]:
+    """The column, and whether it alone is the primary key."""
+    found = data_type(cursor, sparks=sparks)
+    column: PhysicalColumn | MetadataColumn = PhysicalColumn(name=name, type=found)
+    key = False
+    while True:
+        clause = cursor.next.start
+        if (nullable := nullability(cursor)) is not None:
+            column = replace(column, type=with_nullable(column.type, nullable))
+        elif cursor.accept("COMMENT"):
+            column = replace(column, comment=cursor.string("a comment"))
+        elif cursor.accept("PRIMARY"):
+            cursor.expect("KEY")
+            key = True
+            if not cursor.sees("NOT", "NULL"):
+                _not_enforced(cursor)
+        elif cursor.accept("METADATA"):
+            column = _metadata(cursor, column, clause)
+        elif isinstance(column, PhysicalColumn) and cursor.accept("DEFAULT"):
+            column = replace(column, default=default_value(cursor))
+        elif cursor.next.key in ("GENERATED", "UNIQUE", "CHECK", "REFERENCES"):
+            raise cursor.unsupported(f"a column with {cursor.next.key} is not supported; a computed column is: name AS expression")
+        else:
+            return replace(column, span=cursor.span_from(start)), key
+
+
+def _metadata(cursor: Cursor, column: PhysicalColumn | MetadataColumn, start: int) -> MetadataColumn:
+    if isinstance(column, MetadataColumn) or column.default is not None:
+        raise cursor.wrong("a METADATA column has neither a second METADATA nor a DEFAULT", start)
+    key = cursor.string("the key of the metadata") if cursor.accept("FROM") else None
+    virtual = cursor.accept("VIRTUAL")
+    return MetadataColumn(name=column.name, type=column.type, key=key, virtual=virtual, comment=column.comment)
