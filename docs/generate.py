@@ -22,6 +22,7 @@ from mkdocs.structure.files import File, Files
 import tablestore as ts
 from tablestore import errors
 from tablestore.cli.main import program_app
+from tablestore.environment.configuration import Configuration
 from tablestore.format.tagfile import Tag
 from tablestore.io.lock import lockoptions
 from tablestore.log.events import Restarted, SchemaLanded
@@ -53,6 +54,7 @@ API: dict[str, tuple[str | type, ...]] = {
     "Reading": ("Scan", Changes, "SystemTable"),
     "Following": (ChangeBatch, Position, Restarted, SchemaLanded),
     "Writing": ("TableWriter",),
+    "SQL": ("TableEnvironment", "Result", "Query", Configuration),
     "Altering": (
         "AddColumn",
         "DropColumn",

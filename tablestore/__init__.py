@@ -26,6 +26,9 @@ from tablestore.errors import (
 )
 
 if TYPE_CHECKING:
+    from tablestore.environment.query import Query
+    from tablestore.environment.result import Result
+    from tablestore.environment.tableenvironment import TableEnvironment
     from tablestore.format.snapshot import CommitKind, Snapshot
     from tablestore.table.catalog import Catalog
     from tablestore.table.opening import open_catalog, open_table
@@ -61,8 +64,10 @@ _LAZY = {
     "CommitKind": "tablestore.format.snapshot",
     "DropColumn": "tablestore.types.evolution.schemachanges",
     "MoveColumn": "tablestore.types.evolution.schemachanges",
+    "Query": "tablestore.environment.query",
     "RemoveOption": "tablestore.types.evolution.schemachanges",
     "RenameColumn": "tablestore.types.evolution.schemachanges",
+    "Result": "tablestore.environment.result",
     "RowKind": "tablestore.types.rowkind",
     "Scan": "tablestore.table.read.scan",
     "SetOption": "tablestore.types.evolution.schemachanges",
@@ -70,6 +75,7 @@ _LAZY = {
     "Snapshot": "tablestore.format.snapshot",
     "SystemTable": "tablestore.table.system.systemtable",
     "Table": "tablestore.table.table",
+    "TableEnvironment": "tablestore.environment.tableenvironment",
     "TableWriter": "tablestore.table.write.writer",
     "open_catalog": "tablestore.table.opening",
     "open_table": "tablestore.table.opening",
@@ -91,8 +97,10 @@ __all__ = [
     "InvalidInputError",
     "MoveColumn",
     "NotFoundError",
+    "Query",
     "RemoveOption",
     "RenameColumn",
+    "Result",
     "RowKind",
     "Scan",
     "SetOption",
@@ -101,6 +109,7 @@ __all__ = [
     "StorageError",
     "SystemTable",
     "Table",
+    "TableEnvironment",
     "TableWriter",
     "TablestoreError",
     "UnsupportedError",

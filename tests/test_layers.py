@@ -53,6 +53,17 @@ ROOMS = {
     ),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "catalog opening"),
     "sql": ("*", "statements", "parse", "query"),
+    "environment": (
+        "*",
+        "managed",
+        "session",
+        "rows",
+        "definition",
+        "procedures",
+        "inspection",
+        "execution",
+        "configuration query tableenvironment",
+    ),
     "cli": ("*", "text", "session", "rows", "commands", "main"),
 }
 MOST_MODULES = 15

@@ -17,6 +17,7 @@ from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.system.systemtable import SEPARATOR, SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
+from tablestore.types.datatypes import Field
 from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import new_schema
 
@@ -50,7 +51,7 @@ class Catalog:
     def create_table(
         self,
         name: str,
-        schema: pa.Schema,
+        schema: pa.Schema | tuple[Field, ...],
         primary_key: Sequence[str] = (),
         partition_by: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
@@ -59,11 +60,13 @@ class Catalog:
     ) -> Table:
         """Create the table ``database.name``, all or nothing, and open it.
 
+        ``schema`` is an Arrow schema, or columns with their comments and defaults.
         With ``ignore_if_exists`` an existing table is opened as it is. Raises InvalidInputError, UnsupportedError,
         AlreadyExistsError, NotFoundError (no such database).
         """
         identifier = parse_identifier(name)
-        if not isinstance(schema, pa.Schema):
+        are_fields = isinstance(schema, tuple) and all(isinstance(one, Field) for one in schema)
+        if not are_fields and not isinstance(schema, pa.Schema):
             raise InvalidInputError(f"expected a pyarrow.Schema as schema, found {type(schema).__qualname__}")
         made = new_schema(
             schema=schema,

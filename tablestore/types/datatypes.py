@@ -5,7 +5,7 @@ the table's columns, so that evolution matches by id at every depth; array eleme
 (Paimon specification, "Schema").
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeVar
@@ -132,3 +132,19 @@ def row_types(data_type: DataType) -> Iterator[RowType]:
         case MapType():
             yield from row_types(data_type.key)
             yield from row_types(data_type.value)
+
+
+def with_new_ids(data_type: DataType, next_id: Callable[[], int]) -> DataType:
+    """The same type, its nested fields numbered anew in pre-order."""
+    match data_type:
+        case ArrayType() | MultisetType():
+            return replace(data_type, element=with_new_ids(data_type.element, next_id))
+        case MapType():
+            key = with_new_ids(data_type.key, next_id)
+            return replace(data_type, key=key, value=with_new_ids(data_type.value, next_id))
+        case RowType():
+            # In pre-order: a field's own id before those inside it.
+            fields = tuple(replace(f, id=next_id(), type=with_new_ids(f.type, next_id)) for f in data_type.fields)
+            return replace(data_type, fields=fields)
+        case _:
+            return data_type

@@ -10,6 +10,7 @@ new table, and refuses what some engine could not read. Schemas of other writers
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 import pyarrow as pa
 
@@ -18,7 +19,8 @@ from tablestore.lazy import lazy
 from tablestore.names import did_you_mean
 from tablestore.options import BUCKET_KEY, TableOptions, validate_options
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
-from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot, row_types, with_nullable
+from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot, row_types, with_new_ids, with_nullable
+from tablestore.types.defaults import default_scalar
 from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN
 from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import type_to_sql
@@ -95,7 +97,7 @@ class TableSchema:
 
 def new_schema(
     *,
-    schema: pa.Schema,
+    schema: pa.Schema | tuple[Field, ...],
     primary_key: Sequence[str] = (),
     partition_by: Sequence[str] = (),
     options: Mapping[str, str] | None = None,
@@ -104,13 +106,15 @@ def new_schema(
 ) -> TableSchema:
     """Schema 0 of a new table, checked; primary key columns become NOT NULL.
 
+    ``schema``: an Arrow schema, or columns with all that they have (comments, defaults), whose ids count for nothing.
     ``bucket`` is always written out (1 with a primary key, -1 without), because an absent one means something
     else to other engines; keyed tables get ``data-file.thin-mode``. Raises InvalidInputError or UnsupportedError.
     """
     keys, partitions = _names(primary_key, "primary key"), _names(partition_by, "partitioning")
-    _check_column_names(schema.names)
-    fields, highest_field_id = fields_from_arrow(schema)
+    fields, highest_field_id = _numbered(schema)
     _check_nested_names(fields)
+    for field in fields:
+        default_scalar(field)
     fields = tuple(replace(field, type=with_nullable(field.type, False)) if field.name in keys else field for field in fields)
     settled = _with_defaults(options or {}, keyed=bool(keys))
     validate_options(settled)
@@ -126,6 +130,16 @@ def new_schema(
     )
     check_schema(made)
     return made
+
+
+def _numbered(schema: pa.Schema | tuple[Field, ...]) -> tuple[tuple[Field, ...], int]:
+    if isinstance(schema, pa.Schema):
+        _check_column_names(schema.names)
+        return fields_from_arrow(schema)
+    _check_column_names([field.name for field in schema])
+    ids = count()
+    fields = tuple(replace(field, id=next(ids), type=with_new_ids(field.type, lambda: next(ids))) for field in schema)
+    return fields, next(ids) - 1
 
 
 def check_schema(schema: TableSchema) -> None:

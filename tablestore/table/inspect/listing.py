@@ -110,3 +110,14 @@ def _partition_text(context: TableContext, entry: ManifestEntry) -> str:
     values = decode_row(entry.partition, types)
     settings = context.settings
     return partition_dir(context.schema.partition_keys, types, values, settings.default_partition, settings.legacy_partition_names)
+
+
+def partition_values(context: TableContext) -> tuple[tuple[str, dict[str, object]], ...]:
+    """The partitions of the newest snapshot: as SQL spells them, and their values by column."""
+    schema, settings = context.schema, context.settings
+    types = [field.type for field in schema.partition_fields]
+    live = {decode_row(entry.partition, types) for entry in context.manifests.live(context.snapshots.latest())}
+    named = [
+        (partition_dir(schema.partition_keys, types, values, settings.default_partition, False), values) for values in live
+    ]
+    return tuple((name, dict(zip(schema.partition_keys, values, strict=True))) for name, values in sorted(named))

@@ -1,0 +1,1 @@
+"""Statements that make, change and remove tables, databases and catalogs."""

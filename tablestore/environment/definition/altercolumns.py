@@ -1,0 +1,207 @@
+"""From the actions of ALTER TABLE on columns, options and comments to changes of a managed table's schema.
+
+Stored columns change as :mod:`tablestore.types.evolution.schemachanges` says. Columns that are not stored live in options: a list
+of all columns in their order is altered beside, and what is new in its options is set.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tablestore.environment.definition.partitions import partition_of
+from tablestore.environment.managed.nonphysical import (
+    Unstored,
+    UnstoredColumn,
+    in_order,
+    mentions,
+    read_unstored,
+    renumbered,
+    unstored_options,
+)
+from tablestore.environment.session.objects import CONNECTOR
+from tablestore.environment.source import Source
+from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from tablestore.options import SCHEMA_PREFIX
+from tablestore.sql.statements.alter import (
+    AddColumn,
+    AlterAction,
+    DropColumn,
+    ModifyColumn,
+    Place,
+    RenameColumn,
+    ResetOptions,
+    SetComment,
+    SetOptions,
+)
+from tablestore.table.table import Table
+from tablestore.types.datatypes import with_nullable
+from tablestore.types.evolution import schemachanges as to
+
+Names = list[str | UnstoredColumn]
+ColumnAction = AddColumn | DropColumn | RenameColumn | ModifyColumn | SetOptions | ResetOptions | SetComment
+
+
+def schema_changes(table: Table, actions: Sequence[AlterAction], source: Source) -> list[to.SchemaChange]:
+    """The changes, all to be applied together. Raises InvalidInputError, UnsupportedError, AlreadyExistsError."""
+    return _Alteration(table, source).changes(actions)
+
+
+class _Alteration:
+    def __init__(self, table: Table, source: Source) -> None:
+        self._table, self._source = table, source
+        self._unstored = read_unstored(table.options(), table.table_schema.field_names)
+        self._columns: Names = in_order(table.table_schema.field_names, self._unstored)
+
+    def changes(self, actions: Sequence[AlterAction]) -> list[to.SchemaChange]:
+        made = [change for action in actions for change in self._changes(action)]
+        before = unstored_options(self._unstored)
+        after = unstored_options(Unstored(columns=renumbered(self._columns), watermark=self._unstored.watermark))
+        made += [to.RemoveOption(key) for key in before if key not in after]
+        made += [to.SetOption(key, value) for key, value in after.items() if before.get(key) != value]
+        return made
+
+    def _changes(self, action: AlterAction) -> Iterator[to.SchemaChange]:
+        match action:
+            case AddColumn():
+                yield from self._add(action)
+            case DropColumn():
+                yield from self._drop(action)
+            case RenameColumn():
+                yield from self._rename(action)
+            case ModifyColumn():
+                yield from self._modify(action)
+            case SetOptions():
+                spec = None if action.partition is None else partition_of(self._table, action.partition, self._source)
+                for key, value in action.options.items():
+                    self._check_key(key)
+                    yield to.SetOption(key, value, partition=spec)
+            case ResetOptions():
+                if action.partition is not None:
+                    raise UnsupportedError(
+                        "PARTITION (…) RESET is not supported: a partition has change-tracking only; SET it to 'true'",
+                        kind="unsupported",
+                    )
+                for key in action.keys:
+                    self._check_key(key)
+                    if key in self._table.options():
+                        yield to.RemoveOption(key)
+            case SetComment():
+                yield to.SetTableComment(action.comment)
+            case _:
+                raise UnsupportedError(
+                    "an ALTER TABLE with several actions takes actions on columns, options and comments only: give RENAME TO, "
+                    "DROP PARTITION and COMPACT a statement of their own",
+                    kind="unsupported",
+                )
+
+    def _add(self, action: AddColumn) -> Iterator[to.SchemaChange]:
+        column = action.column
+        place = action.place
+        first, after = place is not None and place.after is None, place.after[-1] if place and place.after else None
+        if len(action.path) == 1:
+            if column.name in self._names():
+                raise AlreadyExistsError(
+                    self._source.mark(f"there is a column {column.name!r} already; choose another name", column.span),
+                    kind="duplicate-column",
+                )
+            self._columns.insert(self._place(place), column.name)
+        # A neighbour that is not stored: the stored one before it is the neighbour, or none.
+        if after is not None and len(action.path) == 1 and self._is_unstored(after):
+            after = self._stored_before(column.name)
+            first = after is None
+        yield to.AddColumn(
+            action.path, column.type, comment=column.comment, default=column.default, first=first, after=after
+        )
+
+    def _drop(self, action: DropColumn) -> Iterator[to.SchemaChange]:
+        name = action.path[0]
+        if len(action.path) == 1:
+            if name not in self._names():
+                if action.if_exists:
+                    return
+            else:
+                self._check_unused(name, "dropped")
+                unstored = self._is_unstored(name)
+                del self._columns[self._names().index(name)]
+                if unstored:
+                    return
+        yield to.DropColumn(action.path)
+
+    def _rename(self, action: RenameColumn) -> Iterator[to.SchemaChange]:
+        name = action.path[0]
+        if len(action.path) == 1 and name in self._names():
+            if action.new_name in self._names():
+                raise AlreadyExistsError(
+                    self._source.mark(f"there is a column {action.new_name!r} already; choose another name", action.span),
+                    kind="duplicate-column",
+                )
+            self._check_unused(name, "renamed")
+            place = self._names().index(name)
+            found = self._columns[place]
+            if isinstance(found, UnstoredColumn):
+                raise UnsupportedError(
+                    self._source.mark(f"column {name!r} is not stored: drop it, and create it under its new name", action.span),
+                    kind="unsupported",
+                )
+            self._columns[place] = action.new_name
+        yield to.RenameColumn(action.path, to=action.new_name)
+
+    def _modify(self, action: ModifyColumn) -> Iterator[to.SchemaChange]:
+        if len(action.path) == 1 and self._is_unstored(action.path[0]):
+            raise UnsupportedError(
+                self._source.mark(f"column {action.path[0]!r} is not stored and cannot be modified: drop it", action.span),
+                kind="unsupported",
+            )
+        if action.type is not None:
+            yield to.ChangeType(action.path, with_nullable(action.type, True))
+        if action.nullable is not None:
+            yield to.ChangeNullability(action.path, nullable=action.nullable)
+        if action.comment is not None:
+            yield to.ChangeComment(action.path, action.comment)
+        if action.default is not None or action.drop_default:
+            yield to.ChangeDefault(action.path, action.default)
+        if action.place is not None:
+            after = action.place.after[-1] if action.place.after else None
+            if len(action.path) == 1 and action.path[0] in self._names():
+                self._columns.remove(action.path[0])
+                self._columns.insert(self._place(action.place), action.path[0])
+                after = self._stored_before(action.path[0]) if after is not None and self._is_unstored(after) else after
+            yield to.MoveColumn(action.path, first=after is None, after=after)
+
+    def _check_key(self, key: str) -> None:
+        if key.startswith(SCHEMA_PREFIX) or key == CONNECTOR:
+            why = "a managed table has no connector" if key == CONNECTOR else "that is where columns that are not stored are kept"
+            raise InvalidInputError(
+                self._source.mark(f"the option {key!r} cannot be altered: {why}", self._source.word(key)), kind="invalid-option"
+            )
+
+    def _check_unused(self, name: str, what: str) -> None:
+        users = {one.name: one.expression for one in self._columns if isinstance(one, UnstoredColumn) and one.expression}
+        watermark = self._unstored.watermark
+        if watermark is not None:
+            users["the watermark"] = f"{watermark.column} {watermark.expression}"
+        for user, expression in users.items():
+            if user != name and mentions(expression, name):
+                raise InvalidInputError(
+                    self._source.mark(
+                        f"column {name!r} cannot be {what}: {user} is computed from it ({expression}); drop that first",
+                        self._source.word(name),
+                    ),
+                    kind="column-in-use",
+                )
+
+    def _names(self) -> list[str]:
+        return [one if isinstance(one, str) else one.name for one in self._columns]
+
+    def _is_unstored(self, name: str) -> bool:
+        return any(isinstance(one, UnstoredColumn) and one.name == name for one in self._columns)
+
+    def _place(self, place: Place | None) -> int:
+        if place is None:
+            return len(self._columns)
+        names = self._names()
+        # A neighbour that does not exist is refused where the schema changes.
+        return 0 if place.after is None or place.after[-1] not in names else names.index(place.after[-1]) + 1
+
+    def _stored_before(self, name: str) -> str | None:
+        names = self._names()
+        before = [one for one in self._columns[: names.index(name)] if isinstance(one, str)]
+        return before[-1] if before else None

@@ -1,0 +1,105 @@
+"""CREATE TABLE.
+
+    no connector, USING tablestore or nothing    managed: the factory makes files, log and entry, all or nothing
+    a connector, or USING anything else          kept by the session as properties
+"""
+
+from tablestore.environment.definition.tabledefinition import TableDefinition, define
+from tablestore.environment.managed.factory import ManagedTableContext
+from tablestore.environment.managed.nonphysical import unstored_options
+from tablestore.environment.paths import ObjectPath
+from tablestore.environment.result import Result, done
+from tablestore.environment.session.catalogs import DEFAULT_DATABASE
+from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
+from tablestore.environment.session.session import Session
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.sql.statements.definition import CreateTable
+from tablestore.table.catalog import Catalog
+from tablestore.types.arrowtypes import to_arrow_schema
+
+OURS = "tablestore"
+
+
+def create_table(session: Session, statement: CreateTable, source: Source) -> Result:
+    """Create a table. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
+    path = session.expand(statement.path, source)
+    _check_form(statement, path, source)
+    if statement.if_not_exists and session.objects.find(path) is not None:
+        return done()
+    definition = define(session, statement, source)
+    connector = _connector(statement, definition)
+    if connector is not None:
+        session.objects.add(_connector_table(path, definition, connector))
+        return done()
+    catalog = session.catalog_of(path, statement.path, source)
+    if not getattr(catalog, "supports_managed_table", True):
+        raise UnsupportedError(
+            source.mark(
+                f"catalog {path.catalog!r} does not support managed tables: give the table the option 'connector'",
+                statement.path.span,
+            ),
+            kind="not-managed",
+        )
+    _make_default_database(session, catalog, path)
+    session.catalogs.check_database(path.catalog, path.database)
+    context = managed_context(session, path, catalog, definition)
+    session.factory.on_create_table(context, statement.if_not_exists)
+    return done()
+
+
+def managed_context(session: Session, path: ObjectPath, catalog: Catalog, definition: TableDefinition) -> ManagedTableContext:
+    """What the factory learns of a table to be made, its options enriched."""
+    plain = ManagedTableContext(
+        path=path,
+        catalog=catalog,
+        options={**definition.options, **unstored_options(definition.unstored)},
+        fields=definition.fields,
+        primary_key=definition.primary_key,
+        partition_by=definition.partition_by,
+        comment=definition.comment,
+        configuration=session.settings.all(),
+    )
+    return plain.with_options(session.factory.enrich_options(plain))
+
+
+def _check_form(statement: CreateTable, path: ObjectPath, source: Source) -> None:
+    def refuse(message: str) -> UnsupportedError:
+        return UnsupportedError(source.mark(message, statement.path.span), kind="unsupported")
+
+    if path.suffix:
+        raise InvalidInputError(
+            source.mark(f"{path} is the name of a part of a table; CALL create_branch makes a branch", statement.path.span),
+            kind="invalid-name",
+        )
+    if statement.temporary:
+        raise refuse("CREATE TEMPORARY TABLE is not supported; CREATE TEMPORARY VIEW is")
+    if statement.replace:
+        raise refuse("CREATE OR REPLACE TABLE is not supported: DROP TABLE IF EXISTS, then CREATE TABLE")
+    if statement.query is not None:
+        raise refuse("CREATE TABLE … AS is not supported: CREATE TABLE, then INSERT INTO it")
+
+
+def _connector(statement: CreateTable, definition: TableDefinition) -> str | None:
+    named = definition.options.get(CONNECTOR, "").strip()
+    if named:
+        return named
+    provider = (statement.provider or OURS).lower()
+    return None if provider == OURS else provider
+
+
+def _connector_table(path: ObjectPath, definition: TableDefinition, connector: str) -> ConnectorTable:
+    return ConnectorTable(
+        path=path,
+        connector=connector,
+        options={key: value for key, value in definition.options.items() if key != CONNECTOR},
+        schema=to_arrow_schema(definition.fields) if definition.fields else None,
+        primary_key=definition.primary_key,
+        partition_by=definition.partition_by,
+        comment=definition.comment,
+    )
+
+
+def _make_default_database(session: Session, catalog: Catalog, path: ObjectPath) -> None:
+    if path.database == DEFAULT_DATABASE and session.catalogs.is_unmade(path.catalog, path.database):
+        catalog.create_database(DEFAULT_DATABASE, ignore_if_exists=True)

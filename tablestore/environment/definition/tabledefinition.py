@@ -1,0 +1,216 @@
+"""What CREATE TABLE says of a table, as one value: columns, keys, partitioning, options, and those that LIKE brings.
+
+    LIKE source          all of it, options of the statement winning      (INCLUDING ALL OVERWRITING OPTIONS)
+    (EXCLUDING what)     without: options partitions constraints generated metadata watermarks, or all but the columns
+    (INCLUDING what)     with, and what both say is an error
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore.environment.managed.nonphysical import (
+    Unstored,
+    UnstoredColumn,
+    WatermarkOf,
+    in_order,
+    read_unstored,
+    renumbered,
+)
+from tablestore.environment.rows.expressions import expression_type
+from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
+from tablestore.options import LOG_KAFKA_TOPIC, SCHEMA_PREFIX
+from tablestore.sql.statements.definition import (
+    Column,
+    ComputedColumn,
+    CreateTable,
+    Like,
+    MetadataColumn,
+    PhysicalColumn,
+    Watermark,
+)
+from tablestore.store.schemas import TABLE_UUID_OPTION
+from tablestore.table.table import Table
+from tablestore.types.arrowtypes import fields_from_arrow
+from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field
+from tablestore.types.typestring import type_to_sql
+
+# What of a table belongs to this one alone.
+OWN_OPTIONS = frozenset({TABLE_UUID_OPTION, LOG_KAFKA_TOPIC.key})
+_LIKE_WHATS = ("all", "constraints", "generated", "metadata", "options", "partitions", "watermarks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """A table to be made. ``fields`` are the stored columns."""
+
+    fields: tuple[Field, ...] = ()
+    unstored: Unstored = field(default_factory=Unstored)
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def define(session: Session, statement: CreateTable, source: Source) -> TableDefinition:
+    """What a statement defines. Raises InvalidInputError, and of computed columns what the engine says."""
+    for key in statement.options:
+        if key.startswith(SCHEMA_PREFIX):
+            raise InvalidInputError(
+                source.mark(f"option {key!r:.100} is where computed columns are kept: declare it as a column", source.word(key)),
+                kind="invalid-option",
+            )
+    base = TableDefinition() if statement.like is None else _like(session, statement.like, statement.options, source)
+    columns: list[str | UnstoredColumn] = in_order([one.name for one in base.fields], base.unstored)
+    fields = [*base.fields, *(_stored(one) for one in statement.columns or () if isinstance(one, PhysicalColumn))]
+    _check_names([*(_name(one) for one in columns), *(one.name for one in statement.columns or ())], source)
+    for one in statement.columns or ():
+        columns.append(one.name if isinstance(one, PhysicalColumn) else _unstored(session, one, fields, source))
+    watermark = base.unstored.watermark
+    if statement.watermark is not None:
+        watermark = _watermark(session, statement.watermark, fields, source)
+    return TableDefinition(
+        fields=tuple(fields),
+        unstored=Unstored(columns=renumbered(columns), watermark=watermark),
+        primary_key=statement.primary_key or base.primary_key,
+        partition_by=statement.partitioned_by or base.partition_by,
+        comment=statement.comment if statement.comment is not None else base.comment,
+        options={**base.options, **statement.options},
+    )
+
+
+def definition_of(table: Table) -> TableDefinition:
+    """What defines a table that is there, without what belongs to it alone."""
+    schema = table.table_schema
+    options = {key: value for key, value in schema.options.items() if key not in OWN_OPTIONS}
+    return TableDefinition(
+        fields=schema.fields,
+        unstored=read_unstored(options, schema.field_names),
+        primary_key=schema.primary_keys,
+        partition_by=schema.partition_keys,
+        comment=schema.comment,
+        options={key: value for key, value in options.items() if not key.startswith(SCHEMA_PREFIX)},
+    )
+
+
+def _stored(column: PhysicalColumn) -> Field:
+    return Field(id=0, name=column.name, type=column.type, description=column.comment, default_value=column.default)
+
+
+def _name(column: str | UnstoredColumn) -> str:
+    return column if isinstance(column, str) else column.name
+
+
+def _check_names(names: list[str], source: Source) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInputError(
+                source.mark(f"duplicate column names: {name}; rename one", source.word(name)), kind="duplicate-column"
+            )
+
+
+def _unstored(session: Session, column: Column, fields: list[Field], source: Source) -> UnstoredColumn:
+    if isinstance(column, MetadataColumn):
+        return UnstoredColumn(
+            name=column.name,
+            position=0,
+            type_text=type_to_sql(column.type),
+            metadata=column.key or column.name,
+            virtual=column.virtual,
+            comment=column.comment,
+        )
+    assert isinstance(column, ComputedColumn)
+    engine = session.engine_for(f"the computed column {column.name!r}, whose type is to be found,")
+    with placing(source, column.expression.span):
+        found = expression_type(engine, column.expression.text, fields)
+    return UnstoredColumn(
+        name=column.name, position=0, type_text=type_to_sql(found), expression=column.expression.text, comment=column.comment
+    )
+
+
+def _watermark(session: Session, watermark: Watermark, fields: list[Field], source: Source) -> WatermarkOf:
+    names = [one.name for one in fields]
+    if watermark.column not in names:
+        raise InvalidInputError(
+            source.mark(
+                f"WATERMARK FOR {watermark.column!r}: expected a stored column of the table"
+                f"{did_you_mean(watermark.column, names)}",
+                source.word(watermark.column),
+            ),
+            kind="unknown-column",
+        )
+    column = fields[names.index(watermark.column)]
+    if not isinstance(column.type, AtomicType) or column.type.root not in TIMESTAMP_ROOTS:
+        raise InvalidInputError(
+            source.mark(
+                f"WATERMARK FOR {column.name!r}: expected a column of type TIMESTAMP, found {type_to_sql(column.type)}",
+                source.word(column.name),
+            ),
+            kind="invalid-watermark",
+        )
+    found: object = column.type
+    if session.engine is not None:
+        with placing(source, watermark.expression.span):
+            found = expression_type(session.engine, watermark.expression.text, fields)
+        if not isinstance(found, AtomicType) or found.root not in TIMESTAMP_ROOTS:
+            raise InvalidInputError(
+                source.mark("the watermark must be a TIMESTAMP", watermark.expression.span), kind="invalid-watermark"
+            )
+    return WatermarkOf(column=column.name, expression=watermark.expression.text, type_text=type_to_sql(column.type))
+
+
+def _like(session: Session, like: Like, given: Mapping[str, str], source: Source) -> TableDefinition:
+    choices = dict(like.choices)
+    for what in choices:
+        if what not in _LIKE_WHATS:
+            raise InvalidInputError(
+                source.mark(
+                    f"LIKE … ({choices[what]} {what}): expected one of {', '.join(_LIKE_WHATS)}{did_you_mean(what, _LIKE_WHATS)}",
+                    source.word(what),
+                ),
+                kind="like",
+            )
+    base = _of_source(session, like, source)
+
+    def takes(what: str) -> bool:
+        return choices.get(what, choices.get("all", "including")) != "excluding"
+
+    options = dict(base.options) if takes("options") else {}
+    both = sorted(set(options) & set(given))
+    if both and choices.get("options") == "including":
+        raise InvalidInputError(
+            source.mark(
+                f"LIKE … (INCLUDING OPTIONS): both tables set {', '.join(both)}; OVERWRITING OPTIONS takes those given here",
+                source.word(both[0]),
+            ),
+            kind="like",
+        )
+    stored: list[str | UnstoredColumn] = [
+        one
+        for one in in_order([field.name for field in base.fields], base.unstored)
+        if isinstance(one, str) or takes("generated" if one.expression is not None else "metadata")
+    ]
+    return TableDefinition(
+        fields=base.fields,
+        unstored=Unstored(columns=renumbered(stored), watermark=base.unstored.watermark if takes("watermarks") else None),
+        primary_key=base.primary_key if takes("constraints") else (),
+        partition_by=base.partition_by if takes("partitions") else (),
+        comment=base.comment,
+        options=options,
+    )
+
+
+def _of_source(session: Session, like: Like, source: Source) -> TableDefinition:
+    found = session.find(like.source, source)
+    if isinstance(found, Table):
+        return definition_of(found)
+    if isinstance(found, ConnectorTable):
+        fields = () if found.schema is None else fields_from_arrow(found.schema)[0]
+        options = {**found.options, CONNECTOR: found.connector}
+        return TableDefinition(
+            fields=fields, primary_key=found.primary_key, partition_by=found.partition_by, comment=found.comment, options=options
+        )
+    raise InvalidInputError(source.mark(f"LIKE {like.source}: expected a table", like.source.span), kind="like")

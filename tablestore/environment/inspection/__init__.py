@@ -1,0 +1,1 @@
+"""Statements that look around: SHOW, DESCRIBE."""

@@ -1,0 +1,161 @@
+"""DESCRIBE: the columns of a table; EXTENDED, how it is stored, with the rows of FLIP-188.
+
+    DESCRIBE t                                  name type null key extras watermark comment
+    DESCRIBE EXTENDED t                         name log.* file.path watermark file.format bucket change-tracking
+                                                last-modified num-files
+    DESCRIBE EXTENDED t PARTITION (day = …)     partition file.path last-modified num-files
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from tablestore import options as opt
+from tablestore.environment.definition.databases import database_path
+from tablestore.environment.definition.partitions import partition_of
+from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
+from tablestore.environment.managed.nonphysical import read_unstored
+from tablestore.environment.paths import ObjectPath
+from tablestore.environment.result import Result, records
+from tablestore.environment.session.objects import ConnectorTable, View
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.format.binaryrow import decode_row
+from tablestore.format.manifest.manifestfile import ManifestEntry
+from tablestore.format.paths import partition_dir
+from tablestore.options import TableOptions
+from tablestore.sql.statements.session import Describe
+from tablestore.store.datapaths import entry_directory
+from tablestore.table.system.systemtable import SystemTable
+from tablestore.table.table import Table
+
+DETAILS_SCHEMA = pa.schema([("name", pa.string()), ("type", pa.string()), ("value", pa.string())])
+NO_WATERMARK = -(1 << 63)
+
+
+def describe(session: Session, statement: Describe, source: Source) -> Result:
+    """What a table, database or catalog is. Raises NotFoundError, InvalidInputError."""
+    if statement.what == "catalog":
+        return _catalog(session, statement, source)
+    if statement.what in ("database", "schema"):
+        return _database(session, statement, source)
+    if statement.partition is None and not statement.extended:
+        return _columns(session, statement, source)
+    found = session.find(statement.path, source)
+    if isinstance(found, ConnectorTable) and statement.partition is None:
+        return _details(_connector_rows(found))
+    table = session.table(statement.path, "DESCRIBE EXTENDED", source)
+    path = session.expand(statement.path)
+    if statement.partition is None:
+        return _details(_table_rows(path, table))
+    return _details(_partition_rows(table, partition_of(table, statement.partition, source), source))
+
+
+def _columns(session: Session, statement: Describe, source: Source) -> Result:
+    found = session.find(statement.path, source)
+    if isinstance(found, Table | SystemTable | ConnectorTable):
+        return records(COLUMNS_SCHEMA, column_rows(found))
+    if isinstance(found, View):
+        raise UnsupportedError(
+            source.mark(f"{found.path} is a temporary view of: {found.query}", statement.path.span), kind="unsupported"
+        )
+    rows = session.engine_for("DESCRIBE").execute(f"DESCRIBE {source.text[statement.path.span.start : statement.path.span.end]}")
+    assert rows is not None, "an engine describes what it knows"
+    return Result(rows)
+
+
+def _details(rows: Iterator[tuple[str, str, object]]) -> Result:
+    shown = ({"name": name, "type": kind, "value": _text(value)} for name, kind, value in rows)
+    return records(DETAILS_SCHEMA, shown)
+
+
+def _text(value: object) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return value.isoformat(sep=" ", timespec="milliseconds")
+    return str(value)
+
+
+def _table_rows(path: ObjectPath, table: Table) -> Iterator[tuple[str, str, object]]:
+    stored = table.options()
+    options, settings = TableOptions(stored), table.change_log.settings
+    kafka = settings.system == "kafka"
+    yield "name", "String", path
+    yield "log.system", "String", settings.system
+    yield "log.kafka.bootstrap.servers", "String", options.value(opt.LOG_KAFKA_BOOTSTRAP_SERVERS) if kafka else None
+    yield "log.retention", "Duration", stored.get(opt.LOG_RETENTION.key)
+    yield "file.path", "String", table.location
+    yield "log.kafka.topic", "String", settings.topic if kafka else None
+    if read_unstored(stored, table.table_schema.field_names).watermark is not None:
+        yield "watermark", "Timestamp", _watermark(table)
+    yield "file.format", "String", options.text(opt.FILE_FORMAT)
+    yield "bucket", "Integer", options.value(opt.BUCKET)
+    yield "change-tracking", "Boolean", options.flag(opt.CHANGE_TRACKING)
+    context = table.context.still_there()
+    entries = context.manifests.live(context.snapshots.latest())
+    yield from _files_rows(list(entries))
+
+
+def _partition_rows(table: Table, spec: Mapping[str, object], source: Source) -> Iterator[tuple[str, str, object]]:
+    context = table.context.still_there()
+    schema = context.schema
+    missing = [name for name in table.partition_by if name not in spec]
+    if missing:
+        raise InvalidInputError(
+            f"DESCRIBE EXTENDED … PARTITION: expected a value of each partition column, found none of {', '.join(missing)}",
+            kind="partition",
+        )
+    types = [field.type for field in schema.partition_fields]
+    wanted = [spec[name] for name in table.partition_by]
+    entries = [e for e in context.manifests.live(context.snapshots.latest()) if decode_row(e.partition, types) == tuple(wanted)]
+    if not entries:
+        shown = ", ".join(f"{name}={_text(value)}" for name, value in spec.items())
+        raise NotFoundError(
+            source.mark(f"table {table.name} has no partition ({shown})", source.word("PARTITION")), kind="no-such-partition"
+        )
+    # The spelling of SQL; the directory has its own.
+    settings = context.settings
+    yield "partition", "String", partition_dir(table.partition_by, types, wanted, settings.default_partition, legacy=False)
+    bucket = entry_directory(context.paths, entries[0], schema)
+    yield "file.path", "String", f"{table.location}/{bucket.rpartition('/')[0]}"
+    yield from _files_rows(entries)
+
+
+def _files_rows(entries: list[ManifestEntry]) -> Iterator[tuple[str, str, object]]:
+    newest = max((entry.file.creation_time_millis or 0 for entry in entries), default=None)
+    # Files have the local time of their writer.
+    yield "last-modified", "Timestamp", None if not newest else datetime.fromtimestamp(newest / 1000, UTC).replace(tzinfo=None)
+    yield "num-files", "Integer", len(entries)
+
+
+def _watermark(table: Table) -> datetime | None:
+    latest = table.context.snapshots.latest()
+    millis = None if latest is None else latest.watermark
+    return None if millis is None or millis == NO_WATERMARK else datetime.fromtimestamp(millis / 1000, UTC).replace(tzinfo=None)
+
+
+def _connector_rows(found: ConnectorTable) -> Iterator[tuple[str, str, object]]:
+    yield "name", "String", found.path
+    yield "connector", "String", found.connector
+    for key, value in sorted(found.options.items()):
+        yield key, "String", value
+
+
+def _database(session: Session, statement: Describe, source: Source) -> Result:
+    catalog, name = database_path(session, statement.path, source)
+    with placing(source, statement.path.span):
+        tables = session.catalogs.tables(catalog, name)
+    return _details(iter([("name", "String", f"{catalog}.{name}"), ("tables", "Integer", len(tables))]))
+
+
+def _catalog(session: Session, statement: Describe, source: Source) -> Result:
+    with placing(source, statement.path.span):
+        entry = session.catalogs.entry(str(statement.path))
+    rows: list[tuple[str, str, object]] = [("name", "String", str(statement.path))]
+    return _details(iter([*rows, *((key, "String", value) for key, value in entry.shown().items())]))

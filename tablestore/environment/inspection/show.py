@@ -1,0 +1,137 @@
+"""SHOW: catalogs, databases, tables, columns, partitions, snapshots and whatever else there is."""
+
+import re
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from tablestore.environment.definition.databases import database_path
+from tablestore.environment.definition.partitions import partition_of
+from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
+from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement
+from tablestore.environment.result import Result, listed, records
+from tablestore.environment.session.objects import ConnectorTable
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.sql.source import NOWHERE, Path
+from tablestore.sql.statements.session import Show, ShowKind
+from tablestore.table.inspect.listing import partition_values
+from tablestore.table.system.systemtable import SystemTable
+from tablestore.table.table import Table
+
+OPTIONS_SCHEMA = pa.schema([("key", pa.string()), ("value", pa.string())])
+
+
+def show(session: Session, statement: Show, source: Source) -> Result:
+    """What there is. Raises NotFoundError, InvalidInputError, UnsupportedError."""
+    match statement.kind:
+        case ShowKind.CATALOGS:
+            return listed("catalog", matching(session.catalogs.names(), statement))
+        case ShowKind.DATABASES:
+            with placing(source, statement.path.span if statement.path else NOWHERE):
+                catalog = str(statement.path) if statement.path is not None else session.catalogs.current
+                return listed("database", matching(session.catalogs.databases(catalog), statement))
+        case ShowKind.TABLES:
+            return listed("table", matching(_tables(session, statement, source), statement))
+        case ShowKind.VIEWS:
+            return listed("view", matching(_views(session, statement, source), statement))
+        case ShowKind.CURRENT_CATALOG:
+            return listed("catalog", [session.catalogs.current])
+        case ShowKind.CURRENT_DATABASE:
+            return listed("database", [session.catalogs.current_database])
+        case ShowKind.OPTIONS if statement.path is None:
+            pairs = session.settings.all()
+            return records(OPTIONS_SCHEMA, [{"key": key, "value": pairs[key]} for key in matching(pairs, statement)])
+        case ShowKind.CREATE_CATALOG:
+            name = _path(statement)
+            with placing(source, name.span):
+                entry = session.catalogs.entry(str(name))
+            return listed("result", [create_catalog_statement(str(name), entry.shown())])
+        case ShowKind.FUNCTIONS:
+            rows = session.engine_for("SHOW FUNCTIONS").execute("SHOW FUNCTIONS")
+            if rows is None:
+                raise UnsupportedError("this engine does not list its functions", kind="unsupported")
+            return Result(rows)
+        case ShowKind.JOBS:
+            raise UnsupportedError("there are no jobs: every statement ends before the next one begins", kind="unsupported")
+    return _of_table(session, statement, source)
+
+
+def _of_table(session: Session, statement: Show, source: Source) -> Result:
+    path = _path(statement)
+    found = session.find(path, source)
+    match statement.kind:
+        case ShowKind.COLUMNS if isinstance(found, Table | SystemTable | ConnectorTable):
+            rows = {row["name"]: row for row in column_rows(found)}
+            return records(COLUMNS_SCHEMA, [rows[name] for name in matching(rows, statement)])
+        case ShowKind.CREATE_TABLE if isinstance(found, Table | ConnectorTable):
+            return listed("result", [create_statement(session.expand(path), found)])
+        case ShowKind.OPTIONS if isinstance(found, ConnectorTable):
+            return _options(found.options.items(), statement)
+    table = session.table(path, f"SHOW {statement.kind.value}", source)
+    match statement.kind:
+        case ShowKind.PARTITIONS:
+            return _partitions(table, statement, source)
+        case ShowKind.SNAPSHOTS:
+            return Result(table.system("snapshots").scan().to_arrow())
+        case ShowKind.TAGS:
+            return Result(table.system("tags").scan().to_arrow())
+        case ShowKind.BRANCHES:
+            return Result(table.system("branches").scan().to_arrow())
+        case ShowKind.OPTIONS:
+            return _options(table.options().items(), statement)
+    raise UnsupportedError(source.mark(f"SHOW {statement.kind.value} is not supported", path.span), kind="unsupported")
+
+
+def _options(pairs: Iterable[tuple[str, str]], statement: Show) -> Result:
+    known = dict(sorted(pairs))
+    return records(OPTIONS_SCHEMA, [{"key": key, "value": known[key]} for key in matching(known, statement)])
+
+
+def _partitions(table: Table, statement: Show, source: Source) -> Result:
+    if not table.partition_by:
+        raise InvalidInputError(
+            source.mark(f"table {table.name} is not partitioned", _path(statement).span), kind="not-partitioned"
+        )
+    wanted = {} if statement.partition is None else partition_of(table, statement.partition, source)
+    names = [text for text, values in partition_values(table.context.still_there()) if wanted.items() <= values.items()]
+    return listed("partition", names)
+
+
+def _tables(session: Session, statement: Show, source: Source) -> list[str]:
+    catalog, database = _database(session, statement, source)
+    ours = [one.path.name for one in session.objects.tables() if (one.path.catalog, one.path.database) == (catalog, database)]
+    if ours and catalog not in session.catalogs.names():
+        return ours
+    with placing(source, statement.path.span if statement.path else NOWHERE):
+        return sorted({*session.catalogs.tables(catalog, database), *ours})
+
+
+def _views(session: Session, statement: Show, source: Source) -> list[str]:
+    catalog, database = _database(session, statement, source)
+    views = [one.path.name for one in session.objects.views() if (one.path.catalog, one.path.database) == (catalog, database)]
+    return sorted({*views, *(session.engine.list_views() if session.engine is not None else ())})
+
+
+def _database(session: Session, statement: Show, source: Source) -> tuple[str, str]:
+    if statement.path is None:
+        return session.catalogs.current, session.catalogs.current_database
+    return database_path(session, statement.path, source)
+
+
+def _path(statement: Show) -> Path:
+    if statement.path is None:
+        raise InvalidInputError(f"SHOW {statement.kind.value}: expected the name of a table", kind="sql-syntax")
+    return statement.path
+
+
+def matching(names: Iterable[str], statement: Show) -> list[str]:
+    """The names that ``LIKE 'pattern'`` leaves: ``%`` and ``*`` are any text, ``_`` a character, ``|`` stands between patterns."""
+    if statement.like is None:
+        return list(names)
+    patterns = [
+        "".join({"%": ".*", "*": ".*", "_": "."}.get(char, re.escape(char)) for char in one) for one in statement.like.split("|")
+    ]
+    pattern = re.compile("|".join(patterns), re.IGNORECASE | re.DOTALL)
+    return [name for name in names if pattern.fullmatch(name)]

@@ -1,0 +1,78 @@
+"""SHOW CREATE TABLE: the statement that makes a table like this one. What it prints can be executed."""
+
+from collections.abc import Iterator, Mapping
+
+from tablestore.environment.definition.tabledefinition import TableDefinition, definition_of
+from tablestore.environment.managed.nonphysical import UnstoredColumn, in_order
+from tablestore.environment.paths import ObjectPath
+from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
+from tablestore.table.table import Table
+from tablestore.types.arrowtypes import fields_from_arrow
+from tablestore.types.datatypes import Field
+from tablestore.types.typestring import quote_identifier, type_to_sql
+
+
+def create_statement(path: ObjectPath, found: Table | ConnectorTable) -> str:
+    """The text of CREATE TABLE."""
+    if isinstance(found, Table):
+        return _statement(path, definition_of(found))
+    definition = TableDefinition(
+        fields=() if found.schema is None else fields_from_arrow(found.schema)[0],
+        primary_key=found.primary_key,
+        partition_by=found.partition_by,
+        comment=found.comment,
+        options={CONNECTOR: found.connector, **found.options},
+    )
+    return _statement(path, definition)
+
+
+def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:
+    """The text of CREATE CATALOG."""
+    return f"CREATE CATALOG {quote_identifier(name)}{_options(options)}"
+
+
+def _statement(path: ObjectPath, definition: TableDefinition) -> str:
+    lines = list(_lines(definition))
+    columns = " (\n  " + ",\n  ".join(lines) + "\n)" if lines else ""
+    comment = "" if definition.comment is None else f"\nCOMMENT {_quoted(definition.comment)}"
+    by = ", ".join(map(quote_identifier, definition.partition_by))
+    partitioned = f"\nPARTITIONED BY ({by})" if by else ""
+    return f"CREATE TABLE {path.quoted}{columns}{comment}{partitioned}{_options(definition.options)}"
+
+
+def _lines(definition: TableDefinition) -> Iterator[str]:
+    fields = {field.name: field for field in definition.fields}
+    for column in in_order(tuple(fields), definition.unstored):
+        yield _unstored(column) if isinstance(column, UnstoredColumn) else _stored(fields[column])
+    if (watermark := definition.unstored.watermark) is not None:
+        yield f"WATERMARK FOR {quote_identifier(watermark.column)} AS {watermark.expression}"
+    if definition.primary_key:
+        yield f"PRIMARY KEY ({', '.join(map(quote_identifier, definition.primary_key))}) NOT ENFORCED"
+
+
+def _stored(field: Field) -> str:
+    default = "" if field.default_value is None else f" DEFAULT {_quoted(field.default_value)}"
+    return f"{quote_identifier(field.name)} {type_to_sql(field.type)}{default}{_comment(field.description)}"
+
+
+def _unstored(column: UnstoredColumn) -> str:
+    name = quote_identifier(column.name)
+    if column.expression is not None:
+        return f"{name} AS {column.expression}{_comment(column.comment)}"
+    source = f" FROM {_quoted(column.metadata)}" if column.metadata not in (None, column.name) else ""
+    return f"{name} {column.type_text} METADATA{source}{' VIRTUAL' if column.virtual else ''}{_comment(column.comment)}"
+
+
+def _comment(text: str | None) -> str:
+    return "" if text is None else f" COMMENT {_quoted(text)}"
+
+
+def _options(options: Mapping[str, str]) -> str:
+    if not options:
+        return ""
+    pairs = ",\n  ".join(f"{_quoted(key)} = {_quoted(value)}" for key, value in sorted(options.items()))
+    return f"\nWITH (\n  {pairs}\n)"
+
+
+def _quoted(text: str | None) -> str:
+    return "'" + (text or "").replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,88 @@
+"""Who makes managed tables? The one factory with an empty identifier among the entry points ``tablestore.managed_table_factories``.
+
+    CREATE    enrich_options -> on_create_table       the enriched options are what is stored
+    COMPACT   on_compact_table -> the compaction
+    DROP      on_drop_table, with the stored options
+
+A table is managed if its options have no ``connector`` and its catalog supports managed tables.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import entry_points
+from typing import Protocol
+
+from tablestore.environment.paths import ObjectPath
+from tablestore.errors import UnsupportedError
+from tablestore.table.catalog import Catalog
+from tablestore.types.datatypes import Field
+from tablestore.types.partitionspec import PartitionSpec
+
+GROUP = "tablestore.managed_table_factories"
+STORAGE_PREFIX = "table-storage."
+FILE_PATH = "file.path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedTableContext:
+    """What a factory learns of a table. ``configuration``: the settings of the session, with their prefix."""
+
+    path: ObjectPath
+    catalog: Catalog
+    options: Mapping[str, str]
+    fields: tuple[Field, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    comment: str | None = None
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    is_temporary: bool = False
+
+    def with_options(self, options: Mapping[str, str]) -> "ManagedTableContext":
+        """The same table with other options."""
+        return replace(self, options=dict(options))
+
+
+class ManagedTableFactory(Protocol):
+    """Makes and removes the storage of managed tables: files, log, and the entry in the catalog, all or nothing."""
+
+    def factory_identifier(self) -> str:
+        """The empty text: managed tables name no connector."""
+        ...
+
+    def enrich_options(self, context: ManagedTableContext) -> Mapping[str, str]:
+        """The options of the table with those of the session where the table's own do not say."""
+        ...
+
+    def on_create_table(self, context: ManagedTableContext, ignore_if_exists: bool) -> None:
+        """Make the table with the options of the context. Raises AlreadyExistsError."""
+        ...
+
+    def on_drop_table(self, context: ManagedTableContext, ignore_if_not_exists: bool) -> None:
+        """Remove the table. Raises NotFoundError."""
+        ...
+
+    def on_compact_table(self, context: ManagedTableContext, partition_spec: Sequence[PartitionSpec] | None) -> None:
+        """The table, or these partitions, will be compacted; what this raises refuses it."""
+        ...
+
+
+def discover_factory() -> ManagedTableFactory:
+    """The factory of managed tables. Raises UnsupportedError unless there is exactly one."""
+    found: list[tuple[str, ManagedTableFactory]] = []
+    for point in entry_points(group=GROUP):
+        try:
+            factory = point.load()()
+        except ImportError as error:
+            raise UnsupportedError(
+                f"the managed table factory {point.value} does not load ({error}); install its package again, or remove it",
+                kind="managed-table-factory",
+            ) from error
+        if factory.factory_identifier() == "":
+            found.append((point.value, factory))
+    if len(found) != 1:
+        names = ", ".join(sorted(name for name, _ in found)) or "none; install tablestore again, so that its entry points are known"
+        raise UnsupportedError(
+            f"expected exactly one managed table factory (entry points {GROUP!r}), found {len(found)}: {names}",
+            kind="managed-table-factory",
+        )
+    return found[0][1]

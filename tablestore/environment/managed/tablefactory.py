@@ -1,0 +1,73 @@
+"""The factory of tablestore's own tables.
+
+Options of a table: its own, then those of the session (``table-storage.<key>``), then those of the catalog, then the defaults. The
+prefix means something in the session only.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, ManagedTableContext
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
+from tablestore.types.partitionspec import PartitionSpec
+
+
+class TableStoreFactory:
+    """Makes tables through their catalog, which makes directory, log and entry all or nothing."""
+
+    def factory_identifier(self) -> str:
+        return ""
+
+    def enrich_options(self, context: ManagedTableContext) -> Mapping[str, str]:
+        enriched = dict(context.options)
+        for key, value in context.configuration.items():
+            # Where tables lie is a matter of the catalog: the session's root is the warehouse of its own catalog.
+            if key.startswith(STORAGE_PREFIX) and key != STORAGE_PREFIX + FILE_PATH:
+                enriched.setdefault(key.removeprefix(STORAGE_PREFIX), value)
+        return enriched
+
+    def on_create_table(self, context: ManagedTableContext, ignore_if_exists: bool) -> None:
+        if (root := context.options.get(FILE_PATH)) is not None:
+            raise InvalidInputError(
+                f"option {FILE_PATH} = {root!r:.200}: the catalog says where its tables lie; CREATE CATALOG with 'warehouse' = "
+                f"{root!r:.200}, and create the table there",
+                kind="invalid-option",
+            )
+        try:
+            context.catalog.create_table(
+                context.path.in_catalog,
+                context.fields,
+                primary_key=context.primary_key,
+                partition_by=context.partition_by,
+                options=context.options,
+                comment=context.comment,
+                ignore_if_exists=ignore_if_exists,
+            )
+        except AlreadyExistsError as error:
+            raise _exists(context, error) from error
+
+    def on_drop_table(self, context: ManagedTableContext, ignore_if_not_exists: bool) -> None:
+        context.catalog.drop_table(context.path.in_catalog, ignore_if_not_exists=ignore_if_not_exists)
+
+    def on_compact_table(self, context: ManagedTableContext, partition_spec: Sequence[PartitionSpec] | None) -> None:
+        pass
+
+
+def _exists(context: ManagedTableContext, error: AlreadyExistsError) -> AlreadyExistsError:
+    """The error in the words of SQL."""
+    name = context.path.quoted
+    if error.kind != "table-exists":
+        return error
+    return AlreadyExistsError(
+        f"Failed to create file store path. Reason: directory {_directory(context)} exists for table {name}. Suggestion: please "
+        f"try `DESCRIBE TABLE {name}` to first check whether table exists in current catalog. If table exists in catalog, and data "
+        "files under current path are valid, please use `CREATE TABLE IF NOT EXISTS` ddl instead. Otherwise, please choose another "
+        "table name or manually delete the current path and try again.",
+        kind=error.kind,
+    )
+
+
+def _directory(context: ManagedTableContext) -> str:
+    try:
+        return context.catalog.table(context.path.in_catalog).location
+    except (NotFoundError, StorageError, AttributeError):
+        return context.path.in_catalog

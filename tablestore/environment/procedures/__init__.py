@@ -1,0 +1,1 @@
+"""Procedures of CALL: the Python API of a table, called by name."""

@@ -1,0 +1,33 @@
+"""SELECT and whatever else gives rows."""
+
+from tablestore.environment.engine import BoundQuery
+from tablestore.environment.result import Result
+from tablestore.environment.rows.relations import Relations
+from tablestore.environment.session.session import Session
+from tablestore.environment.source import Source
+from tablestore.errors import UnsupportedError
+from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.source import Fragment
+
+
+def run_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> Result:
+    """Make a query ready: its names, types and snapshots are settled, its rows come when they are read."""
+    engine = session.engine_for("a query")
+    if session.settings.is_streaming:
+        raise UnsupportedError(
+            "execution.runtime-mode = streaming: a query without end is no result of a statement; follow the table with "
+            "table.consume(), or with spark.readStream, or SET 'execution.runtime-mode' = 'batch'",
+            kind="streaming",
+        )
+    return Result(engine.query(bound_query(session, query, source, parameters)))
+
+
+def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:
+    """A query as it stands in a source, its tables resolved. Places in its text are places in the source."""
+    return Relations(session=session, source=source, parameters=parameters).bind(in_place(query, source))
+
+
+def in_place(fragment: Fragment, source: Source) -> str:
+    """The text of a fragment at its place in the source: what stands before it is blank, line breaks stay."""
+    before = source.text[: fragment.span.start]
+    return "".join(char if char == "\n" else " " for char in before) + fragment.text

@@ -1,0 +1,199 @@
+"""What do the table references of one statement read?
+
+    managed table                 one snapshot a table, the newest or the one that is asked for, fixed for the whole statement
+    … with computed columns       a SELECT over it
+    table$ro                      its fully compacted part, as a managed table
+    other system tables           rows that tablestore makes
+    table_changes('t', 1, 5)      rows that tablestore makes: the changes of snapshots 2 to 5
+    temporary view                its query, its names filled up as they were when it was made
+    table with a connector        whatever the engine reads under that name
+    none of these                 the engine's own
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from tablestore.distributed.read import ReadPin, pin_read
+from tablestore.environment.binding import bind
+from tablestore.environment.engine import (
+    BoundQuery,
+    ConnectorRelation,
+    ManagedRelation,
+    QueryRelation,
+    Relation,
+    RowsRelation,
+)
+from tablestore.environment.managed.nonphysical import in_order, read_unstored
+from tablestore.environment.paths import ObjectPath
+from tablestore.environment.session.objects import ConnectorTable, View
+from tablestore.environment.session.session import Place, Session, placing
+from tablestore.environment.source import NO_SOURCE, Source
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.sql.query.parameters import Parameters, literal_value
+from tablestore.sql.query.references import Reference, TimeTravel
+from tablestore.sql.source import Fragment, Span
+from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
+from tablestore.table.table import Table
+from tablestore.types.typestring import quote_identifier
+
+MOST_VIEWS = 64
+
+
+@dataclass(slots=True, kw_only=True)
+class Relations:
+    """The relations of one statement. ``pins``: the snapshot of each table that it reads, by location and branch.
+
+    ``where`` leads from a place in the text that is bound to the place in the source that it comes from, or nowhere.
+    """
+
+    session: Session
+    source: Source = NO_SOURCE
+    where: Callable[[Span], Span] = lambda span: span
+    parameters: Parameters = ()
+    place: Place | None = None
+    pins: dict[tuple[str, str], ReadPin] = field(default_factory=dict)
+    depth: int = 0
+    text: str = ""
+
+    def bind(self, text: str) -> BoundQuery:
+        """A query with its tables resolved. Raises InvalidInputError, NotFoundError, UnsupportedError."""
+        self.text = text
+        return bind(text, self.resolve, self.parameters)
+
+    def resolve(self, reference: Reference) -> Relation | None:
+        """What a reference reads; None for what the engine knows itself."""
+        with placing(self.source, self.where(reference.path.span)):
+            found = self.session.find(reference.path, place=self.place)
+            travel = reference.time_travel
+            if reference.call is not None:
+                return self._changes(found, reference)
+            match found:
+                case Table():
+                    return self.managed(self.session.expand(reference.path, place=self.place), found, travel)
+                case SystemTable():
+                    return self._system(self.session.expand(reference.path, place=self.place), found, travel)
+            if travel is not None and found is not None:
+                raise UnsupportedError(
+                    f"{reference.path} has no snapshots to look back to: only managed tables have", kind="no-time-travel"
+                )
+            match found:
+                case View():
+                    return self._view(found)
+                case ConnectorTable():
+                    return ConnectorRelation(
+                        name=str(found.path), connector=found.connector, options=found.options, schema=found.schema
+                    )
+        return None
+
+    def managed(self, path: ObjectPath, table: Table, travel: TimeTravel | None = None) -> Relation:
+        """A managed table with all its columns."""
+        relation = self._stored(path, table, travel)
+        if not isinstance(relation, ManagedRelation):
+            return relation
+        schema = relation.pin.spec.open(relation.pin.schema_id).schema
+        unstored = read_unstored(schema.options, schema.field_names)
+        if not unstored.computed:
+            return relation
+        columns = [
+            quote_identifier(column) if isinstance(column, str) else f"{column.expression} AS {quote_identifier(column.name)}"
+            for column in in_order(schema.field_names, unstored)
+            if isinstance(column, str) or column.expression is not None
+        ]
+        text = f"SELECT {', '.join(columns)} FROM {path.quoted}"
+        return QueryRelation(name=relation.name, query=bind(text, lambda _: relation))
+
+    def _stored(self, path: ObjectPath, table: Table, travel: TimeTravel | None) -> Relation:
+        if travel is None:
+            return ManagedRelation(name=str(path), table=table, pin=self.pin(path, table))
+        at = self._moment(table, travel)
+        spec = self.session.spec(path, table)
+        if "tag" in at:
+            scan = table.scan(tag=at["tag"])
+            assert scan.snapshot_id is not None
+            if table.context.snapshots.find(scan.snapshot_id) is None:
+                # A tag outlives its snapshot: then only its own file leads to the rows.
+                return RowsRelation(name=str(path), rows=scan)
+            at = {"snapshot_id": scan.snapshot_id}
+        return ManagedRelation(name=str(path), table=table, pin=pin_read(table, spec, **at))
+
+    def pin(self, path: ObjectPath, table: Table) -> ReadPin:
+        """The newest snapshot of a table, the same one through the whole statement."""
+        place = (table.location, table.branch_name)
+        if place not in self.pins:
+            self.pins[place] = pin_read(table, self.session.spec(path, table))
+        return self.pins[place]
+
+    def _system(self, path: ObjectPath, found: SystemTable, travel: TimeTravel | None) -> Relation:
+        base = found.base
+        if found.kind == READ_OPTIMIZED and isinstance(base, Table):
+            relation = self._stored(path, base, travel)
+            if isinstance(relation, ManagedRelation):
+                return replace(relation, pin=replace(relation.pin, read_optimised=True))
+        at = {} if travel is None or not isinstance(base, Table) else self._moment(base, travel)
+        return RowsRelation(name=str(path), rows=found.scan(**at))
+
+    def _view(self, view: View) -> Relation:
+        if self.depth >= MOST_VIEWS:
+            raise InvalidInputError(f"views are nested more than {MOST_VIEWS} levels deep, or read themselves", kind="limit")
+        inner = Relations(session=self.session, place=(view.catalog, view.database), pins=self.pins, depth=self.depth + 1)
+        columns = ", ".join(map(quote_identifier, view.columns))
+        text = f"SELECT * FROM ({view.query}\n) AS `view` ({columns})" if columns else view.query
+        return QueryRelation(name=str(view.path), query=inner.bind(text))
+
+    def _changes(self, found: object, reference: Reference) -> Relation:
+        if not isinstance(found, Table):
+            raise InvalidInputError(f"table_changes: {reference.path} is not a managed table", kind="not-managed")
+        assert reference.call is not None
+        bounds = [self._value(fragment) for fragment in reference.call[1:]]
+        if not 1 <= len(bounds) <= 2 or not all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds):
+            raise InvalidInputError(
+                "expected table_changes('table', from_snapshot [, to_snapshot]) with snapshot ids as whole numbers; the changes "
+                "behind from_snapshot are read, 0 for all of them",
+                kind="invalid-argument",
+            )
+        return RowsRelation(name=str(reference.path), rows=found.changes(*bounds))
+
+    def _moment(self, table: Table, travel: TimeTravel) -> dict[str, Any]:
+        """``snapshot_id``, ``timestamp`` (in milliseconds, or naive local time) or ``tag``."""
+        value = self._value(travel.expression)
+        with placing(self.source, self.where(travel.expression.span)):
+            if travel.kind == "version":
+                return _version(table, value)
+            return {"timestamp": _time(value)}
+
+    def _value(self, fragment: Fragment) -> Any:
+        value = literal_value(self.text, fragment, self.parameters)
+        if value is not None or self.session.engine is None:
+            return value
+        with placing(self.source, self.where(fragment.span)):
+            rows = self.session.engine.query(BoundQuery(text=f"SELECT {fragment.text} AS `value`")).to_reader().read_all()
+        return rows.column(0)[0].as_py() if rows.num_rows == 1 else None
+
+
+def _version(table: Table, value: object) -> dict[str, Any]:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return {"snapshot_id": value}
+    if isinstance(value, str) and value:
+        # A tag comes first; a number between quotes is a snapshot where no tag has this name.
+        if value.isascii() and value.isdigit() and value not in {tag.name for tag in table.tags()}:
+            return {"snapshot_id": int(value)}
+        return {"tag": value}
+    raise InvalidInputError(f"VERSION AS OF: expected a snapshot id or the name of a tag, found {value!r:.80}", kind="time-travel")
+
+
+def _time(value: object) -> datetime | int:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        # As Spark: seconds since the epoch.
+        return value * 1000
+    try:
+        return datetime.fromisoformat(str(value).strip())
+    except ValueError as error:
+        raise InvalidInputError(
+            f"AS OF: expected a time such as TIMESTAMP '2026-01-31 12:00:00', found {value!r:.80}", kind="time-travel"
+        ) from error
+
+

@@ -1,0 +1,142 @@
+"""One session: what a name means here, and where that is looked up.
+
+    a name -> filled up -> objects of the session -> the catalog -> the engine's own tables -> an error with the nearest name
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tablestore.clock import Clock
+from tablestore.distributed.spec import TableSpec
+from tablestore.environment.engine import QueryEngine
+from tablestore.environment.managed.factory import ManagedTableFactory
+from tablestore.environment.paths import MOST_PARTS, ObjectPath, expand, known
+from tablestore.environment.session.catalogs import Catalogs
+from tablestore.environment.session.engines import no_engine
+from tablestore.environment.session.objects import ConnectorTable, SessionObjects, View
+from tablestore.environment.session.settings import Settings
+from tablestore.environment.source import NO_SOURCE, Source
+from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
+from tablestore.sql.source import Path, Span
+from tablestore.table.catalog import Catalog
+from tablestore.table.system.systemtable import SystemTable
+from tablestore.table.table import Table
+
+Found = Table | SystemTable | ConnectorTable | View
+Place = tuple[str, str]
+_NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-name")
+
+
+@dataclass(kw_only=True)
+class Session:
+    """What the statements of one environment share. Used by one thread at a time."""
+
+    catalogs: Catalogs
+    settings: Settings
+    factory: ManagedTableFactory
+    clock: Clock
+    engine: QueryEngine | None = None
+    objects: SessionObjects = field(default_factory=SessionObjects)
+
+    @property
+    def place(self) -> Place:
+        """The current catalog and database."""
+        return self.catalogs.current, self.catalogs.current_database
+
+    def expand(self, path: Path, source: Source = NO_SOURCE, place: Place | None = None) -> ObjectPath:
+        """The whole name, filled up from the current catalog and database, or those of ``place``. Raises InvalidInputError."""
+        with placing(source, path.span):
+            return expand(path, *(place or self.place))
+
+    def engine_for(self, what: str) -> QueryEngine:
+        """The engine. Raises UnsupportedError that names the ways out if there is none."""
+        if self.engine is None:
+            raise no_engine(what)
+        return self.engine
+
+    def catalog_of(self, path: ObjectPath, written: Path, source: Source = NO_SOURCE) -> Catalog:
+        """The catalog of a name. Raises NotFoundError."""
+        with placing(source, written.span):
+            return self.catalogs.get(path.catalog)
+
+    def find(self, written: Path, source: Source = NO_SOURCE, place: Place | None = None) -> Found | None:
+        """What a name stands for; None for what the engine itself has. Raises NotFoundError with the nearest name."""
+        if len(written.parts) > MOST_PARTS and self.engine is not None and self.engine.knows(written.parts):
+            return None
+        path = self.expand(written, source, place)
+        found = self.objects.find(path)
+        if found is not None:
+            return found
+        try:
+            return self.open_table(path)
+        except TablestoreError as error:
+            if error.kind not in _NOT_THERE:
+                raise
+            if self.engine is not None and self.engine.knows(written.parts):
+                return None
+            source.place(error, written.span)
+            raise
+
+    def open_table(self, path: ObjectPath) -> Table | SystemTable:
+        """The managed table of a whole name. Raises NotFoundError."""
+        catalog = self.catalogs.get(path.catalog)
+        try:
+            return catalog.table(path.in_catalog)
+        except NotFoundError as error:
+            if error.kind not in ("no-such-table", "no-such-database"):
+                raise
+            raise self._no_table(path) from error
+
+    def table(self, written: Path, what: str, source: Source = NO_SOURCE) -> Table:
+        """The managed table (or branch of one) that a statement is about; ``what`` names it in errors.
+
+        Raises NotFoundError, InvalidInputError for anything else that has this name.
+        """
+        found = self.find(written, source)
+        if isinstance(found, Table):
+            return found
+        kind, way_out = _KINDS[type(found)]
+        path = self.expand(written)
+        raise InvalidInputError(
+            source.mark(f"{path} is {kind}: {what} is for managed tables only; {way_out}", written.span), kind="not-managed"
+        )
+
+    def spec(self, path: ObjectPath, table: Table) -> TableSpec:
+        """How any process finds a table of a catalog."""
+        storage = getattr(self.catalogs.get(path.catalog), "storage_options", {})
+        return TableSpec(location=table.location, storage_options=storage, branch=table.branch_name)
+
+    def exists(self, path: ObjectPath) -> bool:
+        """Whether a permanent table of this name exists."""
+        catalogs = self.catalogs
+        return path.database in catalogs.databases(path.catalog) and path.name in catalogs.tables(path.catalog, path.database)
+
+    def _no_table(self, path: ObjectPath) -> NotFoundError:
+        try:
+            there: Iterable[str] = self.catalogs.tables(path.catalog, path.database)
+        except NotFoundError as error:
+            return error
+        beside = [one.path for one in (*self.objects.tables(), *self.objects.views())]
+        names = [*there, *(one.name for one in beside if (one.catalog, one.database) == (path.catalog, path.database))]
+        return NotFoundError(
+            f"Table with identifier '{path.plain.quoted}' does not exist{known(names, path.name)}", kind="no-such-table"
+        )
+
+
+_KINDS: dict[type, tuple[str, str]] = {
+    SystemTable: ("a system table", "it can only be read"),
+    ConnectorTable: ("a table with a connector of its own", "change it where it is kept"),
+    View: ("a temporary view", "drop it, or change the tables that it reads"),
+    type(None): ("a table of the query engine itself", "change it with the engine's own statements"),
+}
+
+
+@contextmanager
+def placing(source: Source, span: Span) -> Iterator[None]:
+    """Errors from inside mark the place of a statement that they come from."""
+    try:
+        yield
+    except TablestoreError as error:
+        source.place(error, span)
+        raise

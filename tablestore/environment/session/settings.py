@@ -1,0 +1,132 @@
+"""The settings of a session: ``SET``, ``RESET`` and :meth:`TableEnvironment.get_config`.
+
+    table-storage.<key>     what tables that this session creates have where their own options do not say: any option of a table
+                            but those that belong to one table only
+    <key of OPTIONS>        how this session works
+    any other               the engine's (``spark.sql.shuffle.partitions``); refused without one
+
+``RESET`` goes back to what the environment was created with.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX
+from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
+from tablestore.options import (
+    CHANGE_TRACKING,
+    KNOWN_PREFIXES,
+    LOG_KAFKA_TOPIC,
+    LOG_SCAN,
+    LOG_SCAN_TIMESTAMP,
+    TABLE_OPTIONS,
+    UNTRACKED_PARTITIONS,
+    Option,
+)
+
+# Options that say how one table is read, or which one it is.
+TABLE_ONLY = frozenset(
+    option.key for option in (CHANGE_TRACKING, UNTRACKED_PARTITIONS, LOG_SCAN, LOG_SCAN_TIMESTAMP, LOG_KAFKA_TOPIC)
+)
+RUNTIME_MODE = Option(
+    key="execution.runtime-mode",
+    kind="choice",
+    default="batch",
+    sentence="Whether statements read a snapshot and end (batch), or read changes without end (streaming).",
+    choices=("batch", "streaming"),
+)
+OPTIONS = {option.key: option for option in (RUNTIME_MODE,)}
+_OUR_FAMILIES = ("table-storage.", "tablestore.", "execution.", "table.")
+
+Forward = Callable[[str, str | None], None]
+T = TypeVar("T")
+
+
+class Settings:
+    """Keys and values as text. ``forward`` takes what is not ours; None without an engine."""
+
+    def __init__(self, initial: Mapping[str, str] | None = None, forward: Forward | None = None) -> None:
+        self._forward = forward
+        self._initial: dict[str, str] = {}
+        self._values: dict[str, str] = {}
+        for key, value in (initial or {}).items():
+            self.set(key, value)
+        self._initial = dict(self._values)
+
+    def set(self, key: str, value: str) -> None:
+        """Set a key. Raises InvalidInputError for an unknown key or a value that does not parse."""
+        self._check_texts(key, value)
+        if _is_ours(key):
+            check_setting(key, value)
+        else:
+            self._pass_on(key, value)
+        self._values[key] = value
+
+    def get(self, key: str, default: T | None = None) -> "str | T | None":
+        """The value as text: what was set, else the default of an option of ours, else ``default``."""
+        if key in self._values:
+            return self._values[key]
+        option = OPTIONS.get(key)
+        return default if option is None or option.default is None else str(option.default)
+
+    def reset(self, key: str | None = None) -> None:
+        """Set a key, or all, back to what the environment was created with."""
+        for one in (key,) if key is not None else tuple(self._values):
+            if one in self._initial:
+                self.set(one, self._initial[one])
+            elif self._values.pop(one, None) is not None and not _is_ours(one):
+                self._pass_on(one, None)
+
+    def all(self) -> dict[str, str]:
+        """What was set, by key."""
+        return dict(sorted(self._values.items()))
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether statements run without end."""
+        return RUNTIME_MODE.parse(str(self.get(RUNTIME_MODE.key))) == "streaming"
+
+    def _pass_on(self, key: str, value: str | None) -> None:
+        if self._forward is None:
+            raise unknown_setting(key)
+        self._forward(key, value)
+
+    @staticmethod
+    def _check_texts(key: object, value: object) -> None:
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidInputError(
+                f"expected text as key and value of a setting, found {key!r:.100}: {value!r:.100}", kind="invalid-option"
+            )
+
+
+def check_setting(key: str, value: str) -> None:
+    """Check a setting of ours. Raises InvalidInputError."""
+    if key in OPTIONS:
+        OPTIONS[key].parse(value)
+        return
+    plain = key.removeprefix(STORAGE_PREFIX)
+    if plain == key or not plain:
+        raise unknown_setting(key)
+    if plain in TABLE_ONLY:
+        raise InvalidInputError(
+            f"{plain} belongs to one table and cannot be set for a session: give it to the table, WITH ('{plain}' = '{value}')",
+            kind="invalid-option",
+        )
+    if plain in TABLE_OPTIONS:
+        TABLE_OPTIONS[plain].parse(value)
+    elif plain != FILE_PATH and not plain.startswith(KNOWN_PREFIXES):
+        raise unknown_setting(key)
+
+
+def unknown_setting(key: str) -> InvalidInputError:
+    """The error for a key that nobody knows."""
+    ours = [*OPTIONS, *(STORAGE_PREFIX + one for one in (*TABLE_OPTIONS, FILE_PATH) if one not in TABLE_ONLY)]
+    return InvalidInputError(
+        f"unknown setting {key!r:.100}{did_you_mean(key, ours)}; options of tables have the prefix {STORAGE_PREFIX!r}",
+        kind="unknown-option",
+    )
+
+
+def _is_ours(key: str) -> bool:
+    return key.startswith(_OUR_FAMILIES)

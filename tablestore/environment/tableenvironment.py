@@ -1,0 +1,268 @@
+"""The environment: SQL over managed tables.
+
+    env = ts.TableEnvironment.create(warehouse="/data/wh", engine="duckdb")
+    env.execute_sql("CREATE TABLE t (id BIGINT, v STRING, PRIMARY KEY (id) NOT ENFORCED)")
+    env.execute_sql("INSERT INTO t VALUES (1, 'a')").snapshot
+    env.execute_sql("SELECT * FROM t WHERE id = :id", id=1).to_arrow()
+
+    text -> statement (a value) -> names and snapshots -> the catalog, or the query engine
+
+Not safe for threads: each has an environment of its own, over the same warehouse.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from tablestore.clock import Clock, SystemClock
+from tablestore.environment.configuration import Configuration
+from tablestore.environment.engine import QueryEngine
+from tablestore.environment.execution import execute
+from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
+from tablestore.environment.query import Query
+from tablestore.environment.result import Result
+from tablestore.environment.rows.explain import explain_query
+from tablestore.environment.session.catalogs import DEFAULT_CATALOG, Catalogs, Registered
+from tablestore.environment.session.engines import open_engine
+from tablestore.environment.session.session import Session
+from tablestore.environment.session.settings import Settings
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError, StorageError, TablestoreError
+from tablestore.ids import Ids
+from tablestore.sql.parse.script import split_script
+from tablestore.sql.parse.statement import parse_path, parse_statement
+from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.source import Fragment, Span
+from tablestore.sql.statements import rows
+from tablestore.sql.statements.session import Statement
+from tablestore.table.catalog import Catalog
+from tablestore.table.opening import open_catalog
+from tablestore.types.typestring import quote_identifier
+
+CatalogSource = Catalog | str | os.PathLike[str] | Mapping[str, Any]
+
+
+class TableEnvironment:
+    """Catalogs, settings, temporary objects and an engine; statements run in it. Made by :meth:`create`."""
+
+    def __init__(self, session: Session, *, closes_engine: bool) -> None:
+        self._session, self._closes_engine = session, closes_engine
+
+    @classmethod
+    def create(
+        cls,
+        warehouse: CatalogSource | None = None,
+        *,
+        engine: str | QueryEngine | None = None,
+        spark: Any = None,
+        catalogs: Mapping[str, CatalogSource] | None = None,
+        config: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> Self:
+        """An environment over a warehouse: the catalog ``tablestore``, its current one.
+
+        ``engine`` runs the queries: ``"duckdb"``, ``"spark"`` or an engine; a ``spark`` session stands for Spark with that session,
+        and without any of them there is DDL only. ``catalogs`` are more catalogs by name. A catalog is given as a warehouse (path
+        or URL), as options with the key ``warehouse``, or as one that is open. ``config`` are the first settings, which RESET
+        goes back to. Raises InvalidInputError, UnsupportedError.
+        """
+        opened, closes = _engine(engine, spark)
+        settings = Settings(config, None if opened is None else opened.set_option)
+        registered = Catalogs()
+
+        def register(name: str, source: CatalogSource) -> None:
+            registered.register(name, _registered(source, clock, ids))
+
+        if warehouse is not None:
+            register(DEFAULT_CATALOG, warehouse)
+        for name, source in (catalogs or {}).items():
+            register(name, source)
+        if DEFAULT_CATALOG not in registered.names():
+            if catalogs:
+                registered.use(next(iter(catalogs)))
+            else:
+                registered.register(DEFAULT_CATALOG, Registered(open=lambda: _by_setting(settings, clock, ids)))
+        session = Session(
+            catalogs=registered,
+            settings=settings,
+            factory=discover_factory(),
+            clock=clock or SystemClock(),
+            engine=opened,
+        )
+        return cls(session, closes_engine=closes)
+
+    # -- statements
+
+    def execute_sql(self, text: str, *args: Any, **params: Any) -> Result:
+        """Run one statement. ``args`` are the values of ``?``, ``params`` those of ``:name``.
+
+        A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
+        """
+        return self._execute(parse_statement(_text(text)), Source(text), _parameters(args, params))
+
+    def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
+        """Run statements that ``;`` separates, one after another; the last result.
+
+        ``each`` is called with the text and the result of each statement before the next one runs. All are parsed before the first
+        one runs. The first error ends it, and says where in the script it is and how many statements ran before it.
+        """
+        source, result = Source(_text(text)), None
+        pieces = split_script(text)
+        statements = [parse_statement(text, piece.span) for piece in pieces]
+        for number, (piece, statement) in enumerate(zip(pieces, statements, strict=True)):
+            try:
+                result = self._execute(statement, source, ())
+                if each is not None:
+                    each(piece.text, result)
+            except TablestoreError as error:
+                ran = "nothing ran before it" if number == 0 else f"the {number} before it ran"
+                line = text.count("\n", 0, piece.span.start) + 1
+                error.message = f"{error.message}\nstatement {number + 1} of {len(pieces)}, line {line}: {ran}"
+                error.args = (error.message,)
+                raise
+        return result
+
+    def execute_file(self, path: str | os.PathLike[str], each: Callable[[str, Result], None] | None = None) -> Result | None:
+        """Run the statements of a file, as :meth:`execute_script`. Raises StorageError, InvalidInputError for what is no text."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except UnicodeDecodeError as error:
+            raise InvalidInputError(f"expected a text in UTF-8 in {os.fspath(path)}: {error}", kind="encoding") from error
+        except OSError as error:
+            raise StorageError(f"cannot read {os.fspath(path)}: {error.strerror}", kind="file") from error
+        return self.execute_script(text, each)
+
+    def sql_query(self, text: str, *args: Any, **params: Any) -> Query:
+        """A query to be read later, maybe several times. Raises InvalidInputError for another statement."""
+        statement = parse_statement(_text(text))
+        if not isinstance(statement, rows.Query):
+            raise InvalidInputError("sql_query: expected a query; execute_sql runs other statements", kind="not-a-query")
+        return self._query(statement.query, Source(text), _parameters(args, params))
+
+    def from_path(self, path: str) -> Query:
+        """The rows of a table or view by its name, such as ``orders`` or ``lake.shop.`odd-name```."""
+        self._session.expand(parsed := parse_path(path))
+        text = f"SELECT * FROM {'.'.join(map(quote_identifier, parsed.parts))}"
+        return self._query(Fragment(text, Span(0, len(text))), Source(text), ())
+
+    def _query(self, query: Fragment, source: Source, parameters: Parameters) -> Query:
+        return Query(
+            lambda: self._execute(rows.Query(query=query), source, parameters),
+            lambda: explain_query(self._session, query, source, parameters),
+            query.text,
+        )
+
+    def _execute(self, statement: Statement, source: Source, parameters: Parameters) -> Result:
+        return execute(self._session, statement, source, parameters)
+
+    # -- catalogs and databases
+
+    def register_catalog(self, name: str, catalog: CatalogSource) -> None:
+        """Add a catalog: one that is open, or a warehouse to open. Raises AlreadyExistsError."""
+        self._session.catalogs.register(name, _registered(catalog, None, None))
+
+    def catalog(self, name: str | None = None) -> Catalog:
+        """A catalog by name, by default the current one. Raises NotFoundError."""
+        return self._session.catalogs.get(name or self.current_catalog)
+
+    def use_catalog(self, name: str) -> None:
+        """Make a catalog the current one. Raises NotFoundError."""
+        self._session.catalogs.use(name)
+
+    def use_database(self, name: str) -> None:
+        """Make a database of the current catalog the current one. Raises NotFoundError."""
+        self._session.catalogs.use(self.current_catalog, name)
+
+    @property
+    def current_catalog(self) -> str:
+        """The name of the current catalog."""
+        return self._session.catalogs.current
+
+    @property
+    def current_database(self) -> str:
+        """The name of the current database."""
+        return self._session.catalogs.current_database
+
+    def list_catalogs(self) -> tuple[str, ...]:
+        """Names of all catalogs, ascending."""
+        return self._session.catalogs.names()
+
+    def list_databases(self) -> tuple[str, ...]:
+        """Databases of the current catalog, ascending."""
+        return self._session.catalogs.databases(self.current_catalog)
+
+    def list_tables(self) -> tuple[str, ...]:
+        """The permanent tables of the current database, ascending."""
+        result = self._execute(parse_statement("SHOW TABLES"), Source(), ())
+        return tuple(result.to_arrow().column(0).to_pylist())
+
+    # -- settings, end
+
+    def get_config(self) -> Configuration:
+        """The settings."""
+        return Configuration(self._session.settings)
+
+    @property
+    def engine(self) -> QueryEngine | None:
+        """What runs the queries."""
+        return self._session.engine
+
+    def close(self) -> None:
+        """Give up what was opened for this environment; catalogs and sessions that were handed in stay."""
+        if self._session.engine is not None and self._closes_engine:
+            self._session.engine.close()
+        self._session.catalogs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        engine = self._session.engine.name if self._session.engine is not None else None
+        return f"TableEnvironment(engine={engine!r}, current={self.current_catalog}.{self.current_database})"
+
+
+def _engine(engine: str | QueryEngine | None, spark: Any) -> tuple[QueryEngine | None, bool]:
+    """The engine, and whether this environment closes it."""
+    if spark is not None:
+        if engine not in (None, "spark"):
+            raise InvalidInputError(f"spark=… means engine='spark', found engine={engine!r:.80}", kind="engine")
+        return open_engine("spark", spark), True
+    if isinstance(engine, str):
+        return open_engine(engine), True
+    return engine, False
+
+
+def _registered(source: CatalogSource, clock: Clock | None, ids: Ids | None) -> Registered:
+    if isinstance(source, Catalog):
+        return Registered(open=lambda: source, opened=source, owned=False)
+    given = source if isinstance(source, Mapping) else os.fspath(source)
+    return Registered(open=lambda: open_catalog(given, clock=clock, ids=ids))
+
+
+def _by_setting(settings: Settings, clock: Clock | None, ids: Ids | None) -> Catalog:
+    root = settings.get(STORAGE_PREFIX + FILE_PATH)
+    if not root:
+        raise InvalidInputError(
+            f"Failed to create file store path. Please specify a root dir by setting session level configuration as `SET "
+            f"'{STORAGE_PREFIX}{FILE_PATH}' = '...'`. Alternatively, create the environment with a warehouse: "
+            "TableEnvironment.create(warehouse=…), or CREATE CATALOG one with the option 'warehouse'",
+            kind="no-warehouse",
+        )
+    return open_catalog(root, clock=clock, ids=ids)
+
+
+def _text(text: object) -> str:
+    if not isinstance(text, str):
+        raise InvalidInputError(f"expected SQL text, found {type(text).__qualname__}", kind="sql-syntax")
+    return text
+
+
+def _parameters(args: tuple[Any, ...], params: Mapping[str, Any]) -> Parameters:
+    if args and params:
+        raise InvalidInputError("give the values of parameters by place (?) or by name (:name), not both", kind="parameters")
+    return params or args

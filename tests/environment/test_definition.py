@@ -1,0 +1,174 @@
+"""CREATE, ALTER and DROP of tables, databases and catalogs; an engine is not needed for any of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+
+Rows = Callable[[Any], list[tuple[Any, ...]]]
+ORDERS = """
+CREATE TABLE orders (
+  id BIGINT COMMENT 'the key', day STRING, price DECIMAL(10, 2) DEFAULT 1.5, at TIMESTAMP(3), tags ROW<a INT, b ARRAY<STRING>>,
+  channel STRING METADATA FROM 'c' VIRTUAL,
+  WATERMARK FOR at AS at - INTERVAL '5' SECOND,
+  PRIMARY KEY (id, day) NOT ENFORCED
+) COMMENT 'it''s all' PARTITIONED BY (day) WITH ('bucket' = '2')
+"""
+
+
+def test_show_create_table_prints_a_statement_that_makes_the_same_table(env: ts.TableEnvironment) -> None:
+    env.execute_sql(ORDERS)
+    text = env.execute_sql("SHOW CREATE TABLE orders").to_arrow().column(0)[0].as_py()
+    before = env.catalog().table("default.orders").table_schema
+    env.execute_sql("DROP TABLE orders")
+    env.execute_sql(text)
+    after = env.catalog().table("default.orders").table_schema
+    assert (after.fields, after.primary_keys, after.partition_keys, after.comment) == (
+        before.fields, before.primary_keys, before.partition_keys, "it's all",
+    )  # fmt: skip
+    assert {k: v for k, v in after.options.items() if "uuid" not in k} == {
+        k: v for k, v in before.options.items() if "uuid" not in k
+    }
+    assert env.execute_sql("SHOW CREATE TABLE orders").to_arrow().column(0)[0].as_py() == text
+
+
+def test_describe_lists_stored_and_metadata_columns_in_their_order(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql(ORDERS)
+    rows = rows_of(env.execute_sql("DESCRIBE orders"))
+    assert rows[0] == ("id", "BIGINT", False, "PRI(id, day)", None, None, "the key")
+    assert rows[2] == ("price", "DECIMAL(10, 2)", True, None, "DEFAULT 1.5", None, None)
+    assert rows[3][5] == "at - INTERVAL '5' SECOND"
+    assert rows[5] == ("channel", "STRING", True, None, "METADATA FROM 'c' VIRTUAL", None, None)
+
+
+def test_columns_that_are_not_stored_keep_their_place_when_others_come_and_go(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE t (a INT, m STRING METADATA, b INT, c INT)")
+
+    def names() -> list[Any]:
+        return [row[0] for row in rows_of(env.execute_sql("DESCRIBE t"))]
+
+    for action, expected in [
+        ("ADD d INT", ["a", "m", "b", "c", "d"]),
+        ("ADD e INT AFTER m", ["a", "m", "e", "b", "c", "d"]),
+        ("DROP COLUMN a", ["m", "e", "b", "c", "d"]),
+        ("RENAME COLUMN b TO f", ["m", "e", "f", "c", "d"]),
+        ("ADD g INT FIRST", ["g", "m", "e", "f", "c", "d"]),
+        ("DROP COLUMN m", ["g", "e", "f", "c", "d"]),
+    ]:
+        env.execute_sql(f"ALTER TABLE t {action}")
+        assert names() == expected, action
+    assert not [key for key in env.catalog().table("default.t").options() if key.startswith("schema.")]
+    assert list(env.catalog().table("default.t").table_schema.field_names) == names()
+
+
+def test_like_takes_what_is_asked_for(env: ts.TableEnvironment) -> None:
+    env.execute_sql(ORDERS)
+    env.execute_sql("CREATE TABLE same (extra INT) WITH ('bucket' = '3') LIKE orders")
+    same = env.catalog().table("default.same")
+    assert (same.primary_key, same.partition_by, same.options()["bucket"]) == (("id", "day"), ("day",), "3")
+    assert same.table_schema.field_names[-1] == "extra"
+    env.execute_sql("CREATE TABLE bare LIKE orders (EXCLUDING ALL)")
+    bare = env.catalog().table("default.bare")
+    assert (bare.primary_key, bare.partition_by) == ((), ())
+    assert not [key for key in bare.options() if key.startswith("schema.")]
+    with pytest.raises(ts.InvalidInputError, match="both tables set bucket"):
+        env.execute_sql("CREATE TABLE x WITH ('bucket' = '3') LIKE orders (INCLUDING OPTIONS)")
+
+
+def test_a_connector_table_is_kept_by_the_session_and_makes_no_file(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE k (id INT) WITH ('connector' = 'kafka', 'topic' = 't')")
+    env.execute_sql("CREATE TABLE p (id INT) USING parquet OPTIONS (path '/data')")
+    assert env.list_tables() == ("k", "p")
+    assert env.catalog().list_databases() == ()
+    env.execute_sql("ALTER TABLE k SET ('topic' = 'u')")
+    assert rows_of(env.execute_sql("SHOW TBLPROPERTIES k")) == [("topic", "u")]
+    with pytest.raises(ts.InvalidInputError, match="TRUNCATE TABLE is for managed tables only"):
+        env.execute_sql("TRUNCATE TABLE k")
+    env.execute_sql("DROP TABLE k")
+    assert env.list_tables() == ("p",)
+
+
+def test_using_tablestore_is_a_managed_table(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (id INT) USING tablestore TBLPROPERTIES ('target-file-size' = '1 mb')")
+    assert env.catalog().table("default.t").options()["target-file-size"] == "1 mb"
+
+
+def test_all_actions_of_one_alter_are_done_or_none(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (a INT, b INT)")
+    with pytest.raises(ts.NotFoundError):
+        env.execute_sql("ALTER TABLE t DROP COLUMNS (b, nope)")
+    assert env.catalog().table("default.t").table_schema.field_names == ("a", "b")
+
+
+def test_truncate_and_drop_partition_remove_rows(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (day STRING, v INT) PARTITIONED BY (day)")
+    env.catalog().table("default.t").append(pa.table({"day": ["a", "b", "c"], "v": [1, 2, 3]}))
+    assert env.execute_sql("ALTER TABLE t DROP PARTITION (day = 'a')").snapshot.id == 2  # type: ignore[union-attr]
+    env.execute_sql("TRUNCATE TABLE t PARTITION (day = 'b')")
+    assert env.catalog().table("default.t").scan().to_arrow().column("v").to_pylist() == [3]
+    env.execute_sql("TRUNCATE TABLE t")
+    assert env.catalog().table("default.t").scan().count() == 0
+    with pytest.raises(ts.NotFoundError, match=r"no partition \(day=a\)"):
+        env.execute_sql("ALTER TABLE t DROP PARTITION (day = 'a')")
+    assert env.execute_sql("ALTER TABLE t DROP IF EXISTS PARTITION (day = 'a')").snapshot is None
+
+
+def test_a_catalog_is_made_used_and_forgotten(env: ts.TableEnvironment, tmp_path: Any, rows_of: Rows) -> None:
+    env.execute_sql(f"CREATE CATALOG lake WITH ('warehouse' = '{tmp_path / 'lake'}')")
+    env.execute_sql("CREATE DATABASE lake.shop")
+    env.execute_sql("CREATE TABLE lake.shop.t (id INT)")
+    env.execute_sql("USE lake.shop")
+    assert (env.current_catalog, env.current_database, env.list_tables()) == ("lake", "shop", ("t",))
+    with pytest.raises(ts.InvalidInputError, match="current one"):
+        env.execute_sql("DROP CATALOG lake")
+    env.execute_sql("USE CATALOG tablestore")
+    env.execute_sql("DROP CATALOG lake")
+    assert env.list_catalogs() == ("tablestore",)
+    assert ts.open_table(str(tmp_path / "lake" / "shop.db" / "t")).schema.names == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "place"),
+    [
+        ("DESCRIBE ordrs", "did you mean 'orders'", "line 1, column 10"),
+        ("DROP TABLE\n  ordrs", "did you mean 'orders'", "line 2, column 3"),
+        ("USE shpo", "CREATE DATABASE makes one", "line 1, column 5"),
+        ("DESCRIBE lake.shop.t", "no catalog 'lake'", "line 1, column 10"),
+        ("ALTER TABLE orders DROP COLUMN pricee", "did you mean 'price'", "line 1, column 32"),
+        ("ALTER TABLE orders SET ('bukcet' = '1')", "did you mean 'bucket'", "line 1, column 26"),
+        ("CREATE TABLE x (a INT) WITH ('bucket' = 'many')", "option bucket: expected a number", "line 1, column 42"),
+        ("DESCRIBE orders$fles", "did you mean 'files'", "line 1, column"),
+        ("DESCRIBE a.b.c.d", "expected a name of one to three parts", "line 1, column 10"),
+        ("ALTER TABLE orders PARTITION (dya = 'a') COMPACT", "did you mean 'day'", "line 1, column 31"),
+        ("SHOW PARTITIONS plain", "is not partitioned", "line 1, column 17"),
+    ],
+)
+def test_an_error_names_the_nearest_name_and_marks_the_place(
+    env: ts.TableEnvironment, statement: str, error: str, place: str
+) -> None:
+    env.execute_sql(ORDERS)
+    env.execute_sql("CREATE TABLE plain (a INT)")
+    with pytest.raises(ts.TablestoreError) as caught:
+        env.execute_sql(statement)
+    assert error in str(caught.value)
+    assert place in str(caught.value)
+    assert "^" in str(caught.value)
+
+
+def test_a_script_stops_at_the_first_error_and_says_where(env: ts.TableEnvironment, tmp_path: Any) -> None:
+    seen: list[str] = []
+    script = "CREATE TABLE a (id INT);\n-- a comment; with a semicolon\nDROP TABLE b;\nCREATE TABLE c (id INT)"
+    with pytest.raises(ts.NotFoundError) as caught:
+        env.execute_script(script, lambda text, _: seen.append(text))
+    assert "line 3, column 12" in str(caught.value)
+    assert "statement 2 of 3, line 3: the 1 before it ran" in str(caught.value)
+    assert (seen, env.list_tables()) == (["CREATE TABLE a (id INT)"], ("a",))
+    (tmp_path / "x.sql").write_text("CREATE TABLE d (id INT); CREATE TABL e (id INT)")
+    with pytest.raises(ts.InvalidInputError, match="line 1, column 34"):
+        env.execute_file(tmp_path / "x.sql")
+    assert env.list_tables() == ("a",)
+    with pytest.raises(ts.StorageError, match="cannot read"):
+        env.execute_file(tmp_path / "nope.sql")
