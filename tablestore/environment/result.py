@@ -65,12 +65,9 @@ class Result(ArrowSource):
         return f"Result({self._kind!r}, columns={self.schema.names})"
 
 
-DONE = pa.table({"result": ["OK"]})
-
-
 def done() -> Result:
     """The result of a statement that only does something."""
-    return Result(DONE, kind="nothing")
+    return Result(pa.table({"result": pa.array(["OK"], pa.string())}), kind="nothing")
 
 
 def landed(snapshot: Snapshot | None) -> Result:

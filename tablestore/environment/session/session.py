@@ -84,7 +84,7 @@ class Session:
         try:
             return catalog.table(path.in_catalog)
         except NotFoundError as error:
-            if error.kind not in ("no-such-table", "no-such-database"):
+            if error.kind not in ("no-such-table", "no-such-database") or self.exists(path):
                 raise
             raise self._no_table(path) from error
 

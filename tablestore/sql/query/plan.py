@@ -7,8 +7,8 @@ from typing import Any
 from tablestore.sql.query.edits import prefix_edits, relation_edits
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters
-from tablestore.sql.query.pruning import PREFIX, Use, prune
 from tablestore.sql.query.references import Reference
+from tablestore.sql.query.use import PREFIX, Use
 from tablestore.sql.source import Edit, apply_edits
 from tablestore.types.datatypes import Field
 
@@ -48,5 +48,10 @@ def plan_query(
     edits += prefix_edits(tokens, references, [(found, made.path) for found, made in pairs])
     edits += [edit for edit in marker_edits if not any(cut.start <= edit.span.start < cut.end for cut in cuts)]
     edits.sort(key=lambda edit: edit.span)
+    if not pairs:
+        return QueryPlan(edits=tuple(edits), parameters=values, uses=())
     named = apply_edits(text, edits, lambda relation: f"{PREFIX}{relation}")
+    # sqlglot takes a while to load; a query that reads no table of ours does without it.
+    from tablestore.sql.query.pruning import prune
+
     return QueryPlan(edits=tuple(edits), parameters=values, uses=prune(named, [made.fields for _, made in pairs], values))

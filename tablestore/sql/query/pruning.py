@@ -18,18 +18,8 @@ from sqlglot import exp
 
 from tablestore.sql.query.conditions import Conditions
 from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import Field
-
-PREFIX = "tablestore_relation_"
-"""Relation n is the table ``tablestore_relation_n`` in the text to be pruned."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """What a query uses of a relation: columns (None: all), and a filter of ``Table.scan`` that every used row fulfils."""
-
-    columns: tuple[str, ...] | None = None
-    filter: str | None = None
 
 
 def prune(text: str, fields: Sequence[Sequence[Field] | None], parameters: Mapping[str, Any]) -> tuple[Use, ...]:

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 
 from tablestore.sql.query.plan import Replacement, plan_query
-from tablestore.sql.query.pruning import Use
 from tablestore.sql.query.references import find_references
+from tablestore.sql.query.use import Use
 from tablestore.types.datatypes import Field, RowType
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.typestring import parse_type

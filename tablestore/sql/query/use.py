@@ -1,0 +1,14 @@
+"""What a query uses of a relation, and the names that relations have in the text that is pruned."""
+
+from dataclasses import dataclass
+
+PREFIX = "tablestore_relation_"
+"""Relation n is the table ``tablestore_relation_n`` in the text to be pruned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a query uses of a relation: columns (None: all), and a filter of ``Table.scan`` that every used row fulfils."""
+
+    columns: tuple[str, ...] | None = None
+    filter: str | None = None
