@@ -117,7 +117,7 @@ class Session:
             there: Iterable[str] = self.catalogs.tables(path.catalog, path.database)
         except NotFoundError as error:
             return error
-        beside = [one.path for one in (*self.objects.tables(), *self.objects.views())]
+        beside = [*(one.path for one in self.objects.tables()), *(one.path for one in self.objects.views())]
         names = [*there, *(one.name for one in beside if (one.catalog, one.database) == (path.catalog, path.database))]
         return NotFoundError(
             f"Table with identifier '{path.plain.quoted}' does not exist{known(names, path.name)}", kind="no-such-table"
