@@ -21,6 +21,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.sql.source import Edit, apply_edits
 from tablestore.table.read.scan import ArrowSource
 from tablestore.table.table import Table
+from tablestore.table.write.rowchange import RowChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,13 +133,13 @@ class InsertTarget:
 class ChangeTarget:
     """A row-level change (DELETE, UPDATE, MERGE): the rows of the query are changes of ``table`` as it was at ``pin``.
 
-    They have ``_row_kind``, all columns, and in append tables the place of the old row. The change only lands if no row changed
-    since; otherwise StalePlan, and the statement is planned again.
+    What the rows are: :mod:`tablestore.table.write.rowchange`. The change only lands if no row changed since; otherwise StalePlan,
+    and the statement is planned again.
     """
 
     table: Table
     pin: ReadPin
-    operation: str
+    change: RowChange
 
 
 class QueryEngine(Protocol):

@@ -16,7 +16,7 @@ from tablestore_duckdb.names import identifier
 from tablestore_duckdb.prepared import Prepared, prepare
 from tablestore_duckdb.rows import DuckDBRows, KeptRows
 from tablestore_duckdb.sessions import VIEW_PREFIX, Run, Sessions
-from tablestore_duckdb.writing import insert_rows
+from tablestore_duckdb.writing import change_rows, insert_rows
 
 # The settings of a connection of our own. A table that is not there shall not be a variable of some module of ours.
 _DEFAULTS = {"timezone": "UTC", "python_enable_replacements": "false"}
@@ -52,8 +52,8 @@ class DuckDBEngine:
         return insert_rows(self.query(query).to_reader(), target)
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
-        """Apply the rows of a query as changes. Raises StalePlan if rows changed since the pin."""
-        raise NotImplementedError
+        """Apply the rows of a query as changes, batch by batch. Raises StalePlan if rows changed since the pin."""
+        return change_rows(self.query(query).to_reader(), target)
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
         """Fully compact a table or some partitions, in this process."""

@@ -16,7 +16,8 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from tablestore.distributed.plainfiles import PlainFile
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.datatypes import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
 from tablestore_duckdb.names import identifier, literal
 
 _PATTERN = frozenset("*?[]{}")
@@ -58,7 +59,10 @@ def are_clear(columns: Sequence[pa.Field]) -> bool:
     )
 
 
-def native_scan(paths: Sequence[str], fields: Sequence[Field]) -> str:
-    """SQL that reads the columns of Parquet files, by absolute local paths."""
-    columns = ", ".join(identifier(field.name) for field in fields)
-    return f"SELECT {columns} FROM read_parquet([{', '.join(map(literal, paths))}], {_OPTIONS})"
+def native_scan(paths: Sequence[str], columns: Sequence[str], *, positions: bool) -> str:
+    """SQL that reads the columns of Parquet files, by absolute local paths; ``positions``: and where each row lies."""
+    chosen, options = [identifier(name) for name in columns], _OPTIONS
+    if positions:
+        chosen += [f"parse_filename(filename) AS {DATA_FILE_COLUMN}", f"file_row_number AS {ROW_POSITION_COLUMN}"]
+        options += ", filename=true, file_row_number=true"
+    return f"SELECT {', '.join(chosen)} FROM read_parquet([{', '.join(map(literal, paths))}], {options})"

@@ -4,7 +4,7 @@
     all others     a stream of ours, begun anew each time that DuckDB scans it
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,13 +12,10 @@ import pyarrow as pa
 from tablestore.distributed.plainfiles import set_plain_aside
 from tablestore.environment.engine import ManagedRelation
 from tablestore.errors import TablestoreError, UnsupportedError
-from tablestore.store.context import TableContext
-from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Split
 from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, Scan, check_columns
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.filter.filters import parse_filter
-from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.schema import TableSchema
 from tablestore_duckdb.native import are_clear, can_name, choose, native_scan, reads_alike
@@ -55,20 +52,18 @@ class PlannedScan:
     """A managed table, planned: the paths of the files that DuckDB reads, and the splits that we merge."""
 
     scan: Scan
-    fields: tuple[Field, ...]
     paths: tuple[str, ...]
     rest: tuple[Split, ...]
 
     def native_sql(self) -> str | None:
         """The query over the files that DuckDB reads, None if there are none."""
-        return native_scan(self.paths, self.fields) if self.paths else None
+        return native_scan(self.paths, self.scan.columns, positions=self.scan.reader.positions) if self.paths else None
 
     def stream(self) -> Stream | None:
         """The rows that we merge; None if DuckDB reads all. Filtered as far as the plan was, so DuckDB sees fewer."""
         if self.paths and not self.rest:
             return None
-        context, predicate = self.scan.context, self.scan.predicate
-        reader = SplitReader.of(context, tuple(field.name for field in self.fields), predicate)
+        reader = self.scan.reader
         return Stream(reader.arrow_schema, lambda: (batch for split in self.rest for batch in reader.read(split)))
 
     def explain(self, name: str) -> str:
@@ -82,31 +77,27 @@ class PlannedScan:
 
 def plan_managed(relation: ManagedRelation) -> PlannedScan:
     """Plan the scan of a managed table. Raises UnsupportedError for columns that DuckDB cannot keep apart."""
-    context = relation.table.context
-    if context.schema.id != relation.pin.schema_id:
-        context = context.at_schema(context.schemas.read(relation.pin.schema_id))
+    context, pin = relation.table.context, relation.pin
+    if context.schema.id != pin.schema_id:
+        context = context.at_schema(context.schemas.read(pin.schema_id))
     schema = context.schema
     predicate = parse_filter(relation.filter, schema.fields)
     names = check_columns(relation.columns, schema.field_names) or (_narrowest(schema),)
-    fields = tuple(schema.field(name) for name in names)
-    snapshot = None if relation.pin.snapshot_id is None else context.snapshots.read(relation.pin.snapshot_id)
-    scan = Scan(context, snapshot, names, predicate)
-    if relation.pin.read_optimised:
-        scan = ReadOptimizedScan.of(scan)
+    snapshot = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)
+    made = ReadOptimizedScan if pin.read_optimised else Scan
+    scan = made(context, snapshot, names, predicate, positions=relation.positions)
     _check_clear(relation.name, scan.schema)
-    paths, rest = _shared_out(relation, context, scan, names, predicate)
-    return PlannedScan(scan=scan, fields=fields, paths=paths, rest=rest)
+    paths, rest = _shared_out(scan, pin.spec.location)
+    return PlannedScan(scan=scan, paths=paths, rest=rest)
 
 
-def _shared_out(
-    relation: ManagedRelation, context: TableContext, scan: Scan, names: Sequence[str], predicate: Predicate | None
-) -> tuple[tuple[str, ...], tuple[Split, ...]]:
-    location, schema = relation.pin.spec.location, context.schema
-    asked = {*names, *filter_columns(predicate)}
-    needed = [field for field in schema.fields if field.name in asked]
+def _shared_out(scan: Scan, location: str) -> tuple[tuple[str, ...], tuple[Split, ...]]:
+    """The paths of the files that DuckDB reads, and the splits without them."""
+    asked = {*scan.columns, *filter_columns(scan.predicate)}
+    needed = [field for field in scan.context.schema.fields if field.name in asked]
     if not (location.startswith("/") and can_name(location) and all(reads_alike(field.type) for field in needed)):
         return (), tuple(scan.plan.splits)
-    paths, rest = set_plain_aside(context, scan.plan.splits, [field.name for field in needed], choose)
+    paths, rest = set_plain_aside(scan.context, scan.plan.splits, [field.name for field in needed], choose)
     return tuple(f"{location}/{path}" for path in paths), tuple(rest)
 
 

@@ -2,7 +2,8 @@
 
 import pyarrow as pa
 
-from tablestore.environment.engine import InsertTarget
+from tablestore.distributed.change import change_partition, commit_changes, prepare_change
+from tablestore.environment.engine import ChangeTarget, InsertTarget
 from tablestore.format.snapshot import Snapshot
 from tablestore.table.write.committing import Origin
 from tablestore.table.write.overwrite import overwrite
@@ -17,3 +18,9 @@ def insert_rows(rows: pa.RecordBatchReader, target: InsertTarget) -> Snapshot | 
             return writer.commit(target.commit_identifier)
     origin = Origin(user=target.commit_user or table.context.ids.uuid(), identifier=target.commit_identifier)
     return overwrite(table.context, table.change_log, rows, target.overwrite, dynamic=target.dynamic, origin=origin)
+
+
+def change_rows(rows: pa.RecordBatchReader, target: ChangeTarget) -> Snapshot | None:
+    """Apply rows as changes as they come, and commit them, if no row changed since the pin."""
+    job = prepare_change(target.table, target.pin, target.change)
+    return commit_changes(target.table, job, [change_partition(job, rows, 0)])

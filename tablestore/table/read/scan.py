@@ -120,16 +120,17 @@ class Scan(ArrowSource):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
-        return self._reader.arrow_schema
+        return self.reader.arrow_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run."""
-        reader = self._reader
+        reader = self.reader
         for split in self.plan.splits:
             yield from reader.read(split)
 
     @property
-    def _reader(self) -> SplitReader:
+    def reader(self) -> SplitReader:
+        """What reads the splits of its plan."""
         return SplitReader.of(self._context, self._columns, self._predicate, positions=self._positions)
 
     def count(self) -> int:

@@ -20,10 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tablestore.distributed.change import pin_change
 from tablestore.distributed.read import ReadPin, pin_read
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import (
     BoundQuery,
+    ChangeTarget,
     ConnectorRelation,
     InsertTarget,
     ManagedRelation,
@@ -34,9 +36,11 @@ from tablestore.environment.engine import (
 )
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.sql.source import Edit, Span
+from tablestore.store.commit.conflict import StalePlan
 from tablestore.table.catalog import Catalog
 from tablestore.table.opening import open_catalog
 from tablestore.table.table import Table
+from tablestore.table.write.rowchange import RowChange
 from tablestore.types.evolution.schemachanges import ChangeType, RenameColumn
 
 _MOST_LONG = 2**63 - 1
@@ -53,9 +57,14 @@ def bound(text: str, *relations: Relation, parameters: Mapping[str, Any] | Seque
     return BoundQuery(text=text, relations=relations, edits=tuple(edits), parameters=parameters)
 
 
+def spec_of(table: Table) -> TableSpec:
+    """How other processes find a table."""
+    return TableSpec(location=table.location, storage_options={})
+
+
 def pin(table: Table, **when: Any) -> ReadPin:
     """A table as it is, or as it was."""
-    return pin_read(table, TableSpec(location=table.location, storage_options={}), **when)
+    return pin_read(table, spec_of(table), **when)
 
 
 def managed(table: Table, *, name: str = "t", snapshot_id: int | None = None, **pruned: Any) -> ManagedRelation:
@@ -274,6 +283,68 @@ class QueryEngineContract:
                 engine.insert(bound(query, managed(orders)), InsertTarget(table=orders, pin=pin(orders)))
         assert orders.snapshots()[-1].id == before
 
+    # -- changing
+
+    def test_a_query_changes_rows_of_a_keyed_table(self, engine: QueryEngine, orders: Table) -> None:
+        change = RowChange(operation="MERGE", inserts=True, deletes=True, sets=("note",))
+        text = (
+            "SELECT '+U' AS _row_kind, id, price, concat(note, '!') AS note FROM {0} AS o WHERE id = 5 "
+            "UNION ALL SELECT '-D', id, price, note FROM {0} AS o WHERE id IN (0, 1) "
+            "UNION ALL SELECT '+I', id + 100, price, note FROM {0} AS o WHERE id = 9"
+        )
+        read = pin_change(orders, spec_of(orders), change)
+        snapshot = engine.change(bound(text, managed(orders)), ChangeTarget(table=orders, pin=read, change=change))
+        assert snapshot is not None
+        assert snapshot.operation == "MERGE"
+        found = orders.scan().to_arrow().sort_by("id")
+        assert found["id"].to_pylist() == [2, 3, 4, 5, 7, 8, 9, 109]
+        assert found["note"].to_pylist()[3] == "replaced!"
+
+    @pytest.mark.parametrize("vectors", ["true", "false"])
+    def test_a_query_changes_rows_of_an_append_table_by_their_places(
+        self, engine: QueryEngine, catalog: Catalog, vectors: str
+    ) -> None:
+        table = catalog.create_table("shop.heap", schema=ORDERS, options={"deletion-vectors.enabled": vectors})
+        table.append(orders_rows(range(6)))
+        table.append(orders_rows(range(3, 9)))
+        for operation, text, ids in (
+            ("DELETE", "SELECT '-D' AS _row_kind, t.* FROM {0} AS t WHERE id IN (3, 8)", [0, 1, 2, 4, 4, 5, 5, 6, 7]),
+            (
+                "UPDATE",
+                "SELECT '+U' AS _row_kind, id + 10 AS id, price, note, _data_file, _row_position FROM {0} AS t WHERE id >= 5",
+                [0, 1, 2, 4, 4, 15, 15, 16, 17],
+            ),
+        ):
+            change = RowChange(operation=operation, deletes=operation == "DELETE", sets=("id",) * (operation == "UPDATE"))
+            read = pin_change(table, spec_of(table), change)
+            query = bound(text, managed(table, positions=True))
+            engine.change(query, ChangeTarget(table=table, pin=read, change=change))
+            assert sorted(table.scan().to_arrow()["id"].to_pylist()) == ids
+        assert table.scan(filter="id = 17").to_arrow()["note"].to_pylist() == ["n7"]
+
+    def test_a_row_that_is_changed_twice_is_refused_and_a_change_of_nothing_is_no_snapshot(
+        self, engine: QueryEngine, orders: Table
+    ) -> None:
+        change = RowChange(operation="UPDATE", sets=("note",))
+        target = ChangeTarget(table=orders, pin=pin_change(orders, spec_of(orders), change), change=change)
+        twice = "SELECT '+U' AS _row_kind, id, price, 'x' AS note FROM {0} AS o WHERE id < 3"
+        with pytest.raises(InvalidInputError) as refused:
+            engine.change(bound(f"{twice} UNION ALL {twice}", managed(orders)), target)
+        assert refused.value.kind == "second-match"
+        assert engine.change(bound(f"{twice} AND id > 5", managed(orders)), target) is None
+        assert orders.snapshots()[-1].id == target.pin.snapshot_id
+
+    def test_a_change_of_rows_that_others_changed_meanwhile_is_planned_again(self, engine: QueryEngine, orders: Table) -> None:
+        change = RowChange(operation="UPDATE", sets=("price",))
+        target = ChangeTarget(table=orders, pin=pin_change(orders, spec_of(orders), change), change=change)
+        query = bound("SELECT '+U' AS _row_kind, id, price + 1 AS price, note FROM {0} AS o", managed(orders))
+        orders.upsert(orders_rows([3]))
+        before = orders.scan().to_arrow()
+        with pytest.raises(StalePlan):
+            engine.change(query, target)
+        # As text: the prices have a NaN.
+        assert repr(orders.scan().to_arrow().to_pylist()) == repr(before.to_pylist())
+
     # -- all else
 
     def test_a_query_that_is_wrong_is_refused_in_words_of_ours(self, engine: QueryEngine, orders: Table) -> None:
@@ -306,7 +377,7 @@ class QueryEngineContract:
 
         def cancel_until_it_ends() -> None:
             # It may not have begun yet.
-            while not ended.wait(0.01):
+            while not ended.wait(0.05):
                 engine.cancel()
 
         canceller = threading.Thread(target=cancel_until_it_ends)
