@@ -69,6 +69,11 @@ def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[
     return edits, {marker.name: value for marker, value in zip(by_place, parameters, strict=True)}
 
 
+def named_parameters(text: str, parameters: Parameters) -> Mapping[str, Any]:
+    """The values of a statement's parameters by name, ``_n`` for the n-th ``?``. InvalidInputError if they do not match."""
+    return bind_parameters(text, Tokens(text), parameters)[1]
+
+
 def literal_value(text: str, fragment: Fragment, parameters: Parameters) -> Any:
     """The value of a fragment of a text that is a literal or a parameter; None for any other expression: an engine computes it.
 

@@ -1,0 +1,122 @@
+"""Which rows does an INSERT write? As one query around the user's, with the table's column names and types.
+
+    INSERT INTO t PARTITION (day = '2024-01-01') (id, x) SELECT a, b FROM s
+    SELECT CAST(`_c0` AS BIGINT) AS `id`, CAST(`_c1` AS INT) AS `x`, CAST('2024-01-01' AS DATE) AS `day` FROM (SELECT …) AS …
+
+Columns are taken by their place, or with BY NAME by their name. Those that the statement does not name are left out: the table
+fills in their defaults. A column ``_row_kind`` of the query makes the rows changes.
+"""
+
+from collections.abc import Sequence
+
+from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
+from tablestore.sql.query.edits import quote_name
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.rowlevel import ROW_KIND, RowQuery
+from tablestore.sql.query.rowtext import RowText
+from tablestore.sql.query.sparktypes import assignable, cast_text
+from tablestore.sql.source import Fragment, marked
+from tablestore.sql.statements.rows import Insert
+from tablestore.types.datatypes import DataType, Field
+from tablestore.types.typestring import type_to_sql
+
+Given = Sequence[tuple[str, DataType | None]]
+"""Names and types of a query's columns; None: the type of NULL."""
+
+
+def rows_to_insert(insert: Insert) -> Fragment:
+    """The query of an INSERT; ``DEFAULT`` in a list of VALUES is NULL in it, which the table fills in. Same length, same places."""
+    tokens = Tokens(insert.query.text)
+    if tokens.key(0) != "VALUES":
+        return insert.query
+    text = insert.query.text
+    for at in range(len(tokens)):
+        if tokens.key(at) == "DEFAULT" and tokens.key(at - 1) in ("(", ",") and tokens.key(at + 1) in (")", ",", ""):
+            text = text[: tokens[at].start] + "NULL   " + text[tokens[at].end :]
+    return Fragment(text, insert.query.span)
+
+
+def insert_query(statement: str, insert: Insert, fields: Sequence[Field], given: Given) -> RowQuery:
+    """The rows to write. ``given``: what ``rows_to_insert`` yields, as the engine says.
+
+    Raises InvalidInputError for unknown columns, a wrong number of them, and types that a column does not take.
+    """
+    static = {name: value for name, value in (insert.partition or {}).items() if value is not None}
+    for name in insert.partition or {}:
+        _field(statement, insert, fields, name)
+    fixed = {_field(statement, insert, fields, name).name: value for name, value in static.items()}
+    pairs = _by_name(statement, insert, fields, given) if insert.by_name else _by_place(statement, insert, fields, given, fixed)
+    text = RowText(statement, ())
+    text.add("SELECT ")
+    for place, ((name, given_type), field) in enumerate(pairs):
+        column = quote_name(f"_c{place}")
+        if field is None:
+            text.add(", " if place else "", f"{column} AS {quote_name(ROW_KIND)}")
+            continue
+        if not assignable(given_type, field.type):
+            assert given_type is not None, "NULL goes everywhere"
+            raise _wrong(
+                statement,
+                insert,
+                f"the column {field.name!r} is {type_to_sql(field.type)} and takes no {type_to_sql(given_type)} "
+                f"(column {name!r} of the query); write CAST({name} AS …)",
+            )
+        value = column if given_type is not None and given_type == field.type else cast_text(column, field.type)
+        text.add(", " if place else "", f"{value} AS {quote_name(field.name)}")
+    for field in fields:
+        if field.name in fixed:
+            opening, closing = cast_text("\0", field.type).split("\0")
+            text.add(", " if pairs else "", opening, fixed[field.name], f"{closing} AS {quote_name(field.name)}")
+    names = ", ".join(quote_name(f"_c{place}") for place in range(len(given)))
+    text.add(" FROM (", rows_to_insert(insert), f") AS `_rows` ({names})")
+    return RowQuery(text=text.text, pieces=text.pieces, inserts=True)
+
+
+_Pairs = Sequence[tuple[tuple[str, DataType | None], Field | None]]
+
+
+def _by_name(statement: str, insert: Insert, fields: Sequence[Field], given: Given) -> _Pairs:
+    return [(column, None if column[0] == ROW_KIND else _field(statement, insert, fields, column[0])) for column in given]
+
+
+def _by_place(statement: str, insert: Insert, fields: Sequence[Field], given: Given, fixed: dict[str, Fragment]) -> _Pairs:
+    wanted: list[Field | None]
+    if insert.columns is not None:
+        wanted = [None if name == ROW_KIND else _field(statement, insert, fields, name) for name in insert.columns]
+        # Partition columns that are neither in the list nor given a value stand at the end of the query.
+        listed = {field.name for field in wanted if field is not None}
+        open_ones = [name for name, value in (insert.partition or {}).items() if value is None]
+        wanted += [found for name in open_ones if (found := _field(statement, insert, fields, name)).name not in listed]
+    else:
+        wanted = [field for field in fields if field.name not in fixed]
+        kinds = [place for place, (name, _) in enumerate(given) if name == ROW_KIND]
+        for place in kinds[:1]:
+            wanted.insert(min(place, len(wanted)), None)
+    if len(wanted) != len(given):
+        expected = ", ".join(ROW_KIND if field is None else field.name for field in wanted)
+        names = ", ".join(name for name, _ in given)
+        raise _wrong(
+            statement,
+            insert,
+            f"expected {len(wanted)} columns ({expected}), found {len(given)} ({names}); name the columns that the query gives: "
+            f"INSERT INTO {insert.target} (…)",
+        )
+    return list(zip(given, wanted, strict=True))
+
+
+def _field(statement: str, insert: Insert, fields: Sequence[Field], name: str) -> Field:
+    exact = [field for field in fields if field.name == name]
+    found = exact or [field for field in fields if field.name.casefold() == name.casefold()]
+    if len(found) == 1:
+        return found[0]
+    names = [field.name for field in fields]
+    raise _wrong(
+        statement,
+        insert,
+        f"{insert.target} has no column {name!r}{did_you_mean(name, names)}; its columns are {', '.join(names)}",
+    )
+
+
+def _wrong(statement: str, insert: Insert, message: str) -> InvalidInputError:
+    return InvalidInputError(f"{message}\n{marked(statement, insert.target.span)}", kind="columns")

@@ -1,0 +1,423 @@
+"""Which rows does a DELETE, UPDATE or MERGE write? As one query, in which conditions and values are the user's text.
+
+Its rows are changes of the target: ``_row_kind`` (``+I``, ``+U`` with the new row, ``-D`` with the old one), all columns of the
+target in order, and what :class:`TargetTable` asks for besides. The target stands in it as a table named ``_tablestore_target``.
+
+    UPDATE t SET x = x + 1 WHERE id = 7
+    SELECT '+U' AS `_row_kind`, `t`.`id` AS `id`, CAST(x + 1 AS INT) AS `x` FROM `_tablestore_target` AS `t` WHERE (id = 7)
+
+A MERGE joins target and source in the narrowest way that its clauses allow, and numbers the clause that is for a row:
+
+    only MATCHED                inner          + NOT MATCHED    right outer (the source is kept)
+    + NOT MATCHED BY SOURCE     left outer     all three        full outer
+    only NOT MATCHED            anti, of the source             only NOT MATCHED BY SOURCE    anti, of the target
+
+A target row that two source rows match gives two rows of one key or place; whoever writes them refuses that. Values are cast to the
+types of their columns; in Spark's ANSI mode a value that does not fit is an error.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
+from tablestore.sql.parse.tokens import Kind
+from tablestore.sql.query.edits import quote_name
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.rowtext import Piece, RowText, origin_of
+from tablestore.sql.query.sparktypes import cast_text
+from tablestore.sql.source import Fragment, Path, Span, marked
+from tablestore.sql.statements.rows import Assignment, Delete, Match, Merge, MergeAction, MergeClause, Update
+from tablestore.types.datatypes import DataType, Field, RowType
+
+TARGET = "_tablestore_target"
+ROW_KIND = "_row_kind"
+POSITIONS = {"_data_file": "STRING", "_row_position": "BIGINT"}
+BEFORE = "_row_before"
+_CLAUSE = "_tablestore_clause"
+_SOURCE = "_tablestore_source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTable:
+    """What is changed. ``positions``: rows have the place of the old row; ``before``: a ``+U`` also has the old row (a struct)."""
+
+    fields: tuple[Field, ...]
+    keys: tuple[str, ...] = ()
+    positions: bool = False
+    before: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowQuery:
+    """The query. ``sets``: columns that its updates assign; ``inserts``, ``deletes``: it may yield such rows."""
+
+    text: str
+    pieces: tuple[Piece, ...] = ()
+    sets: tuple[str, ...] = ()
+    inserts: bool = False
+    deletes: bool = False
+
+    def place(self, span: Span) -> Span | None:
+        """Where in the statement a place of ``text`` came from, None if it is not the user's."""
+        return origin_of(self.pieces, span)
+
+
+def delete_query(statement: str, delete: Delete, target: TargetTable) -> RowQuery:
+    """The rows that a DELETE removes. A place is enough to remove a row by; otherwise they have all columns."""
+    alias = delete.alias or delete.target.parts[-1]
+    text = RowText(statement, () if delete.alias else (delete.target,))
+    row = [f"'-D' AS {quote_name(ROW_KIND)}"]
+    if not target.positions:
+        row += [_kept(alias, field) for field in target.fields]
+    text.add("SELECT ", ", ".join([*row, *_positions(alias, target)]), f" FROM {TARGET} AS {quote_name(alias)}")
+    if delete.where is not None:
+        text.add(" WHERE (", delete.where, ")")
+    return RowQuery(text=text.text, pieces=text.pieces, deletes=True)
+
+
+def update_query(statement: str, update: Update, target: TargetTable) -> RowQuery:
+    """The new rows of an UPDATE."""
+    alias = update.alias or update.target.parts[-1]
+    values = _assigned(statement, update.assignments, target, (alias, update.target))
+    text = RowText(statement, () if update.alias else (update.target,))
+    text.add(f"SELECT '+U' AS {quote_name(ROW_KIND)}")
+    for field in target.fields:
+        text.add(", ")
+        if field.name in values:
+            text.add(*_cast(values[field.name], _qualified(alias, field.name), field), f" AS {quote_name(field.name)}")
+        else:
+            text.add(_kept(alias, field))
+    for position in _positions(alias, target):
+        text.add(", ", position)
+    if target.before:
+        text.add(f", {_old_row(alias, target)} AS {quote_name(BEFORE)}")
+    text.add(f" FROM {TARGET} AS {quote_name(alias)}")
+    if update.where is not None:
+        text.add(" WHERE (", update.where, ")")
+    return RowQuery(text=text.text, pieces=text.pieces, sets=tuple(values))
+
+
+def merge_query(statement: str, merge: Merge, target: TargetTable) -> RowQuery:
+    """The changed rows of a MERGE."""
+    return _MergeText(statement, merge, target).query()
+
+
+@dataclass(frozen=True, slots=True)
+class _Inside:
+    """What is assigned to fields of a struct, by name."""
+
+    fields: Mapping[str, "_Value"]
+
+
+_Value = Fragment | str | None | _Inside  # text of our own; None: DEFAULT
+
+
+class _MergeText:
+    def __init__(self, statement: str, merge: Merge, target: TargetTable) -> None:
+        self._merge = merge
+        self._target = target
+        self._alias = merge.alias or merge.target.parts[-1]
+        source = _path_of(merge.source)
+        self._source = merge.source_alias or (source.parts[-1] if source is not None else _SOURCE)
+        tables = [] if merge.alias else [merge.target]
+        tables += [source] if source is not None and not merge.source_alias else []
+        self._text = RowText(statement, tables)
+        self._equal = _equal_columns(merge.on, self._alias, self._source)
+        self._matches = {clause.match for clause in merge.clauses}
+        self._values = [self._clause_values(statement, clause) for clause in merge.clauses]
+        # DuckDB takes no alias of an expression with a subquery: such a choice is written out wherever it is looked at.
+        nested = any("SELECT" in clause.condition.text.upper() for clause in merge.clauses if clause.condition is not None)
+        self._number: list[str | Fragment] = ["(", *self._choice(), ")"] if nested else [quote_name(_CLAUSE)]
+
+    def query(self) -> RowQuery:
+        text, target, clauses = self._text, self._target, self._merge.clauses
+        actions = {clause.action for clause in clauses}
+        names = [] if target.positions and actions == {MergeAction.DELETE} else [field.name for field in target.fields]
+        names = [ROW_KIND, *names, *(POSITIONS if target.positions else ()), *([BEFORE] if target.before else [])]
+        text.add(f"SELECT {', '.join(map(quote_name, names))} FROM (SELECT ")
+        text.add(*self._choice(), f" AS {quote_name(_CLAUSE)}, CASE ", *self._number)
+        for number, clause in enumerate(clauses):
+            text.add(f" WHEN {number} THEN '{_KINDS[clause.action]}'")
+        text.add(f" END AS {quote_name(ROW_KIND)}")
+        for field in target.fields:
+            if field.name in names:
+                self._column(field)
+        if target.positions:
+            for name, kind in POSITIONS.items():
+                text.add(f", {self._old(name, kind)} AS {quote_name(name)}")
+        if target.before:
+            self._before()
+        text.add(" FROM ")
+        self._join()
+        text.add(f") AS {quote_name(_SOURCE + '_rows')} WHERE {quote_name(ROW_KIND)} IS NOT NULL")
+        updates = [values for clause, values in zip(clauses, self._values, strict=True) if clause.action is MergeAction.UPDATE]
+        sets = {name for values in updates for name in values}
+        return RowQuery(
+            text=text.text,
+            pieces=text.pieces,
+            sets=tuple(field.name for field in target.fields if field.name in sets),
+            inserts=MergeAction.INSERT in actions,
+            deletes=MergeAction.DELETE in actions,
+        )
+
+    def _choice(self) -> list[str | Fragment]:
+        """The number of the clause that is for a row."""
+        parts: list[str | Fragment] = ["CASE"]
+        for number, clause in enumerate(self._merge.clauses):
+            parts.append(f" WHEN {self._test(clause.match)}")
+            if clause.condition is not None:
+                parts += [" AND (", *self._seen_from(clause.match, [clause.condition]), ")"]
+            parts.append(f" THEN {number}")
+        return [*parts, " END"]
+
+    def _clause_values(self, statement: str, clause: MergeClause) -> dict[str, _Value]:
+        if clause.action is MergeAction.DELETE:
+            return {}
+        if clause.assignments is None:
+            values: dict[str, _Value] = {field.name: _qualified(self._source, field.name) for field in self._target.fields}
+        else:
+            values = _assigned(statement, clause.assignments, self._target, (self._alias, self._merge.target))
+        if clause.action is MergeAction.INSERT:
+            return {name: value for name, value in values.items() if value is not None}
+        # A key that is set to what the condition says it equals stays as it is.
+        return {name: value for name, value in values.items() if not (name in self._target.keys and self._is_equal(name, value))}
+
+    def _is_equal(self, key: str, value: _Value) -> bool:
+        if isinstance(value, str):
+            return (key.casefold(), key.casefold()) in self._equal
+        path = _path_of(value) if isinstance(value, Fragment) else None
+        parts = tuple(part.casefold() for part in path.parts) if path is not None else ()
+        return parts[:-1] == (self._source.casefold(),) and (key.casefold(), parts[-1]) in self._equal
+
+    def _test(self, match: Match) -> str:
+        """The condition that a joined row is of this kind."""
+        if len(self._matches) == 1:
+            return "TRUE"
+        has_target = _qualified(self._alias, self._target.keys[0] if self._target.keys else next(iter(POSITIONS))) + " IS"
+        has_source = _qualified(self._source, _SOURCE) + " IS"
+        if match is Match.NOT_MATCHED:
+            return f"{has_target} NULL"
+        if match is Match.NOT_MATCHED_BY_SOURCE:
+            return f"{has_source} NULL"
+        tests = [f"{has_target} NOT NULL"] if Match.NOT_MATCHED in self._matches else []
+        tests += [f"{has_source} NOT NULL"] if Match.NOT_MATCHED_BY_SOURCE in self._matches else []
+        return " AND ".join(tests)
+
+    def _seen_from(self, match: Match, parts: Sequence[str | Fragment]) -> list[str | Fragment]:
+        """Text of a clause that sees one side only, in a join that has both: a name without a table means that side's column."""
+        if match is Match.MATCHED or len(self._matches) == 1:
+            return list(parts)
+        alias = self._source if match is Match.NOT_MATCHED else self._alias
+        names = frozenset(field.name.casefold() for field in self._target.fields)
+        tables = frozenset({self._alias.casefold(), self._source.casefold()})
+        pieces: list[str | Fragment] = []
+        for part in parts:
+            pieces += [part] if isinstance(part, str) else _with_table(part, names, tables, quote_name(alias))
+        return pieces
+
+    def _old(self, name: str, kind: str) -> str:
+        """A value of the target's row; there is none where only rows of the source are looked at."""
+        return f"CAST(NULL AS {kind})" if self._matches == {Match.NOT_MATCHED} else _qualified(self._alias, name)
+
+    def _column(self, field: Field) -> None:
+        text = self._text
+        only_source = self._matches == {Match.NOT_MATCHED}
+        old = cast_text("NULL", field.type) if only_source else _qualified(self._alias, field.name)
+        numbers = [number for number, values in enumerate(self._values) if field.name in values]
+        text.add(", ", *(["CASE ", *self._number] if numbers else [old]))
+        for number in numbers:
+            value = _cast(self._values[number][field.name], old, field)
+            text.add(f" WHEN {number} THEN ", *self._seen_from(self._merge.clauses[number].match, value))
+        text.add(f" ELSE {old} END" if numbers else "", f" AS {quote_name(field.name)}")
+
+    def _before(self) -> None:
+        updates = [str(n) for n, clause in enumerate(self._merge.clauses) if clause.action is MergeAction.UPDATE]
+        self._text.add(", ")
+        if updates:
+            old = _old_row(self._alias, self._target)
+            self._text.add("CASE WHEN ", *self._number, f" IN ({', '.join(updates)}) THEN {old} END")
+        else:
+            self._text.add(cast_text("NULL", RowType(fields=self._target.fields)))
+        self._text.add(f" AS {quote_name(BEFORE)}")
+
+    def _join(self) -> None:
+        by_source = Match.NOT_MATCHED_BY_SOURCE in self._matches
+        target = [f"{TARGET} AS {quote_name(self._alias)}"]
+        columns = f" ({', '.join(map(quote_name, self._merge.source_columns))})" if self._merge.source_columns else ""
+        source: list[str | Fragment] = [self._merge.source, f" AS {quote_name(self._source)}{columns}"]
+        if by_source and len(self._matches) > 1:
+            source = [f"(SELECT *, TRUE AS {quote_name(_SOURCE)} FROM ", *source, f") AS {quote_name(self._source)}"]
+        if self._matches == {Match.NOT_MATCHED}:
+            self._text.add(*source, " LEFT ANTI JOIN ", *target)
+        else:
+            word = _JOINS[frozenset(self._matches - {Match.MATCHED}), Match.MATCHED in self._matches]
+            self._text.add(*target, f" {word} JOIN ", *source)
+        self._text.add(" ON (", self._merge.on, ")")
+
+
+_KINDS = {MergeAction.INSERT: "+I", MergeAction.UPDATE: "+U", MergeAction.DELETE: "-D"}
+_JOINS = {
+    (frozenset[Match](), True): "INNER",
+    (frozenset({Match.NOT_MATCHED}), True): "RIGHT",
+    (frozenset({Match.NOT_MATCHED_BY_SOURCE}), True): "LEFT",
+    (frozenset({Match.NOT_MATCHED_BY_SOURCE}), False): "LEFT ANTI",
+    (frozenset({Match.NOT_MATCHED, Match.NOT_MATCHED_BY_SOURCE}), True): "FULL",
+    (frozenset({Match.NOT_MATCHED, Match.NOT_MATCHED_BY_SOURCE}), False): "FULL",
+}
+
+
+def _assigned(statement: str, assignments: Sequence[Assignment], target: TargetTable, named: tuple[str, Path]) -> dict[str, _Value]:
+    """What each column of the target is set to, by its name in the schema. Raises InvalidInputError for an unknown column."""
+    values: dict[str, _Value] = {}
+    for assignment in assignments:
+        parts = _without_table(assignment.column, target, named)
+        root = RowType(fields=target.fields)
+        merged = _put(values, parts, assignment.value, root)
+        if isinstance(merged, str):
+            raise InvalidInputError(f"{merged}\n{marked(statement, assignment.span)}", kind="columns")
+        values = merged
+    return values
+
+
+def _without_table(column: tuple[str, ...], target: TargetTable, named: tuple[str, Path]) -> tuple[str, ...]:
+    alias, path = named
+    folded = [part.casefold() for part in column]
+    if folded[0] in {field.name.casefold() for field in target.fields}:
+        return column
+    for table in ((alias,), *(path.parts[-count:] for count in range(1, len(path.parts) + 1))):
+        if len(column) > len(table) and folded[: len(table)] == [part.casefold() for part in table]:
+            return column[len(table) :]
+    return column
+
+
+def _put(values: Mapping[str, _Value], parts: Sequence[str], value: _Value, row: RowType) -> dict[str, _Value] | str:
+    """``values`` with one more; or what is wrong with it."""
+    names = [field.name for field in row.fields]
+    found = [field for field in row.fields if field.name.casefold() == parts[0].casefold()]
+    if not found:
+        return f"there is no column {parts[0]!r} to set{did_you_mean(parts[0], names)}; the columns are {', '.join(names)}"
+    field = next((known for known in found if known.name == parts[0]), found[0])
+    there = values.get(field.name)
+    if len(parts) == 1 or not isinstance(field.type, RowType):
+        if len(parts) > 1:
+            return f"the column {field.name!r} is no struct; it has no field {parts[1]!r} to set"
+        if field.name in values:
+            return f"the column {field.name!r} is set twice"
+        return {**values, field.name: value}
+    if field.name in values and not isinstance(there, _Inside):
+        return f"the column {field.name!r} is set as a whole, and its field {parts[1]!r} too"
+    inner = _put(there.fields if isinstance(there, _Inside) else {}, parts[1:], value, field.type)
+    return inner if isinstance(inner, str) else {**values, field.name: _Inside(inner)}
+
+
+def _cast(value: _Value, old: str, field: Field) -> list[str | Fragment]:
+    """A value as its column has it."""
+    if isinstance(value, (Fragment, str)):
+        opening, closing = cast_text("\0", field.type).split("\0")
+        return [opening or "(", value, closing or ")"]
+    if value is None:
+        return [_default(field.default_value, field.type)]
+    assert isinstance(field.type, RowType), "only a struct has fields"
+    parts: list[str | Fragment] = ["named_struct("]
+    for place, inner in enumerate(field.type.fields):
+        before = f"{old}.{quote_name(inner.name)}"
+        parts.append(f"{', ' if place else ''}{_text_literal(inner.name)}, ")
+        parts += _cast(value.fields[inner.name], before, inner) if inner.name in value.fields else [before]
+    return [*parts, ")"]
+
+
+def _default(text: str | None, data_type: DataType) -> str:
+    return cast_text("NULL" if text is None else _text_literal(text), data_type)
+
+
+def _text_literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _qualified(alias: str, name: str) -> str:
+    return f"{quote_name(alias)}.{quote_name(name)}"
+
+
+def _kept(alias: str, field: Field) -> str:
+    return f"{_qualified(alias, field.name)} AS {quote_name(field.name)}"
+
+
+def _positions(alias: str, target: TargetTable) -> list[str]:
+    return [f"{_qualified(alias, name)} AS {quote_name(name)}" for name in POSITIONS] if target.positions else []
+
+
+def _old_row(alias: str, target: TargetTable) -> str:
+    parts = [f"{_text_literal(field.name)}, {_qualified(alias, field.name)}" for field in target.fields]
+    return f"named_struct({', '.join(parts)})"
+
+
+def _path_of(fragment: Fragment) -> Path | None:
+    """The name that a fragment begins with, if it is no call and no query."""
+    tokens = Tokens(fragment.text)
+    if not tokens.is_name(0) or tokens.key(tokens.after_chain(0)) == "(":
+        return None
+    end = tokens.after_chain(0)
+    return Path(tuple(tokens.name(at) for at in range(0, end, 2)), Span(0, tokens[end - 1].end))
+
+
+def _with_table(fragment: Fragment, names: frozenset[str], tables: frozenset[str], table: str) -> list[str | Fragment]:
+    """The fragment with a table put before columns of these names, where no table stands, but for those in subqueries."""
+    tokens = Tokens(fragment.text)
+    variables = {tokens.name(at).casefold() for at in range(len(tokens)) if tokens.is_name(at) and _binds(tokens, at)}
+    pieces: list[str | Fragment] = []
+    at = start = 0
+    while at < len(tokens):
+        if tokens.key(at) == "(" and tokens.key(at + 1) in ("SELECT", "WITH", "FROM", "TABLE", "VALUES"):
+            at = tokens.after_group(at)
+            continue
+        name = tokens.name(at).casefold() if tokens.is_name(at) else ""
+        is_table = name in tables and tokens.key(at + 1) == "."
+        if name in names - variables and not is_table and _is_column(tokens, at):
+            pieces += [_part(fragment, start, tokens[at].start), f"{table}."]
+            start = tokens[at].start
+        at += 1
+    return [*pieces, _part(fragment, start, len(fragment.text))]
+
+
+def _binds(tokens: Tokens, at: int) -> bool:
+    """Whether a name is a variable of a lambda: ``x -> …``, ``(x, y) -> …``."""
+    while tokens.key(at + 1) in (",", ")") or tokens.is_name(at + 1):
+        if tokens.key(at + 1) == ")":
+            at += 1
+            break
+        at += 1
+    return tokens.key(at + 1) == "-" and tokens.key(at + 2) == ">"
+
+
+def _is_column(tokens: Tokens, at: int) -> bool:
+    """Whether a word is a column by itself: no part of a name, no call, no type, no typed literal."""
+    before, behind = tokens.key(at - 1), tokens.get(at + 1)
+    return before not in (".", "AS", ":") and (behind is None or (behind.key != "(" and behind.kind is not Kind.TEXT))
+
+
+def _part(fragment: Fragment, start: int, end: int) -> Fragment:
+    return Fragment(fragment.text[start:end], Span(fragment.span.start + start, fragment.span.start + end))
+
+
+def _equal_columns(on: Fragment, target: str, source: str) -> frozenset[tuple[str, str]]:
+    """Columns of target and source that a merge condition says to be equal: ``t.a = s.b AND …``, in either order."""
+    tokens = Tokens(on.text)
+    equal: set[tuple[str, str]] = set()
+    at, begins = 0, True
+    while at < len(tokens):
+        if tokens.key(at) in ("OR", "NOT", "CASE", "BETWEEN"):
+            return frozenset()
+        if begins and tokens.is_name(at) and tokens.key(sign := tokens.after_chain(at)) == "=" and tokens.is_name(sign + 1):
+            behind = tokens.after_chain(sign + 1)
+            sides = dict([_last_two(tokens, at, sign), _last_two(tokens, sign + 1, behind)])
+            if tokens.key(behind) in ("", "AND") and set(sides) == {target.casefold(), source.casefold()}:
+                equal.add((sides[target.casefold()], sides[source.casefold()]))
+        begins = tokens.key(at) == "AND"
+        at = max(at + 1, tokens.after_group(at))
+    return frozenset(equal)
+
+
+def _last_two(tokens: Tokens, start: int, end: int) -> tuple[str, str]:
+    """Table and column of a name; the table is empty if the name is a column alone."""
+    return tokens.name(end - 3).casefold() if end - start > 1 else "", tokens.name(end - 1).casefold()

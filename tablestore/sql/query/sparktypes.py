@@ -1,0 +1,82 @@
+"""How Spark writes the types of columns, and which values a column of a type takes in."""
+
+from tablestore.sql.query.edits import quote_name
+from tablestore.types.datatypes import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    TEXT_ROOTS,
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    as_map,
+)
+
+_NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
+_MOMENTS = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+_FINEST = 6
+
+
+def spark_type(data_type: DataType) -> str:
+    """A type in Spark's words. Lengths of texts and bytes are no part of it: whoever writes the rows checks them."""
+    match data_type:
+        case AtomicType(root=TypeRoot.DECIMAL):
+            return f"DECIMAL({data_type.precision}, {data_type.scale})"
+        case AtomicType(root=TypeRoot.TIME):
+            return f"TIME({data_type.precision})"
+        case AtomicType(root=TypeRoot.TIMESTAMP):
+            return "TIMESTAMP_NTZ"
+        case AtomicType(root=TypeRoot.TIMESTAMP_LTZ):
+            return "TIMESTAMP"
+        case AtomicType():
+            return (
+                "STRING" if data_type.root in TEXT_ROOTS else "BINARY" if data_type.root in BINARY_ROOTS else data_type.root.value
+            )
+        case ArrayType():
+            return f"ARRAY<{spark_type(data_type.element)}>"
+        case MapType() | MultisetType():
+            entries = as_map(data_type)
+            return f"MAP<{spark_type(entries.key)}, {spark_type(entries.value)}>"
+        case RowType():
+            return f"STRUCT<{', '.join(f'{quote_name(field.name)}: {spark_type(field.type)}' for field in data_type.fields)}>"
+
+
+def cast_text(expression: str, data_type: DataType) -> str:
+    """The expression, cast to a type. Spark has no timestamps finer than microseconds: a cast would lose their digits."""
+    if isinstance(data_type, AtomicType) and data_type.root in _MOMENTS and (data_type.precision or 0) > _FINEST:
+        return expression
+    return f"CAST({expression} AS {spark_type(data_type)})"
+
+
+def assignable(given: DataType | None, wanted: DataType) -> bool:
+    """Whether a column takes values of a type, by the rules of Spark's ANSI store assignment. ``given`` None: the type of NULL.
+
+    A number goes into any column of numbers (a value that does not fit is an error when it is written), a date or timestamp into
+    each other, and anything without parts into a text; never a text into something else, nor a number into a boolean.
+    """
+    match given, wanted:
+        case None, _:
+            return True
+        case AtomicType(), AtomicType():
+            return (
+                given.root is wanted.root
+                or wanted.root in TEXT_ROOTS
+                or {given.root, wanted.root} <= _NUMBERS
+                or {given.root, wanted.root} <= _MOMENTS
+                or {given.root, wanted.root} <= BINARY_ROOTS
+            )
+        case ArrayType(), ArrayType():
+            return assignable(given.element, wanted.element)
+        case ((MapType() | MultisetType()), (MapType() | MultisetType())):
+            from_map, to_map = as_map(given), as_map(wanted)
+            return assignable(from_map.key, to_map.key) and assignable(from_map.value, to_map.value)
+        case RowType(), RowType():
+            return len(given.fields) == len(wanted.fields) and all(
+                assignable(left.type, right.type) for left, right in zip(given.fields, wanted.fields, strict=True)
+            )
+        case _:
+            return False
