@@ -1,17 +1,46 @@
-"""What any catalog can do: the protocol. Handles for users are built on top of it, in ``tablestore.table``."""
+"""What any catalog can do: the protocol. Handles for users are built on top of it, in ``tablestore.table``.
+
+Each catalog states three facts about itself: whether its tables may be managed ones, whether another process can open it, and
+under which lock its tables are written. ``tablestore.testing.contracts.catalog`` tests what is promised here.
+"""
 
 from typing import Protocol
 
 from tablestore.catalog.identifier import Identifier
 from tablestore.io.filestore import FileStore
+from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.types.schema import TableSchema
 
 
 class MetaCatalog(Protocol):
-    """Databases and tables by name. All names are checked; errors are NotFoundError, AlreadyExistsError, InvalidInputError."""
+    """Databases and tables by name. All names are checked; errors are NotFoundError, AlreadyExistsError, InvalidInputError.
+
+    A table is whole or it is not there. What a creation, removal or renaming that died on the way has left behind is no table;
+    the next creation or removal of that name deals with it.
+    """
+
+    @property
+    def supports_managed_table(self) -> bool:
+        """Whether a table without a connector is one of ours."""
+        ...
+
+    @property
+    def serializable(self) -> bool:
+        """Whether ``pickle`` makes of it a catalog that any process can open; if not, pickling raises UnsupportedError of kind
+        "not-serializable"."""
+        ...
+
+    @property
+    def lock(self) -> CatalogLock | None:
+        """The lock under which its tables are published to; None where the store publishes conditionally. A picklable value."""
+        ...
 
     def list_databases(self) -> tuple[str, ...]:
         """Database names, ascending."""
+        ...
+
+    def has_database(self, name: str) -> bool:
+        """Whether there is a database of that name."""
         ...
 
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
@@ -23,19 +52,26 @@ class MetaCatalog(Protocol):
         ...
 
     def list_tables(self, database: str) -> tuple[str, ...]:
-        """Names of the tables of a database, ascending."""
+        """Names of the tables of a database, ascending. Raises NotFoundError."""
         ...
 
-    def create_table(self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False) -> None:
-        """Create a table, all or nothing; an existing one is an error or, if ignored, left as it is."""
+    def has_table(self, identifier: Identifier) -> bool:
+        """Whether there is a table of that name; false if there is no such database."""
+        ...
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False) -> bool:
+        """Create a table, all or nothing; an existing one is an error or, if ignored, left as it is.
+
+        Whether this call made it: of several creators one gets True.
+        """
         ...
 
     def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False) -> None:
-        """Remove a table and all of its files."""
+        """Remove a table and all of its files, or what a removal that died has left of it."""
         ...
 
     def rename_table(self, identifier: Identifier, new: Identifier, *, ignore_if_not_exists: bool = False) -> None:
-        """Give a table another name."""
+        """Give a table another name, maybe in another database."""
         ...
 
     def table_files(self, identifier: Identifier) -> FileStore:

@@ -1,19 +1,22 @@
 """A catalog made of directories: ``<warehouse>/<database>.db/<table>/schema/schema-0``.
 
 There is no registry to disagree with the files. A table exists if it has a schema file; publishing ``schema-0`` if absent is
-the one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. Over a memory
-store this is the in-memory catalog.
+the one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. A removal begins
+with the schemas and ends with the snapshots: a directory with snapshots and without schemas is what a removal that died has left.
+Over a memory store this is the in-memory catalog.
 """
 
 from dataclasses import replace
 
+from tablestore.catalog import refusals
 from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, database_directory
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
-from tablestore.format.paths import SCHEMA_DIR, parse_schema_id, schema_path
+from tablestore.errors import AlreadyExistsError, UnsupportedError
+from tablestore.format.paths import SCHEMA_DIR, SNAPSHOT_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore, RenamesDirectories
-from tablestore.names import check_name
+from tablestore.io.lock.cataloglock import CatalogLock
+from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.store.schemas import TABLE_UUID_OPTION
 from tablestore.types.schema import TableSchema
 
@@ -23,114 +26,134 @@ DATABASE_MARKER = "_database"
 class FileSystemCatalog:
     """The tables below one warehouse directory."""
 
+    supports_managed_table = True
+
     def __init__(self, files: FileStore, ids: Ids) -> None:
         self._files, self._ids = files, ids
+
+    @property
+    def serializable(self) -> bool:
+        return not self._files.root_uri.startswith("memory://")
+
+    @property
+    def lock(self) -> CatalogLock | None:
+        return self._files.lock if isinstance(self._files, LockedFileStore) else None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if not self.serializable:
+            raise UnsupportedError(
+                f"the catalog at {self._files.root_uri} lies in the memory of this process, so it can not be serialized for another "
+                "one; use a warehouse that every process sees, a directory or an object store",
+                kind="not-serializable",
+            )
+        return FileSystemCatalog, (self._files, self._ids)
+
+    # ---- databases
 
     def list_databases(self) -> tuple[str, ...]:
         names = (info.name for info in self._files.list("") if info.is_dir and info.name.endswith(DATABASE_SUFFIX))
         return tuple(sorted(name.removesuffix(DATABASE_SUFFIX) for name in names))
 
+    def has_database(self, name: str) -> bool:
+        directory = database_directory(name)
+        return any(info.is_dir and info.name == directory for info in self._files.list("", prefix=directory))
+
     def create_database(self, name: str, *, ignore_if_exists: bool = False) -> None:
         # An empty directory does not exist on an object store; a marker file does, and foreign readers skip it.
         marker = f"{database_directory(name)}/{DATABASE_MARKER}"
-        existed = self._has_database(name)
+        existed = self.has_database(name)
         created = self._files.publish_if_absent(marker, b"") and not existed
         if not created and not ignore_if_exists:
-            raise AlreadyExistsError(
-                f"database {name!r} exists in {self._files.root_uri}; pass ignore_if_exists=True to use it",
-                kind="database-exists",
-            )
+            raise refusals.database_exists(name, self._files.root_uri)
 
     def drop_database(self, name: str, *, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
-        if not self._has_database(name):
+        if not self.has_database(name):
             if ignore_if_not_exists:
                 return
-            raise self._no_database(name)
+            raise refusals.no_database(name, self._files.root_uri, self.list_databases())
         tables = self.list_tables(name)
         if tables and not cascade:
-            raise InvalidInputError(
-                f"database {name!r} holds {len(tables)} table(s), for example {tables[0]!r}; drop them first or pass cascade=True",
-                kind="database-not-empty",
-            )
+            raise refusals.database_not_empty(name, tables)
         for table in tables:
-            self.drop_table(Identifier(name, table))
+            self._remove(f"{database_directory(name)}/{table}")
         self._files.delete_directory(database_directory(name))
 
+    # ---- tables
+
     def list_tables(self, database: str) -> tuple[str, ...]:
-        if not self._has_database(database):
-            raise self._no_database(database)
+        if not self.has_database(database):
+            raise refusals.no_database(database, self._files.root_uri, self.list_databases())
         directory = database_directory(database)
         names = sorted(info.name for info in self._files.list(directory) if info.is_dir)
         return tuple(name for name in names if self._schema_ids(f"{directory}/{name}"))
 
-    def create_table(self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False) -> None:
-        if not self._has_database(identifier.database):
-            raise self._no_database(identifier.database)
+    def has_table(self, identifier: Identifier) -> bool:
+        return bool(self._schema_ids(identifier.directory))
+
+    def create_table(self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False) -> bool:
+        if not self.has_database(identifier.database):
+            raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases())
         options = {**schema.options, TABLE_UUID_OPTION: self._ids.uuid()}
         data = encode_schema(replace(schema, options=options))
-        path = f"{identifier.directory}/{schema_path(0)}"
-        created = not self._exists(identifier) and self._files.publish_if_absent(path, data)
+        created = not self.has_table(identifier)
+        if created:
+            self._refuse_half_removed(identifier)
+            created = self._files.publish_if_absent(f"{identifier.directory}/{schema_path(0)}", data)
         if not created and not ignore_if_exists:
-            raise AlreadyExistsError(
-                f"Failed to create file store path. Reason: directory {self._files.root_uri}/{identifier.directory} exists for "
-                f"table {identifier}. Suggestion: open it with catalog.table({str(identifier)!r}), pass ignore_if_exists=True "
-                "to use it as it is, or choose another table name",
-                kind="table-exists",
-            )
+            raise refusals.table_exists(identifier, self._files.root_uri)
+        return created
 
     def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False) -> None:
-        if not self._exists(identifier):
-            if ignore_if_not_exists:
-                return
+        if self.has_table(identifier) or self._half_removed(identifier):
+            self._remove(identifier.directory)
+        elif not ignore_if_not_exists:
             raise self._no_table(identifier)
-        # Without schemas it is no table: whatever happens after this line, nobody reads half of one.
-        self._files.delete_directory(f"{identifier.directory}/{SCHEMA_DIR}")
-        self._files.delete_directory(identifier.directory)
 
     def rename_table(self, identifier: Identifier, new: Identifier, *, ignore_if_not_exists: bool = False) -> None:
-        if not self._exists(identifier):
+        if not self.has_table(identifier):
             if ignore_if_not_exists:
                 return
             raise self._no_table(identifier)
-        if not self._has_database(new.database):
-            raise self._no_database(new.database)
-        if self._exists(new):
-            raise AlreadyExistsError(f"table {new} exists; drop it first or choose another name", kind="table-exists")
+        if not self.has_database(new.database):
+            raise refusals.no_database(new.database, self._files.root_uri, self.list_databases())
+        if self.has_table(new):
+            raise refusals.name_taken(new)
         if not isinstance(self._files, RenamesDirectories):
-            raise UnsupportedError(
-                f"{self._files.root_uri} cannot rename a directory in one step, so {identifier} cannot become {new} atomically; "
-                "create the new table from the old one and drop the old one"
-            )
+            raise refusals.cannot_rename(identifier, new, self._files.root_uri)
+        self._refuse_half_removed(new)
         self._files.rename_directory(identifier.directory, new.directory)
 
     def table_files(self, identifier: Identifier) -> FileStore:
-        if not self._exists(identifier):
+        if not self.has_table(identifier):
             raise self._no_table(identifier)
         return self._files.at(identifier.directory)
 
-    def _has_database(self, name: str) -> bool:
-        directory = database_directory(name)
-        return any(info.is_dir and info.name == directory for info in self._files.list("", prefix=directory))
-
-    def _exists(self, identifier: Identifier) -> bool:
-        return bool(self._schema_ids(identifier.directory))
+    # ---- helpers
 
     def _schema_ids(self, directory: str) -> list[int]:
         infos = self._files.list(f"{directory}/{SCHEMA_DIR}", prefix="schema-")
         return [schema_id for info in infos if (schema_id := parse_schema_id(info.name)) is not None]
 
-    def _no_database(self, name: str) -> NotFoundError:
-        known = ", ".join(self.list_databases()) or "none"
-        return NotFoundError(
-            f"no database {check_name(name, 'database')!r} in {self._files.root_uri} (known: {known}); create it with "
-            f"catalog.create_database({name!r})",
-            kind="no-such-database",
-        )
+    def _remove(self, directory: str) -> None:
+        # Without schemas it is no table: whatever happens after this line, nobody reads half of one.
+        self._files.delete_directory(f"{directory}/{SCHEMA_DIR}")
+        for info in self._files.list(directory):
+            if info.is_dir and info.name != SNAPSHOT_DIR:
+                self._files.delete_directory(f"{directory}/{info.name}")
+        self._files.delete_directory(directory)
 
-    def _no_table(self, identifier: Identifier) -> NotFoundError:
-        known = ", ".join(self.list_tables(identifier.database)) if self._has_database(identifier.database) else "none"
-        return NotFoundError(
-            f"Table with identifier '{identifier}' does not exist. Tables of {identifier.database!r} in {self._files.root_uri}: "
-            f"{known or 'none'}",
-            kind="no-such-table",
-        )
+    def _half_removed(self, identifier: Identifier) -> bool:
+        return not self.has_table(identifier) and bool(self._files.names(f"{identifier.directory}/{SNAPSHOT_DIR}"))
+
+    def _refuse_half_removed(self, identifier: Identifier) -> None:
+        # The rest is not removed here: who removes the table may still be at it.
+        if self._half_removed(identifier):
+            raise AlreadyExistsError(
+                f"directory {self._files.root_uri}/{identifier.directory} holds snapshots and no schema: table {identifier} is being "
+                f"removed, or its removal died. Call catalog.drop_table({str(identifier)!r}) to remove the rest, and repeat",
+                kind="half-removed-table",
+            )
+
+    def _no_table(self, identifier: Identifier) -> Exception:
+        known = self.list_tables(identifier.database) if self.has_database(identifier.database) else ()
+        return refusals.no_table(identifier, self._files.root_uri, known)

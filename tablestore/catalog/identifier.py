@@ -14,10 +14,14 @@ DATABASE_SUFFIX = ".db"
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """A table's database and name."""
+    """A table's database and name. Raises InvalidInputError for a name that is not allowed."""
 
     database: str
     table: str
+
+    def __post_init__(self) -> None:
+        check_name(self.database, "database")
+        check_name(self.table, "table")
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
@@ -33,7 +37,7 @@ def parse_identifier(text: str) -> Identifier:
     parts = text.split(".") if isinstance(text, str) else ()
     if len(parts) != 2:
         raise InvalidInputError(f"expected a table name of the form 'database.table', found {text!r}", kind="invalid-name")
-    return Identifier(check_name(parts[0], "database"), check_name(parts[1], "table"))
+    return Identifier(*parts)
 
 
 def database_directory(database: str) -> str:

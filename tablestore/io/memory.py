@@ -1,6 +1,7 @@
 """Files in this process: for tests, for examples, and for tables that need not outlive the program.
 
-Stores of one name share one space, so that a store that was pickled inside the process finds its files again.
+Stores of one name share one space, so that a store that was pickled inside the process finds its files again. A private store has
+a space of its own, which is gone with the last store that knows it, and is not pickled.
 A file appears whole, when it is finished; what :mod:`tablestore.io.local` gets from the file system (atomic
 names, fresh listings) a lock gives here.
 """
@@ -15,7 +16,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from tablestore.clock import Clock, SystemClock
-from tablestore.errors import AlreadyExistsError, NotFoundError
+from tablestore.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from tablestore.io.filestore import READ_LIMIT_BYTES, FileInfo, check_path, join_inside
 from tablestore.io.oserrors import occupied, too_large
 
@@ -41,11 +42,17 @@ class MemoryFileStore:
 
     can_publish = True
 
-    def __init__(self, name: str, *, clock: Clock | None = None, _prefix: str = "") -> None:
+    def __init__(self, name: str, *, clock: Clock | None = None, _prefix: str = "", _private: _Space | None = None) -> None:
         check_path(name)
         self._name = name
         self._prefix = _prefix
+        self._private = _private
         self._clock = clock or SystemClock()
+
+    @classmethod
+    def private(cls, name: str, *, clock: Clock | None = None) -> "MemoryFileStore":
+        """A store with files that no other store of that name sees; the name is for messages."""
+        return cls(name, clock=clock, _private=_Space())
 
     @staticmethod
     def forget(name: str) -> None:
@@ -61,7 +68,15 @@ class MemoryFileStore:
         return f"MemoryFileStore({self.root_uri!r})"
 
     def at(self, path: str) -> "MemoryFileStore":
-        return MemoryFileStore(self._name, clock=self._clock, _prefix=self._key(path) + "/")
+        return MemoryFileStore(self._name, clock=self._clock, _prefix=self._key(path) + "/", _private=self._private)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._private is not None:
+            raise UnsupportedError(
+                f"{self.root_uri} is private memory of this process, which no other one sees; use files that every process sees",
+                kind="not-serializable",
+            )
+        return _unpickled, (self._name, self._clock, self._prefix)
 
     # ---- reading
 
@@ -163,6 +178,8 @@ class MemoryFileStore:
     # ---- helpers
 
     def _space(self) -> _Space:
+        if self._private is not None:
+            return self._private
         with _spaces_lock:
             return _spaces.setdefault(self._name, _Space())
 
@@ -180,6 +197,10 @@ class MemoryFileStore:
             where = self._where(path)
             raise NotFoundError(f"expected a file at {where}, found none; check the path or whether it was expired")
         return file
+
+
+def _unpickled(name: str, clock: Clock, prefix: str) -> MemoryFileStore:
+    return MemoryFileStore(name, clock=clock, _prefix=prefix)
 
 
 class _Output(BytesIO):

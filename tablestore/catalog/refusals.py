@@ -1,0 +1,54 @@
+"""What catalogs refuse, in one wording for all of them. ``where`` names the catalog: its warehouse, or its database."""
+
+from collections.abc import Sequence
+
+from tablestore.catalog.identifier import Identifier
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
+
+
+def database_exists(name: str, where: str) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        f"database {name!r} exists in {where}; pass ignore_if_exists=True to use it", kind="database-exists"
+    )
+
+
+def no_database(name: str, where: str, known: Sequence[str]) -> NotFoundError:
+    return NotFoundError(
+        f"no database {name!r} in {where} (known: {', '.join(known) or 'none'}); create it with catalog.create_database({name!r})",
+        kind="no-such-database",
+    )
+
+
+def database_not_empty(name: str, tables: Sequence[str]) -> InvalidInputError:
+    return InvalidInputError(
+        f"database {name!r} holds {len(tables)} table(s), for example {tables[0]!r}; drop them first or pass cascade=True",
+        kind="database-not-empty",
+    )
+
+
+def table_exists(identifier: Identifier, warehouse: str) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        f"Failed to create file store path. Reason: directory {warehouse}/{identifier.directory} exists for table {identifier}. "
+        f"Suggestion: open it with catalog.table({str(identifier)!r}), pass ignore_if_exists=True to use it as it is, or choose "
+        "another table name",
+        kind="table-exists",
+    )
+
+
+def name_taken(new: Identifier) -> AlreadyExistsError:
+    return AlreadyExistsError(f"table {new} exists; drop it first or choose another name", kind="table-exists")
+
+
+def no_table(identifier: Identifier, where: str, known: Sequence[str]) -> NotFoundError:
+    return NotFoundError(
+        f"Table with identifier '{identifier}' does not exist. Tables of {identifier.database!r} in {where}: "
+        f"{', '.join(known) or 'none'}",
+        kind="no-such-table",
+    )
+
+
+def cannot_rename(identifier: Identifier, new: Identifier, warehouse: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{warehouse} cannot rename a directory in one step, so {identifier} cannot become {new} atomically; create the new "
+        "table from the old one and drop the old one"
+    )
