@@ -9,32 +9,23 @@ between (the connection broke, the server restarted), the commit fails, and the 
 settles by looking. One danger is left: a holder that loses its connection and stands still between its last look and its write may
 replace a file that another wrote meanwhile. Only a conditional publish excludes that.
 
-SQLite (tested here) serves the processes of one machine, and locks all places together. Every database that SQLAlchemy knows and
-that has row locks serves several machines.
+SQLite serves the processes of one machine, and locks all places together. Every database that SQLAlchemy knows and that has row
+locks serves several machines (SQLite and PostgreSQL are tested).
 """
 
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-try:
-    import sqlalchemy as sa
-    from sqlalchemy import exc
-except ImportError as error:
-    from tablestore.errors import UnsupportedError
-
-    raise UnsupportedError(
-        "a lock of type sql needs the package SQLAlchemy; run: pip install 'tablestore[sql-catalog]'", kind="missing-package"
-    ) from error
-
 from tablestore.clock import Clock, SystemClock
-from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
+from tablestore.errors import StorageError
 from tablestore.io.lock.cataloglock import LONGEST_WAIT_S, TIMEOUT_S, timed_out, wait_for
+from tablestore.io.lock.database import exc, open_engine, parse_url, reason, sa
 
 T = TypeVar("T")
 
+_OPTION = "catalog.lock.location"
 # Databases index names of this length. Of a longer place its end counts: places with equal ends wait for each other.
 _MOST_CHARACTERS = 255
 # How long a commit in SQLite waits for those who look at the file in this moment.
@@ -58,11 +49,12 @@ class SqlCatalogLock:
     clock: Clock = field(default_factory=SystemClock)
 
     def __post_init__(self) -> None:
-        _parsed(self.url)
+        parse_url(self.url, _OPTION)
 
     def run_with_lock(self, place: str, run: Callable[[], T]) -> T:
         name = place[-_MOST_CHARACTERS:]
-        engine = _engine(self.url)
+        # SQLite is not to wait by itself: there is one loop that waits, for every database.
+        engine = open_engine(parse_url(self.url, _OPTION), _OPTION, sqlite={"timeout": 0})
         where = f"{name} in {engine.url.render_as_string(hide_password=True)}"
         connection = self._acquired(engine, name, where)
         try:
@@ -71,7 +63,7 @@ class SqlCatalogLock:
                 connection.commit()
         except exc.SQLAlchemyError as error:
             raise StorageError(
-                f"the lock {where} was lost while it was held ({_reason(error)}), so whether the publish under it stands is not "
+                f"the lock {where} was lost while it was held ({reason(error)}), so whether the publish under it stands is not "
                 "known; repeat it with the same bytes, and if the name is then occupied compare the content",
                 kind="unknown-outcome",
             ) from error
@@ -85,52 +77,19 @@ class SqlCatalogLock:
             try:
                 return _locked(engine, name)
             except (exc.OperationalError, exc.IntegrityError) as error:  # busy, away, or another made the table or row first
-                refused = _reason(error)
+                refused = reason(error)
                 return None
 
         try:
             found = wait_for(attempt, clock=self.clock, timeout_s=self.timeout_s, longest_wait_s=self.longest_wait_s)
         except exc.SQLAlchemyError as error:
             raise StorageError(
-                f"cannot lock {where}: {_reason(error)}; check the rights of the user in catalog.lock.location to create and "
+                f"cannot lock {where}: {reason(error)}; check the rights of the user in catalog.lock.location to create and "
                 f"update the table {LOCKS.name}"
             ) from error
         if found is None:
             raise timed_out(where, self.timeout_s, f"look at the database, which said: {refused}")
         return found
-
-
-def _parsed(url: str) -> sa.URL:
-    try:
-        parsed = sa.make_url(url)
-    except exc.ArgumentError as error:
-        raise _not_a_database(f"found none ({type(error).__name__})") from None
-    # Any other has a server, and finds its database itself.
-    if parsed.get_backend_name() == "sqlite" and not os.path.isabs((parsed.database or "").removeprefix("file:")):
-        raise _not_a_database(
-            f"found the SQLite file {parsed.database!r:.200}: every writer must see the same one, whatever its working directory is"
-        )
-    return parsed
-
-
-def _engine(url: str) -> sa.Engine:
-    parsed = _parsed(url)
-    try:
-        # SQLite is not to wait by itself: there is one loop that waits, for every database.
-        arguments = {"timeout": 0} if parsed.get_backend_name() == "sqlite" else {}
-        return sa.create_engine(parsed, poolclass=sa.NullPool, connect_args=arguments)
-    except exc.ArgumentError as error:
-        raise _not_a_database(f"found none ({type(error).__name__})") from None
-    except ImportError as error:
-        raise UnsupportedError(f"cannot open the database of catalog.lock.location: {error}; install that package") from error
-
-
-def _not_a_database(found: str) -> InvalidInputError:
-    return InvalidInputError(
-        "option catalog.lock.location: expected the URL of a database, like postgresql://user:password@host/name or "
-        f"sqlite:////shared/locks.db, {found}",
-        kind="invalid-option",
-    )
 
 
 def _locked(engine: sa.Engine, name: str) -> sa.Connection:
@@ -153,8 +112,3 @@ def _locked(engine: sa.Engine, name: str) -> sa.Connection:
             connection.close()
         raise
     return connection
-
-
-def _reason(error: exc.SQLAlchemyError) -> str:
-    """What the database said, without the statement and its parameters."""
-    return str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()

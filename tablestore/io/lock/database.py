@@ -1,0 +1,69 @@
+"""From the URL of a database to an SQLAlchemy engine, with our errors: for the lock and for the catalog that a database keeps.
+
+Nothing is pooled: an engine holds no connection, so there is nothing to close, and nothing that a fork or a dead server breaks.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy import exc
+except ImportError as error:
+    from tablestore.errors import UnsupportedError
+
+    raise UnsupportedError(
+        "a catalog or a lock in a database needs the package SQLAlchemy; run: pip install 'tablestore[sql-catalog]'",
+        kind="missing-package",
+    ) from error
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+
+# SQLAlchemy is imported here alone, so that its absence is our error everywhere.
+__all__ = ["exc", "open_engine", "parse_url", "reason", "sa"]
+
+# What to install for a module that a database needs, where that is not the module's name.
+_PACKAGES = {"psycopg": "'tablestore[postgresql]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
+
+
+def parse_url(url: str, option: str) -> sa.URL:
+    """The URL given in ``option``. InvalidInputError if it is none, or one whose database depends on the working directory."""
+    try:
+        parsed = sa.make_url(url)
+    except exc.ArgumentError as error:
+        raise _not_a_database(option, f"found none ({type(error).__name__})") from None
+    # Any other has a server, and finds its database itself.
+    if parsed.get_backend_name() == "sqlite" and not os.path.isabs((parsed.database or "").removeprefix("file:")):
+        found = f"found the SQLite file {parsed.database!r:.200}"
+        raise _not_a_database(option, f"{found}: every writer must see the same one, whatever its working directory is")
+    return parsed
+
+
+def open_engine(url: sa.URL, option: str, *, sqlite: Mapping[str, Any]) -> sa.Engine:
+    """An engine for the database; ``sqlite`` are connection arguments for that one. Nothing is asked yet."""
+    try:
+        arguments = dict(sqlite) if url.get_backend_name() == "sqlite" else {}
+        return sa.create_engine(url, poolclass=sa.NullPool, connect_args=arguments)
+    except exc.ArgumentError as error:
+        raise _not_a_database(option, f"found none ({type(error).__name__})") from None
+    except ImportError as error:
+        package = _PACKAGES.get(error.name or "", error.name or "the driver of the database")
+        raise UnsupportedError(
+            f"cannot open the database of {option}: {error}; run: pip install {package}, or name another driver in the URL "
+            "(postgresql+psycopg://…)",
+            kind="missing-package",
+        ) from error
+
+
+def reason(error: exc.SQLAlchemyError) -> str:
+    """What the database said, without the statement and its parameters."""
+    return str(error.orig if isinstance(error, exc.DBAPIError) else error).strip()
+
+
+def _not_a_database(option: str, found: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"option {option}: expected the URL of a database, like postgresql://user:password@host/name or "
+        f"sqlite:////shared/locks.db, {found}",
+        kind="invalid-option",
+    )
