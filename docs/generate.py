@@ -21,6 +21,7 @@ from mkdocs.structure.files import File, Files
 
 import tablestore as ts
 from tablestore import errors
+from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
 from tablestore.cli.main import program_app
 from tablestore.environment.configuration import Configuration
 from tablestore.format.tagfile import Tag
@@ -135,6 +136,13 @@ Sizes are written as `128 mb` (`b`, `kb`, `mb`, `gb`, `tb`, powers of 1024; a ba
 [the client of the broker](../guides/kafka.md).
 
 {_options_table(TABLE_OPTIONS)}
+
+## Options of a catalog
+
+Given to `open_catalog`, where [`table-default.<option>`](../guides/catalogs.md#options-of-new-tables) stands for an option of its
+new tables.
+
+{_options_table(CATALOG_OPTIONS)}
 
 ## Options of a lock
 

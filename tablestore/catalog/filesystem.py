@@ -1,20 +1,21 @@
 """A catalog made of directories: ``<warehouse>/<database>.db/<table>/schema/schema-0``.
 
 There is no registry to disagree with the files. A table exists if it has a schema file; publishing ``schema-0`` if absent is
-the one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. A removal begins
-with the schemas and ends with the snapshots: a directory with snapshots and without schemas is what a removal that died has left.
-Over a memory store this is the in-memory catalog.
+the one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. A removal takes
+the directory away in one step, to a name beside the databases that nobody reads, and removes it there. Where the store cannot, it
+begins with the schemas and ends with the snapshots: a directory with snapshots and without schemas is what a removal that died has
+left. Over a memory store this is the in-memory catalog.
 """
 
 from dataclasses import replace
 
 from tablestore.catalog import refusals
 from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, database_directory
-from tablestore.errors import AlreadyExistsError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, NotFoundError, StorageError, UnsupportedError
 from tablestore.format.paths import SCHEMA_DIR, SNAPSHOT_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
-from tablestore.io.filestore import FileStore, RenamesDirectories
+from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore, RenamesDirectories
 from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.store.schemas import TABLE_UUID_OPTION
@@ -42,8 +43,8 @@ class FileSystemCatalog:
     def __reduce__(self) -> tuple[object, ...]:
         if not self.serializable:
             raise UnsupportedError(
-                f"the catalog at {self._files.root_uri} lies in the memory of this process, so it can not be serialized for another "
-                "one; use a warehouse that every process sees, a directory or an object store",
+                f"the catalog at {self._files.root_uri} lies in the memory of this process, and cannot be serialized for others; "
+                "use a warehouse that every process sees, a directory or an object store",
                 kind="not-serializable",
             )
         return FileSystemCatalog, (self._files, self._ids)
@@ -76,7 +77,7 @@ class FileSystemCatalog:
             raise refusals.database_not_empty(name, tables)
         for table in tables:
             self._remove(f"{database_directory(name)}/{table}")
-        self._files.delete_directory(database_directory(name))
+        self._files.delete_directory(self._set_aside(database_directory(name)))
 
     # ---- tables
 
@@ -104,9 +105,12 @@ class FileSystemCatalog:
         return created
 
     def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False) -> None:
-        if self.has_table(identifier) or self._half_removed(identifier):
-            self._remove(identifier.directory)
-        elif not ignore_if_not_exists:
+        try:
+            if self.has_table(identifier) or self._half_removed(identifier):
+                return self._remove(identifier.directory)
+        except NotFoundError:
+            pass  # another one has removed it meanwhile
+        if not ignore_if_not_exists:
             raise self._no_table(identifier)
 
     def rename_table(self, identifier: Identifier, new: Identifier, *, ignore_if_not_exists: bool = False) -> None:
@@ -134,7 +138,19 @@ class FileSystemCatalog:
         infos = self._files.list(f"{directory}/{SCHEMA_DIR}", prefix="schema-")
         return [schema_id for info in infos if (schema_id := parse_schema_id(info.name)) is not None]
 
+    def _set_aside(self, directory: str) -> str:
+        """Where what lay in ``directory`` lies now, to be deleted: what is created there meanwhile is safe."""
+        if not isinstance(self._files, RenamesDirectories):
+            return directory
+        aside = f"{TEMPORARY_PREFIX}{self._ids.uuid()}"
+        try:
+            self._files.rename_directory(directory, aside)
+        except (UnsupportedError, StorageError):  # a file system that cannot, or a database on another one
+            return directory
+        return aside
+
     def _remove(self, directory: str) -> None:
+        directory = self._set_aside(directory)
         # Without schemas it is no table: whatever happens after this line, nobody reads half of one.
         self._files.delete_directory(f"{directory}/{SCHEMA_DIR}")
         for info in self._files.list(directory):
@@ -149,11 +165,11 @@ class FileSystemCatalog:
         # The rest is not removed here: who removes the table may still be at it.
         if self._half_removed(identifier):
             raise AlreadyExistsError(
-                f"directory {self._files.root_uri}/{identifier.directory} holds snapshots and no schema: table {identifier} is being "
-                f"removed, or its removal died. Call catalog.drop_table({str(identifier)!r}) to remove the rest, and repeat",
+                f"directory {self._files.root_uri}/{identifier.directory} holds snapshots and no schema: table {identifier} is "
+                f"being removed, or its removal died. Call catalog.drop_table({str(identifier)!r}) to remove the rest, and repeat",
                 kind="half-removed-table",
             )
 
-    def _no_table(self, identifier: Identifier) -> Exception:
+    def _no_table(self, identifier: Identifier) -> NotFoundError:
         known = self.list_tables(identifier.database) if self.has_database(identifier.database) else ()
         return refusals.no_table(identifier, self._files.root_uri, known)

@@ -1,11 +1,13 @@
 """The handle of a catalog: databases and tables by name."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.catalog.catalog import MetaCatalog
 from tablestore.catalog.identifier import Identifier, parse_identifier
+from tablestore.catalog.settings import CatalogSettings
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
@@ -23,15 +25,46 @@ from tablestore.types.schema import new_schema
 
 
 class Catalog:
-    """Databases and their tables. Made by ``tablestore.open_catalog(...)``."""
+    """Databases and their tables. Made by ``tablestore.open_catalog(...)``.
 
-    def __init__(self, meta: MetaCatalog, clock: Clock, ids: Ids, uri: str) -> None:
-        self._meta, self._clock, self._ids, self._uri = meta, clock, ids, uri
+    It pickles, so that another process opens the same catalog, unless it lies in the memory of this one (UnsupportedError of kind
+    "not-serializable").
+    """
+
+    def __init__(self, meta: MetaCatalog, clock: Clock, ids: Ids, settings: CatalogSettings) -> None:
+        self._meta, self._clock, self._ids, self._settings = meta, clock, ids, settings
         self._logs = ChangeLogs()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Catalog, (self._meta, self._clock, self._ids, self._settings)
+
+    @property
+    def supports_managed_table(self) -> bool:
+        """Whether a table without a connector is one of ours."""
+        return self._meta.supports_managed_table
+
+    @property
+    def serializable(self) -> bool:
+        """Whether another process can open it from its pickled form."""
+        return self._meta.serializable
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What it was opened with, to be shown: passwords, and what may hold a secret, are ``***``."""
+        return self._settings.shown()
+
+    @property
+    def storage_options(self) -> Mapping[str, Any]:
+        """The options of the file system, with those of the lock: what ``open_table`` takes beside a path. May hold secrets."""
+        return self._settings.storage
 
     def list_databases(self) -> tuple[str, ...]:
         """Database names, ascending."""
         return self._meta.list_databases()
+
+    def database_exists(self, name: str) -> bool:
+        """Whether there is a database of that name."""
+        return self._meta.has_database(name)
 
     def create_database(self, name: str, ignore_if_exists: bool = False) -> None:
         """Create a database."""
@@ -39,7 +72,7 @@ class Catalog:
 
     def drop_database(self, name: str, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
         """Drop a database; one with tables only if ``cascade``, and their logs with them."""
-        if cascade and name in self._meta.list_databases():
+        if cascade and self._meta.has_database(name):
             for table in self._meta.list_tables(name):
                 self.drop_table(f"{name}.{table}", ignore_if_not_exists=True)
         self._meta.drop_database(name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade)
@@ -47,6 +80,10 @@ class Catalog:
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of the permanent tables of a database, ascending."""
         return self._meta.list_tables(database)
+
+    def table_exists(self, name: str) -> bool:
+        """Whether there is a table ``database.name``; false if there is no such database."""
+        return self._meta.has_table(parse_identifier(name))
 
     def create_table(
         self,
@@ -61,6 +98,7 @@ class Catalog:
         """Create the table ``database.name``, all or nothing, and open it.
 
         ``schema`` is an Arrow schema, or columns with their comments and defaults.
+        Options that ``options`` lacks come from the catalog (``table-default.<option>``), and what both lack has its default.
         With ``ignore_if_exists`` an existing table is opened as it is. Raises InvalidInputError, UnsupportedError,
         AlreadyExistsError, NotFoundError (no such database).
         """
@@ -72,20 +110,19 @@ class Catalog:
             schema=schema,
             primary_key=primary_key,
             partition_by=partition_by,
-            options=options,
+            options={**self._settings.table_defaults, **(options or {})},
             comment=comment,
             time_millis=self._clock.now_ms(),
         )
         made = named_log(made, str(identifier))
         check_writable(made, table_settings(made), str(identifier))
-        existed = ignore_if_exists and identifier.table in self._meta.list_tables(identifier.database)
-        self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
+        created = self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
         try:
             table = self._open(identifier)
             table.change_log.begin(ignore_if_exists=ignore_if_exists)
         except BaseException as error:
             # All or nothing, whatever the error; a table that was there before is left as it is.
-            if not existed:
+            if created:
                 self._take_back(identifier, error)
             raise
         return table
@@ -163,4 +200,4 @@ class Catalog:
         self._logs.close()
 
     def __repr__(self) -> str:
-        return f"Catalog({self._uri!r})"
+        return f"Catalog({self._settings.warehouse or self._settings.metastore!r})"

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tablestore.catalog.filesystem import FileSystemCatalog
+from tablestore.catalog.opening import open_meta_catalog
+from tablestore.catalog.settings import parse_catalog_settings
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import InvalidInputError
 from tablestore.ids import Ids, SystemIds
@@ -17,7 +18,7 @@ from tablestore.table.tablenames import named_part
 
 
 def open_catalog(
-    warehouse: str | Mapping[str, Any],
+    warehouse: str | Mapping[str, Any] | None = None,
     *,
     clock: Clock | None = None,
     ids: Ids | None = None,
@@ -25,19 +26,24 @@ def open_catalog(
 ) -> Catalog:
     """Open the catalog of a warehouse: a directory, ``memory://name``, ``s3://bucket/path`` or any fsspec URL.
 
-    ``options`` go to the file system (``key=``, ``secret=``, ``endpoint_url=``, …). Instead of a warehouse a dict with the
-    key ``warehouse`` and options may be given. Nothing is created before the first database.
+    ``metastore`` says where names are kept: ``filesystem`` (the directories of the warehouse, the default), ``jdbc`` (a database,
+    at ``uri``) or ``memory`` (private memory, no warehouse). ``table-default.<option>`` are options that new tables get where they
+    name none. The other options go to the file system (``key=``, ``secret=``, ``endpoint_url=``, …). Instead of a warehouse a
+    dict with all of them may be given. Nothing is created before the first database, but the tables of the database at ``uri``.
+    Raises InvalidInputError, also for an option that nobody knows; UnsupportedError for a package that is missing.
     """
     if isinstance(warehouse, Mapping):
         options = {**warehouse, **options}
-        warehouse = options.pop("warehouse", None)
-    if not isinstance(warehouse, str) and not hasattr(warehouse, "__fspath__"):
+    elif warehouse is not None:
+        options = {**options, "warehouse": warehouse}
+    place = options.get("warehouse")
+    if place is not None and not isinstance(place, str) and not hasattr(place, "__fspath__"):
         raise InvalidInputError(
-            f'expected a warehouse as a path or URL, found {warehouse!r}; for example open_catalog("/data/warehouse")'
+            f'expected a warehouse as a path or URL, found {place!r}; for example open_catalog("/data/warehouse")'
         )
-    files = open_store(str(warehouse), options)
     ids = ids or SystemIds()
-    return Catalog(FileSystemCatalog(files, ids), clock or SystemClock(), ids, files.root_uri)
+    meta, settings = open_meta_catalog(parse_catalog_settings(options), ids)
+    return Catalog(meta, clock or SystemClock(), ids, settings)
 
 
 def open_table(path: str, *, clock: Clock | None = None, ids: Ids | None = None, **options: Any) -> Table | SystemTable:

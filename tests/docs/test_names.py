@@ -12,6 +12,7 @@ import pages
 import pytest
 import typer.main
 
+from tablestore.catalog import settings
 from tablestore.cli.main import program_app
 from tablestore.io.lock import lockoptions
 from tablestore.options import TABLE_OPTIONS
@@ -96,7 +97,7 @@ def test_documents_name_every_extra(project: Path) -> None:
 
 @pytest.mark.parametrize("page", pages.documents(), ids=pages.name_of)
 def test_documents_name_options_that_exist(page: Path) -> None:
-    known = {*TABLE_OPTIONS, *lockoptions.OPTIONS}
+    known = {*TABLE_OPTIONS, *lockoptions.OPTIONS, *settings.OPTIONS}
     families = {key.partition(".")[0] for key in known if "." in key}
     named = {span.partition(" = ")[0] for span in re.findall(r"`([a-z][a-z-]*(?:\.[a-z-]+)+\*?(?: = [^`]+)?)`", page.read_text())}
     unknown = [

@@ -12,6 +12,7 @@ import pages
 import pytest
 
 import tablestore as ts
+from tablestore.catalog import settings
 from tablestore.io.lock import lockoptions
 from tablestore.options import TABLE_OPTIONS
 
@@ -47,7 +48,8 @@ def test_every_public_name_is_on_the_page_of_the_api(generate: ModuleType) -> No
 
 
 def test_every_option_system_table_and_command_is_on_its_page(generate: ModuleType) -> None:
-    assert set(re.findall(r"^\| `([\w.-]+)` \|", generate.options_page(), re.MULTILINE)) == {*TABLE_OPTIONS, *lockoptions.OPTIONS}
+    known = {*TABLE_OPTIONS, *lockoptions.OPTIONS, *settings.OPTIONS}
+    assert set(re.findall(r"^\| `([\w.-]+)` \|", generate.options_page(), re.MULTILINE)) == known
     assert set(re.findall(r"^## (\w+)$", generate.system_tables_page(), re.MULTILINE)) == set(generate.SYSTEM_TABLES)
     commands = {" ".join(path) for path, _ in generate.commands()}
     assert set(re.findall(r"^## (.+)$", generate.command_line_page(), re.MULTILINE)) == commands

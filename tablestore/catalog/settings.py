@@ -1,0 +1,161 @@
+"""What do the options of a catalog say? Parsed once, when it is opened.
+
+    metastore, warehouse, uri, catalog-key, jdbc.*    where names and files lie, by Paimon's names
+    table-default.<option>                            options that new tables get where they and the session name none
+    catalog.lock.* and all others                     options of the file system
+
+An option of the file system is one that its client may know: the names of clients have neither dots nor dashes, and local files and
+memory take none. Whatever else is unknown is refused with the nearest name.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.io.lock import lockoptions
+from tablestore.names import did_you_mean
+from tablestore.options import Option, validate_options
+
+FILESYSTEM, MEMORY, JDBC = "filesystem", "memory", "jdbc"
+TABLE_DEFAULT = "table-default."
+METASTORE = Option(
+    key="metastore",
+    kind="choice",
+    default=FILESYSTEM,
+    choices=(FILESYSTEM, MEMORY, JDBC),
+    sentence="Where names are kept: filesystem (the directories of the warehouse), memory (of this process), jdbc (a database).",
+)
+WAREHOUSE = Option(
+    key="warehouse", kind="text", default=None, sentence="Where the tables lie: a directory or a URL; memory takes none."
+)
+URI = Option(
+    key="uri",
+    kind="text",
+    default=None,
+    sentence="For jdbc the database: postgresql://host/name, sqlite:////shared/catalog.db, or the same with jdbc: in front.",
+)
+CATALOG_KEY = Option(
+    key="catalog-key", kind="text", default="jdbc", sentence="For jdbc the name of the catalog: a database may keep several."
+)
+JDBC_USER = Option(key="jdbc.user", kind="text", default=None, sentence="For jdbc the user of the database.")
+JDBC_PASSWORD = Option(key="jdbc.password", kind="text", default=None, sentence="For jdbc the password of that user.")
+OPTIONS = {option.key: option for option in (METASTORE, WAREHOUSE, URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)}
+
+_FOR_JDBC = (URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)
+_MOST_CHARACTERS = 255  # of a catalog's key in the database
+_TAKE_NO_OPTIONS = ("file:", "local:", "memory:")
+_HIDDEN = "***"
+# What may be shown as it is. Every other option of a client may hold a secret.
+_SHOWN = {"endpoint_url", "profile", "anon", "use_ssl", "requester_pays", *lockoptions.OPTIONS} - {lockoptions.LOCATION.key}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogSettings:
+    """The options of one catalog. The two addresses and ``storage`` may hold secrets."""
+
+    metastore: str = FILESYSTEM
+    warehouse: str | None = field(default=None, repr=False)
+    uri: str | None = field(default=None, repr=False)
+    key: str = "jdbc"
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    table_defaults: Mapping[str, str] = field(default_factory=dict)
+    storage: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def shown(self) -> Mapping[str, str]:
+        """The options as one may show them: passwords, and what may hold a secret, are hidden."""
+        found = {METASTORE.key: self.metastore}
+        if self.warehouse is not None:
+            found[WAREHOUSE.key] = _without_secrets(self.warehouse)
+        if self.metastore == JDBC:
+            found[URI.key] = _without_secrets(self.uri or "")
+            found[CATALOG_KEY.key] = self.key
+            if self.user is not None:
+                found[JDBC_USER.key] = self.user
+            if self.password is not None:
+                found[JDBC_PASSWORD.key] = _HIDDEN
+        found |= {f"{TABLE_DEFAULT}{key}": value for key, value in sorted(self.table_defaults.items())}
+        for key, value in sorted(self.storage.items()):
+            if key == lockoptions.LOCATION.key:
+                found[key] = _without_secrets(str(value))
+            elif value is not None:
+                found[key] = str(value) if key in _SHOWN else _HIDDEN
+        return MappingProxyType(found)
+
+
+def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
+    """Parse the options of a catalog; None is no value. Raises InvalidInputError, UnsupportedError for a table option that is."""
+    given = {key: options[key] for key in OPTIONS if options.get(key) is not None}
+    defaults = {key.removeprefix(TABLE_DEFAULT): value for key, value in options.items() if key.startswith(TABLE_DEFAULT)}
+    storage = {key: value for key, value in options.items() if key not in OPTIONS and not key.startswith(TABLE_DEFAULT)}
+    value = {key: option.parse(str(given[key])) if key in given else option.default for key, option in OPTIONS.items()}
+    metastore, warehouse = str(value[METASTORE.key]), _text(value[WAREHOUSE.key])
+    if metastore != JDBC and (wrong := [option.key for option in _FOR_JDBC if option.key in given]):
+        raise _refused(f"option {wrong[0]} is for metastore = {JDBC}, found {metastore}; set metastore, or leave the option out")
+    if metastore == MEMORY and (wrong := [*([WAREHOUSE.key] if warehouse else []), *storage]):
+        raise _refused(
+            f"option {wrong[0]}: a catalog of metastore = {MEMORY} has its own memory and takes none; open a warehouse "
+            f"memory://name with metastore = {FILESYSTEM} to share memory by its name"
+        )
+    if metastore != MEMORY and warehouse is None:
+        raise _refused('expected a warehouse as a path or URL, found none; for example open_catalog("/data/warehouse")')
+    if metastore == JDBC and URI.key not in given:
+        raise _refused(f"metastore = {JDBC} needs the option {URI.key}, the URL of a database, like postgresql://host/name")
+    if not 1 <= len(key := str(value[CATALOG_KEY.key])) <= _MOST_CHARACTERS:
+        raise _refused(f"option {CATALOG_KEY.key}: expected 1 to {_MOST_CHARACTERS} characters, found {key!r:.60}")
+    _refuse_unknown(storage, warehouse or "")
+    try:
+        validate_options(defaults)
+    except TablestoreError as error:
+        raise type(error)(f"{TABLE_DEFAULT}<option>: {error}", kind=error.kind) from None
+    return CatalogSettings(
+        metastore=metastore,
+        warehouse=warehouse,
+        uri=_text(value[URI.key]),
+        key=key,
+        user=_text(value[JDBC_USER.key]),
+        password=_text(value[JDBC_PASSWORD.key]),
+        table_defaults=defaults,
+        storage=storage,
+    )
+
+
+def _refuse_unknown(storage: Mapping[str, Any], warehouse: str) -> None:
+    local = "://" not in warehouse or warehouse.startswith(_TAKE_NO_OPTIONS)
+    own = [key for key in storage if not key.startswith(lockoptions.PREFIX)]
+    if unknown := [key for key in own if local or "." in key or "-" in key]:
+        known = [*OPTIONS, *lockoptions.OPTIONS, f"{TABLE_DEFAULT}<option>"]
+        raise InvalidInputError(
+            f"a catalog has no option {unknown[0]!r}{_meant(unknown[0], known)}; options are {', '.join(known)}"
+            f"{'' if local else ', and those of the file system'}",
+            kind="unknown-option",
+        )
+
+
+def _meant(key: str, known: Iterable[str]) -> str:
+    prefix, dot, rest = key.partition(".")
+    if dot and did_you_mean(f"{prefix}.", [TABLE_DEFAULT]):
+        return f"; did you mean {TABLE_DEFAULT + rest!r}?"
+    return did_you_mean(key, known)
+
+
+def _without_secrets(url: str) -> str:
+    """A URL without its password and without the values of its query, which may be secrets too."""
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        return url
+    place, question, _ = rest.partition("?")
+    user, at, host = place.rpartition("@")
+    name, colon, _ = user.partition(":")
+    shown = f"{name}:{_HIDDEN}@{host}" if at and colon else place
+    return f"{scheme}://{shown}" + (f"?{_HIDDEN}" if question else "")
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _refused(message: str) -> InvalidInputError:
+    return InvalidInputError(message, kind="invalid-option")

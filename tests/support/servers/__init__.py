@@ -1,0 +1,1 @@
+"""Servers that tests start, each on a free port of this machine."""
