@@ -29,7 +29,7 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.io.lock.cataloglock import CatalogLock
-from tablestore.io.lock.database import exc, open_engine, parse_url, reason, sa
+from tablestore.io.lock.database import ensure_table, exc, open_engine, parse_url, reason, sa
 from tablestore.lazy import lazy
 from tablestore.names import check_name
 from tablestore.types.schema import TableSchema
@@ -307,8 +307,9 @@ class SqlCatalog:
         """The engine of a database that has the tables."""
         engine = open_engine(parse_url(self._url, URI.key), URI.key, sqlite=_SQLITE)
         try:
-            for table in _METADATA.sorted_tables:
-                _ensure(engine, table)
+            with engine.connect() as connection:
+                for table in _METADATA.sorted_tables:
+                    ensure_table(connection, table)
         except exc.SQLAlchemyError as error:
             raise self._failed(error) from error
         return engine
@@ -340,14 +341,3 @@ class SqlCatalog:
 
 def _unpickled(files: FileStore, ids: Ids, url: str, key: str) -> SqlCatalog:
     return SqlCatalog(files, ids, url=url, key=key)
-
-
-def _ensure(engine: sa.Engine, table: sa.Table) -> None:
-    if not sa.inspect(engine).has_table(table.name):
-        try:
-            with engine.begin() as connection:
-                connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
-        except exc.DatabaseError:
-            # Two who make one table at once: PostgreSQL refuses the second in spite of IF NOT EXISTS.
-            if not sa.inspect(engine).has_table(table.name):
-                raise

@@ -21,7 +21,7 @@ except ImportError as error:
 from tablestore.errors import InvalidInputError, UnsupportedError
 
 # SQLAlchemy is imported here alone, so that its absence is our error everywhere.
-__all__ = ["exc", "open_engine", "parse_url", "reason", "sa"]
+__all__ = ["ensure_table", "exc", "open_engine", "parse_url", "reason", "sa"]
 
 # What to install for a module that a database needs, where that is not the module's name.
 _PACKAGES = {"psycopg": "'tablestore[postgresql]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}
@@ -54,6 +54,19 @@ def open_engine(url: sa.URL, option: str, *, sqlite: Mapping[str, Any]) -> sa.En
             "(postgresql+psycopg://…)",
             kind="missing-package",
         ) from error
+
+
+def ensure_table(connection: sa.Connection, table: sa.Table) -> None:
+    """Make a table that is not there, in a transaction of its own. Raises what SQLAlchemy raises."""
+    if not sa.inspect(connection).has_table(table.name):
+        try:
+            connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
+            connection.commit()
+        except exc.DatabaseError:
+            # Two who make one table at once: PostgreSQL refuses the second in spite of IF NOT EXISTS.
+            connection.rollback()
+            if not sa.inspect(connection).has_table(table.name):
+                raise
 
 
 def reason(error: exc.SQLAlchemyError) -> str:

@@ -21,7 +21,7 @@ from typing import TypeVar
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.io.lock.cataloglock import LONGEST_WAIT_S, TIMEOUT_S, timed_out, wait_for
-from tablestore.io.lock.database import exc, open_engine, parse_url, reason, sa
+from tablestore.io.lock.database import ensure_table, exc, open_engine, parse_url, reason, sa
 
 T = TypeVar("T")
 
@@ -97,9 +97,7 @@ def _locked(engine: sa.Engine, name: str) -> sa.Connection:
     mine = LOCKS.c.place == name
     connection = engine.connect()
     try:
-        if not sa.inspect(connection).has_table(LOCKS.name):
-            connection.execute(sa.schema.CreateTable(LOCKS, if_not_exists=True))
-            connection.commit()
+        ensure_table(connection, LOCKS)
         if connection.execute(sa.select(LOCKS.c.token).where(mine).with_for_update(nowait=True)).first() is None:
             connection.execute(sa.insert(LOCKS).values(place=name, token=0))
             connection.commit()
