@@ -11,13 +11,16 @@ from tablestore.environment.engine import BoundQuery, ChangeTarget, InsertTarget
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
+from tablestore.options import parse_bool
 from tablestore.table.table import Table
+from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.names import identifier
 from tablestore_duckdb.prepared import Prepared, prepare
 from tablestore_duckdb.rows import DuckDBRows, KeptRows
 from tablestore_duckdb.sessions import VIEW_PREFIX, Run, Sessions
 from tablestore_duckdb.writing import change_rows, insert_rows
 
+VERIFY_CHECKSUMS = "duckdb.verify-checksums"
 # The settings of a connection of our own. A table that is not there shall not be a variable of some module of ours.
 _DEFAULTS = {"timezone": "UTC", "python_enable_replacements": "false"}
 
@@ -74,8 +77,14 @@ class DuckDBEngine:
             return None if relation is None else KeptRows(relation)
 
     def set_option(self, key: str, value: str | None) -> None:
-        """Set a setting of DuckDB's, None: reset it. Raises InvalidInputError for one that it does not have."""
+        """Set a setting of DuckDB's, or ``duckdb.verify-checksums`` (``checksums``); None: reset it.
+
+        Raises InvalidInputError for one that DuckDB does not have.
+        """
         key = key.lower()
+        if key == VERIFY_CHECKSUMS:
+            self._sessions.checked = Checked() if value is None or parse_bool(value) else None
+            return
         with self._alone(key) as run:
             known = [name.lower() for (name,) in run.connection.sql("SELECT name FROM duckdb_settings()").fetchall()]
             if key not in known:

@@ -6,7 +6,7 @@ Where DuckDB would read other rows, and what is done about it:
 * Folders named ``a=b`` become columns: ``hive_partitioning`` is off, the files hold the partition columns.
 * DuckDB matches column names without regard to case. tablestore reads the files in which that is ambiguous.
 * Some characters make a path a pattern, and cannot be escaped.
-* DuckDB does not verify the checksums of pages: tablestore does, once for each file (``checked``).
+* DuckDB does not verify the checksums of pages: tablestore does, once for each file (``checksums``).
 
 Timestamps finer than microseconds lie in a layout (INT96) that DuckDB cuts to microseconds: tablestore reads them.
 """

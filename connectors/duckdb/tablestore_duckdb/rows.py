@@ -40,13 +40,15 @@ class DuckDBRows:
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        with self._sessions.run(self._prepared) as run, closing(run.relation().to_arrow_reader(BATCH_ROWS)) as reader:
-            while True:
-                run.check()
-                batch = next(reader, None)
-                if batch is None:
-                    return
-                yield cast(batch, self.schema)
+        with self._sessions.run(self._prepared) as run:
+            self._sessions.check_files(run)
+            with closing(run.relation().to_arrow_reader(BATCH_ROWS)) as reader:
+                while True:
+                    run.check()
+                    batch = next(reader, None)
+                    if batch is None:
+                        return
+                    yield cast(batch, self.schema)
 
 
 class KeptRows:

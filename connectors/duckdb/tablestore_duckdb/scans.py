@@ -12,6 +12,7 @@ import pyarrow as pa
 from tablestore.distributed.plainfiles import set_plain_aside
 from tablestore.environment.engine import ManagedRelation
 from tablestore.errors import TablestoreError, UnsupportedError
+from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.store.scan.splits import Split
 from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, Scan, check_columns
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
@@ -48,20 +49,34 @@ class Stream(ArrowSource):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NativeFile:
+    """A file that DuckDB reads: its path inside the table, and what the manifest says of it."""
+
+    path: str
+    meta: DataFileMeta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedScan:
-    """A managed table, planned: the paths of the files that DuckDB reads, and the splits that we merge."""
+    """A managed table, planned: the files that DuckDB reads, and the splits that we merge.
+
+    ``read_columns``: those that the query uses. A scan has one column at least, also where the query only counts rows.
+    """
 
     scan: Scan
-    paths: tuple[str, ...]
+    location: str
+    read_columns: tuple[str, ...]
+    native: tuple[NativeFile, ...]
     rest: tuple[Split, ...]
 
     def native_sql(self) -> str | None:
         """The query over the files that DuckDB reads, None if there are none."""
-        return native_scan(self.paths, self.scan.columns, positions=self.scan.reader.positions) if self.paths else None
+        paths = [f"{self.location}/{file.path}" for file in self.native]
+        return native_scan(paths, self.scan.columns, positions=self.scan.reader.positions) if paths else None
 
     def stream(self) -> Stream | None:
         """The rows that we merge; None if DuckDB reads all. Filtered as far as the plan was, so DuckDB sees fewer."""
-        if self.paths and not self.rest:
+        if self.native and not self.rest:
             return None
         reader = self.scan.reader
         return Stream(reader.arrow_schema, lambda: (batch for split in self.rest for batch in reader.read(split)))
@@ -71,7 +86,7 @@ class PlannedScan:
         whole = self.scan.explain().splitlines()
         merged = sum(len(split.files) for split in self.rest)
         return "\n".join(
-            [f"{name}: {whole[0]}", *whole[1:], f"  read by    DuckDB {len(self.paths)} files, tablestore {merged} files"]
+            [f"{name}: {whole[0]}", *whole[1:], f"  read by    DuckDB {len(self.native)} files, tablestore {merged} files"]
         )
 
 
@@ -82,23 +97,24 @@ def plan_managed(relation: ManagedRelation) -> PlannedScan:
         context = context.at_schema(context.schemas.read(pin.schema_id))
     schema = context.schema
     predicate = parse_filter(relation.filter, schema.fields)
-    names = check_columns(relation.columns, schema.field_names) or (_narrowest(schema),)
+    names = check_columns(relation.columns, schema.field_names)
     snapshot = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)
     made = ReadOptimizedScan if pin.read_optimised else Scan
-    scan = made(context, snapshot, names, predicate, positions=relation.positions)
+    scan = made(context, snapshot, names or (_narrowest(schema),), predicate, positions=relation.positions)
     _check_clear(relation.name, scan.schema)
-    paths, rest = _shared_out(scan, pin.spec.location)
-    return PlannedScan(scan=scan, paths=paths, rest=rest)
+    native, rest = _shared_out(scan, pin.spec.location)
+    return PlannedScan(scan=scan, location=pin.spec.location, read_columns=names, native=native, rest=rest)
 
 
-def _shared_out(scan: Scan, location: str) -> tuple[tuple[str, ...], tuple[Split, ...]]:
-    """The paths of the files that DuckDB reads, and the splits without them."""
+def _shared_out(scan: Scan, location: str) -> tuple[tuple[NativeFile, ...], tuple[Split, ...]]:
+    """The files that DuckDB reads, and the splits without them."""
     asked = {*scan.columns, *filter_columns(scan.predicate)}
     needed = [field for field in scan.context.schema.fields if field.name in asked]
     if not (location.startswith("/") and can_name(location) and all(reads_alike(field.type) for field in needed)):
         return (), tuple(scan.plan.splits)
     paths, rest = set_plain_aside(scan.context, scan.plan.splits, [field.name for field in needed], choose)
-    return tuple(f"{location}/{path}" for path in paths), tuple(rest)
+    files = {file.file_name: file for file in scan.plan.files}
+    return tuple(NativeFile(path=path, meta=files[path.rpartition("/")[2]]) for path in paths), tuple(rest)
 
 
 def _check_clear(name: str, schema: pa.Schema) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 
 from tablestore.errors import TablestoreError
+from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.errors import RAW_ERRORS, cancellation, translated
 from tablestore_duckdb.names import identifier
 from tablestore_duckdb.prepared import Prepared, View
@@ -47,6 +48,7 @@ class Sessions:
 
     connection: duckdb.DuckDBPyConnection
     settings: dict[str, str] = field(default_factory=dict)
+    checked: Checked | None = field(default_factory=Checked)
     _running: set[Run] = field(default_factory=set)
     _dropped: list[View] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -75,10 +77,17 @@ class Sessions:
         finally:
             self._end(run, copy=not is_free)
 
+    def check_files(self, run: Run) -> None:
+        """Check the files that DuckDB reads itself, if that is asked for. Raises FormatError."""
+        if self.checked is not None:
+            self.checked.check([scan for _, scan in run.prepared.scans], run.check)
+
     def native(self, owner: object, prepared: Prepared) -> duckdb.DuckDBPyRelation:
         """A query as a relation on the session's own connection; its views stay while ``owner`` is there."""
-        with translating(Run(self.connection, prepared)):
+        run = Run(self.connection, prepared)
+        with translating(run):
             self._drop_views()
+            self.check_files(run)
             for view in prepared.views:
                 view.create(self.connection)
             weakref.finalize(owner, self._dropped.extend, prepared.views)

@@ -11,7 +11,8 @@ not notice; every read does that.
 A header is a Thrift struct: fields as (id, type, value). Source: parquet-format, parquet.thrift, PageHeader.
 """
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -46,11 +47,21 @@ Struct = Mapping[int, Any]
 _HEADER_BYTES = 256
 
 
-def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, file_name: str, *, ours: bool) -> int:
+def check_pages(
+    source: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    file_name: str,
+    *,
+    ours: bool,
+    columns: Collection[str] | None = None,
+    content: bool = False,
+) -> int:
     """Check the page headers of an open file; how many there are. ``ours``: written by ``DataFileWriter``, so in one way only.
 
+    ``columns``: only of these. ``content``: also the checksums of the pages, for a reader that does not.
     Raises FormatError. Memory: one column of a row group, compressed.
     """
+    roots = None if columns is None else tuple(f"{name}." for name in columns)
     source.seek(0)
     if source.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
         raise FormatError(f"{file_name}: expected a Parquet file to begin with {PARQUET_MAGIC!r}; it is damaged", kind="checksum")
@@ -58,10 +69,12 @@ def check_pages(source: pa.NativeFile, metadata: pq.FileMetaData, file_name: str
     for group in range(metadata.num_row_groups):
         for position in range(metadata.num_columns):
             column = metadata.row_group(group).column(position)
+            if roots is not None and not f"{column.path_in_schema}.".startswith(roots):
+                continue
             source.seek(column.dictionary_page_offset or column.data_page_offset)
             chunk = source.read(column.total_compressed_size)
             try:
-                pages += _check_chunk(chunk, column, ours=ours)
+                pages += _check_chunk(chunk, column, ours=ours, content=content)
             except FormatError as error:
                 raise FormatError(
                     f"{file_name}: the pages of column {column.path_in_schema} in row group {group} are damaged: {error}; restore "
@@ -111,7 +124,7 @@ def _check_sum(values: int, column: pq.ColumnChunkMetaData) -> None:
         raise FormatError(f"expected {column.num_values} values, found {values}")
 
 
-def _check_chunk(chunk: bytes, column: pq.ColumnChunkMetaData, *, ours: bool) -> int:
+def _check_chunk(chunk: bytes, column: pq.ColumnChunkMetaData, *, ours: bool, content: bool) -> int:
     at = pages = values = 0
     while at < len(chunk):
         header, end = read_header(chunk, at)
@@ -119,6 +132,8 @@ def _check_chunk(chunk: bytes, column: pq.ColumnChunkMetaData, *, ours: bool) ->
             _check_own(header, column)
         values += _values_in(header)
         at = end + header[_COMPRESSED]
+        if content and _CRC in header and zlib.crc32(memoryview(chunk)[end:at]) != header[_CRC] & 0xFFFF_FFFF:
+            raise FormatError(f"page {pages} does not match its checksum")
         pages += 1
     if at != len(chunk):
         raise FormatError(f"expected them to fill {len(chunk)} bytes, found {at}")

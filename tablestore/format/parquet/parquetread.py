@@ -4,7 +4,7 @@ Batches are bounded by their decoded bytes (see bounds). Row groups that fit a b
 not fit, or whose size is unknown, is probed: a few rows first, then as many as the size of the rows so far allows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -189,10 +189,14 @@ class DataFileReader:
         if together:
             yield _Part(together)
 
-    def check_pages(self) -> int:
-        """Check what page checksums do not cover (see parquetpages); how many pages there are. Raises FormatError."""
+    def check_pages(self, columns: Collection[str] | None = None, *, content: bool = False) -> int:
+        """Check what page checksums do not cover (see ``pages``); how many pages there are. Raises FormatError.
+
+        ``columns``: only of these. ``content``: also the checksums, for a reader of another engine that does not.
+        """
         try:
-            return check_pages(self._source, self._file.metadata, self._file_name, ours=self._ours)
+            metadata = self._file.metadata
+            return check_pages(self._source, metadata, self._file_name, ours=self._ours, columns=columns, content=content)
         except _READ_ERRORS as error:
             if isinstance(error, TablestoreError):
                 raise

@@ -367,6 +367,16 @@ class QueryEngineContract:
         with pytest.raises(TablestoreError, match=r"data-.*parquet"):
             rows_of(engine, bound("SELECT sum(price) AS s FROM {0} AS o", managed(orders)))
 
+    def test_a_flipped_bit_in_a_page_is_an_error_and_not_another_number(self, engine: QueryEngine, catalog: Catalog) -> None:
+        table = catalog.create_table("shop.numbers", schema=pa.schema([("x", pa.int64())]), options={"file.compression": "none"})
+        table.append(pa.table({"x": pa.array([7**20] * 500 + [1])}))
+        (file,) = Path(table.location).rglob("*.parquet")
+        data = bytearray(file.read_bytes())
+        data[data.index((7**20).to_bytes(8, "little"))] ^= 1
+        file.write_bytes(data)
+        with pytest.raises(TablestoreError, match=file.name):
+            rows_of(engine, bound("SELECT sum(x) AS s FROM {0} AS n", managed(table)))
+
     def test_a_cancelled_query_ends_where_it_runs(self, engine: QueryEngine, orders: Table) -> None:
         names = [f"t{number}" for number in range(14)]
         together = " + ".join(f"{name}.id" for name in names)

@@ -93,6 +93,19 @@ def flipped(data: bytes, bit: int) -> bytes:
     return bytes(out)
 
 
+def test_the_checksums_of_the_pages_of_chosen_columns_are_checked_on_request() -> None:
+    data, footer = written(16, ParquetOptions(compression="none", compression_level=None, row_group_rows=8))
+    group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1)
+    (column,) = (column for column in map(group.column, range(group.num_columns)) if column.path_in_schema == "few")
+    _, page = read_header(data, column.dictionary_page_offset or column.data_page_offset)
+    reader = open_data_file(pa.py_buffer(flipped(data, page * 8 + 1)), file_name="f", footer_digest=footer.digest)
+    assert reader.check_pages() > reader.check_pages(["id", "n"], content=True) > 0
+    with pytest.raises(FormatError, match=r"column few in row group 1 .* page 0 does not match its checksum"):
+        reader.check_pages(["few"], content=True)
+    with pytest.raises(FormatError, match="checksum"):
+        reader.check_pages(content=True)
+
+
 @pytest.mark.parametrize("compression", ["zstd", "none"])
 def test_every_flipped_bit_of_page_headers_and_magic_is_told_but_those_of_statistics(compression: str) -> None:
     data, footer = written(16, ParquetOptions(compression=compression, compression_level=None, row_group_rows=8))

@@ -124,4 +124,4 @@ def test_statements_and_settings_of_duckdbs_own(engine: DuckDBEngine) -> None:
 def shares(table: ts.Table, **pruned: object) -> tuple[int, int]:
     """How many files DuckDB reads, and how many are read for it."""
     planned = plan_managed(managed(table, **pruned))
-    return len(planned.paths), sum(len(split.files) for split in planned.rest)
+    return len(planned.native), sum(len(split.files) for split in planned.rest)
