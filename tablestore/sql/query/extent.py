@@ -106,6 +106,8 @@ class Tokens:
                 at += 1
             return at
         following = self.get(at + 1)
+        if token.key == ":" and following is not None and following.start == token.end:
+            return at + 2
         if token.key in _LITERAL_TYPES and following is not None and following.kind is Kind.TEXT:
             return at + 2
         if token.kind in (Kind.WORD, Kind.NAME):
