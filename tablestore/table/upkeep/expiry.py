@@ -20,7 +20,7 @@ from tablestore.store.history.orphans import CleanReport, remove_orphan_files
 from tablestore.store.history.retention import Retention, changelog_retention, snapshot_retention
 from tablestore.store.history.storeclock import check_clock
 
-Age: TypeAlias = "timedelta | datetime | int | None"
+Age: TypeAlias = timedelta | datetime | int | None
 
 
 def expire_after_commit(context: TableContext, landed: Snapshot | None, *, tagged: bool) -> None:

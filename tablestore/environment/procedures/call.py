@@ -1,0 +1,181 @@
+"""CALL: run a procedure with the arguments of a statement, and show what it did."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from types import NoneType
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.environment.definition.partitions import partition_of
+from tablestore.environment.procedures.registry import PROCEDURES, Parameter, Procedure
+from tablestore.environment.result import Result, done, landed, listed
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError, NotFoundError
+from tablestore.format.snapshot import Snapshot
+from tablestore.names import did_you_mean
+from tablestore.options import parse_duration
+from tablestore.sql.parse.statement import parse_path
+from tablestore.sql.source import Path
+from tablestore.sql.statements.session import Argument, Call
+from tablestore.table.table import Table
+
+# Procedures lie in this database of every catalog, as Paimon's do.
+SYSTEM = "sys"
+
+
+def call(session: Session, statement: Call, source: Source) -> Result:
+    """Run a procedure. Raises NotFoundError for an unknown one, InvalidInputError for wrong arguments, and what it raises."""
+    procedure = _find(session, statement, source)
+    table_argument = Parameter(name="table", kinds=(str,))
+    given = _given(procedure, (table_argument, *procedure.parameters), statement, source)
+    named = given.pop("table")
+    if not isinstance(named.value, str):
+        raise _wrong(procedure, table_argument, named, source)
+    with placing(source, named.span):
+        path = parse_path(named.value)
+        place = (statement.procedure.parts[0], session.catalogs.current_database) if len(statement.procedure.parts) == 3 else None
+        table = session.table(Path(path.parts), f"CALL {procedure.name}", place=place)
+    arguments = {
+        parameter.name: _value(procedure, parameter, given[parameter.name], table, source)
+        for parameter in procedure.parameters
+        if parameter.name in given
+    }
+    return shown(procedure.function(table, **arguments))
+
+
+def _find(session: Session, statement: Call, source: Source) -> Procedure:
+    *above, name = statement.procedure.parts
+    with placing(source, statement.procedure.span):
+        if len(above) == 2:
+            session.catalogs.entry(above[0])
+        if (above and above[-1].lower() != SYSTEM) or name.lower() not in PROCEDURES:
+            raise NotFoundError(
+                f"no procedure {str(statement.procedure)!r:.120}{did_you_mean(name, PROCEDURES)} (there: "
+                f"{', '.join(f'{SYSTEM}.{one}' for one in PROCEDURES)})",
+                kind="no-such-procedure",
+            )
+    return PROCEDURES[name.lower()]
+
+
+def _given(
+    procedure: Procedure, parameters: tuple[Parameter, ...], statement: Call, source: Source
+) -> dict[str, Argument]:
+    names = [parameter.name for parameter in parameters]
+    given: dict[str, Argument] = {}
+    for place, argument in enumerate(statement.arguments):
+        if argument.name is None and place >= len(names):
+            raise _misfit(procedure, f"takes at most {len(names)} arguments ({', '.join(names)})", argument, source)
+        name = names[place] if argument.name is None else argument.name.lower()
+        if name not in names:
+            raise _misfit(
+                procedure, f"has no parameter {name!r}{did_you_mean(name, names)} (it has {', '.join(names)})", argument, source
+            )
+        if name in given:
+            raise _misfit(procedure, f"got {name!r} twice", argument, source)
+        given[name] = argument
+    missing = [parameter.name for parameter in parameters if parameter.is_needed and parameter.name not in given]
+    if missing:
+        raise InvalidInputError(
+            source.mark(f"CALL {procedure.name} needs {', '.join(missing)}", statement.procedure.span), kind="invalid-argument"
+        )
+    return given
+
+
+def _value(procedure: Procedure, parameter: Parameter, argument: Argument, table: Table, source: Source) -> object:
+    """The Python value of an argument. Raises InvalidInputError for one that the parameter does not take."""
+    value, kinds = argument.value, parameter.kinds
+    if value is None and (NoneType in kinds or not parameter.is_needed):
+        return parameter.default if NoneType not in kinds else None
+    if isinstance(value, bool):
+        if bool in kinds:
+            return value
+    elif isinstance(value, int):
+        if int in kinds:
+            return value
+    elif isinstance(value, str):
+        with placing(source, argument.span):
+            if (read := _from_text(value, kinds, table)) is not None:
+                return read
+    raise _wrong(procedure, parameter, argument, source)
+
+
+def _from_text(text: str, kinds: tuple[type, ...], table: Table) -> object:
+    if str in kinds:
+        return text
+    if datetime in kinds:
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            pass
+    if timedelta in kinds:
+        return timedelta(milliseconds=parse_duration(text))
+    if bool in kinds and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if Iterable in kinds:
+        return [_partition(one, table) for one in text.split(";")]
+    return None
+
+
+def _partition(text: str, table: Table) -> dict[str, object]:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    if not all(equals for _, equals, _ in pairs):
+        raise InvalidInputError(f"expected partitions such as 'day=2026-01-31,hour=5;day=2026-02-01', found {text!r:.100}")
+    return partition_of(table, {name.strip(): value.strip() for name, _, value in pairs}, Source())
+
+
+def _wrong(procedure: Procedure, parameter: Parameter, argument: Argument, source: Source) -> InvalidInputError:
+    kinds = " or ".join(_KIND_WORDS[kind] for kind in parameter.kinds if kind in _KIND_WORDS)
+    return _misfit(procedure, f"expected {kinds} as {parameter.name}, found {argument.value!r:.100}", argument, source)
+
+
+_KIND_WORDS: Mapping[type, str] = {
+    bool: "TRUE or FALSE",
+    int: "a whole number",
+    str: "a text",
+    timedelta: "an age such as '7 d'",
+    datetime: "a time such as '2026-01-31 12:00:00'",
+    Iterable: "partitions such as 'day=2026-01-31'",
+    NoneType: "NULL",
+}
+
+
+def _misfit(procedure: Procedure, message: str, argument: Argument, source: Source) -> InvalidInputError:
+    return InvalidInputError(source.mark(f"CALL {procedure.name}: {message}", argument.span), kind="invalid-argument")
+
+
+def shown(found: object) -> Result:
+    """What a procedure returned, as a result: a report as one row, a list of them as rows."""
+    match found:
+        case None | Table():
+            return done()
+        case Snapshot():
+            return landed(found)
+        case bool():
+            return Result(pa.table({"result": pa.array([found])}))
+        case tuple() if not found:
+            return listed("result", [])
+        case tuple():
+            return Result(pa.Table.from_pylist([_row(one) for one in found]))
+        case _ if is_dataclass(found):
+            return Result(pa.Table.from_pylist([_row(found)]))
+    return listed("result", [str(found)])
+
+
+def _row(report: Any) -> dict[str, object]:
+    return {one.name: _cell(getattr(report, one.name)) for one in fields(report)}
+
+
+def _cell(value: object) -> object:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case Snapshot():
+            return value.id
+        case tuple():
+            return ", ".join(str(_cell(one)) for one in value)
+        case _ if is_dataclass(value) and hasattr(value, "path"):
+            return value.path
+    return str(value)

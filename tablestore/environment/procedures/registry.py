@@ -1,0 +1,125 @@
+"""The procedures of CALL, made of the Python API: what a call takes is what the function takes.
+
+    CALL sys.expire_snapshots('shop.orders', retain_max => 20, older_than => '7 d')
+    CALL sys.create_tag(table => 'shop.orders', name => 'v1')
+
+The first argument is the table. A function's parameters keep their names, their order and their defaults. What SQL cannot write is
+written as text: an age as ``'7 d'``, a time as ``'2026-01-31 12:00:00'``, partitions as ``'day=2026-01-31,hour=5;day=2026-02-01'``.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from tablestore.progress import Progress
+from tablestore.table.inspect.check import check_table
+from tablestore.table.inspect.findings import TABLE, Finding
+from tablestore.table.inspect.repair import Repair, do_repair, plan_repairs
+from tablestore.table.table import Table
+
+Function = Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter. ``kinds``: the Python types that it takes, those inside of a union one by one."""
+
+    name: str
+    kinds: tuple[type, ...]
+    default: object = inspect.Parameter.empty
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a call has to give it."""
+        return self.default is inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Procedure:
+    """A function of a table that CALL can run."""
+
+    name: str
+    function: Function
+    parameters: tuple[Parameter, ...]
+    sentence: str
+
+
+def verify(table: Table, *, deep: bool = False) -> tuple[Finding, ...]:
+    """What is wrong with the table; no row if it is whole. ``deep`` reads every row of every file."""
+    found = check_table(table.context, deep=deep)
+    return tuple(replace(one, fix=one.fix.replace(TABLE, table.name)) for one in found)
+
+
+def repair(table: Table, *, dry_run: bool = False) -> tuple[Repair, ...]:
+    """Put right what a crash has left, as far as nothing can be lost by it. The steps that were done, or would be."""
+    steps = plan_repairs(check_table(table.context))
+    for step in () if dry_run else steps:
+        do_repair(table.context, step)
+    return steps
+
+
+def publish(table: Table) -> object:
+    """Send what snapshots have and the change log lacks."""
+    return table.change_log.publish()
+
+
+def rebuild_log(table: Table) -> object:
+    """Make the change log anew and begin it with the earliest retained snapshot."""
+    return table.change_log.rebuild()
+
+
+def _procedure(function: Function, name: str) -> Procedure:
+    hints = get_type_hints(function)
+    _, *parameters = inspect.signature(function).parameters.values()
+    return Procedure(
+        name=name,
+        function=function,
+        parameters=tuple(
+            Parameter(name=one.name, kinds=tuple(_kinds(hints[one.name])), default=one.default)
+            for one in parameters
+            if Progress not in get_args(hints[one.name]) and hints[one.name] is not Progress
+        ),
+        sentence=" ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()),
+    )
+
+
+def _kinds(hint: Any) -> Iterable[type]:
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        for one in get_args(hint):
+            yield from _kinds(one)
+    elif isinstance(origin or hint, type):
+        yield origin or hint
+
+
+_FUNCTIONS: Mapping[str, Function] = {
+    "expire_snapshots": Table.expire_snapshots,
+    "rollback_to": Table.rollback_to,
+    "create_tag": Table.create_tag,
+    "rename_tag": Table.rename_tag,
+    "delete_tag": Table.delete_tag,
+    "create_branch": Table.create_branch,
+    "delete_branch": Table.delete_branch,
+    "fast_forward": Table.fast_forward,
+    "reset_consumer": Table.reset_consumer,
+    "delete_consumer": Table.delete_consumer,
+    "expire_partitions": Table.expire_partitions,
+    "remove_orphan_files": Table.remove_orphan_files,
+    "compact": Table.compact,
+    "rescale": Table.rescale,
+    "verify": verify,
+    "repair": repair,
+    "publish": publish,
+    "rebuild_log": rebuild_log,
+}
+PROCEDURES: Mapping[str, Procedure] = {name: _procedure(function, name) for name, function in sorted(_FUNCTIONS.items())}
+TEXTUAL: Mapping[type, str] = {
+    bool: "BOOLEAN",
+    int: "BIGINT",
+    str: "STRING",
+    timedelta: "age as STRING",
+    datetime: "time as STRING",
+}
