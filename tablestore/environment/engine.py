@@ -12,7 +12,7 @@ kind ``engine`` for what it cannot do, with the name of an engine that can.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -140,6 +140,15 @@ class ChangeTarget:
     table: Table
     pin: ReadPin
     change: RowChange
+
+
+@runtime_checkable
+class WritesConnectors(Protocol):
+    """An engine that also writes tables with a connector."""
+
+    def write(self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool) -> None:
+        """Write the rows of a query, as additions or in place of what is there."""
+        ...
 
 
 class QueryEngine(Protocol):

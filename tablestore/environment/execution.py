@@ -10,7 +10,11 @@ from tablestore.environment.definition.drop import drop
 from tablestore.environment.definition.views import create_view
 from tablestore.environment.inspection.describe import describe
 from tablestore.environment.inspection.show import OPTIONS_SCHEMA, show
+from tablestore.environment.procedures.call import call
 from tablestore.environment.result import Result, done, records
+from tablestore.environment.rows.change import change
+from tablestore.environment.rows.explain import explain
+from tablestore.environment.rows.insert import insert, insert_all
 from tablestore.environment.rows.queries import run_query
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -26,17 +30,18 @@ from tablestore.sql.statements.definition import (
     DropCatalog,
     DropDatabase,
 )
-from tablestore.sql.statements.rows import Query
-from tablestore.sql.statements.session import Describe, EngineStatement, ResetOption, SetOption, Show, Statement, Use
+from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, StatementSet, Update
+from tablestore.sql.statements.session import Call, Describe, EngineStatement, Explain, ResetOption, SetOption, Show, Statement, Use
 
 Run = Callable[[Session, Any, Source], Result]
+RunRows = Callable[[Session, Any, Source, Parameters], Result]
 
 
 def execute(session: Session, statement: Statement, source: Source, parameters: Parameters = ()) -> Result:
     """Run a statement. Raises TablestoreError, with the place in the source where one is known."""
     try:
-        if isinstance(statement, Query):
-            return run_query(session, statement.query, source, parameters)
+        if (run_rows := _ROWS.get(type(statement))) is not None:
+            return run_rows(session, statement, source, parameters)
         if (run := _RUN.get(type(statement))) is None:
             raise UnsupportedError(f"{type(statement).__name__} is not supported", kind="unsupported")
         return run(session, statement, source)
@@ -67,6 +72,19 @@ def _by_engine(session: Session, statement: EngineStatement, source: Source) -> 
     return done() if rows is None else Result(rows)
 
 
+def _query(session: Session, statement: Query, source: Source, parameters: Parameters) -> Result:
+    return run_query(session, statement.query, source, parameters)
+
+
+_ROWS: Mapping[type, RunRows] = {
+    Query: _query,
+    Insert: insert,
+    StatementSet: insert_all,
+    Delete: change,
+    Update: change,
+    Merge: change,
+    Explain: explain,
+}
 _RUN: Mapping[type, Run] = {
     CreateTable: create_table,
     CreateView: create_view,
@@ -82,5 +100,6 @@ _RUN: Mapping[type, Run] = {
     Describe: describe,
     SetOption: _set,
     ResetOption: _reset,
+    Call: call,
     EngineStatement: _by_engine,
 }

@@ -43,3 +43,10 @@ def env(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
 def rows_of() -> Callable[[Any], list[tuple[Any, ...]]]:
     """The rows of a result as tuples."""
     return lambda result: [tuple(row.values()) for row in result.to_arrow().to_pylist()]
+
+
+@pytest.fixture
+def duck(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
+    """An environment whose queries DuckDB runs."""
+    with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb") as made:
+        yield made

@@ -4,6 +4,8 @@
     a connector, or USING anything else          kept by the session as properties
 """
 
+from collections.abc import Mapping
+
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.managed.factory import ManagedTableContext
 from tablestore.environment.managed.nonphysical import unstored_options
@@ -19,6 +21,8 @@ from tablestore.table.catalog import Catalog
 from tablestore.types.arrowtypes import to_arrow_schema
 
 OURS = "tablestore"
+# USING one of these means files of that format.
+_FILE_FORMATS = ("parquet", "csv", "json", "orc", "text")
 
 
 def create_table(session: Session, statement: CreateTable, source: Source) -> Result:
@@ -28,12 +32,12 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
     if statement.if_not_exists and session.objects.find(path) is not None:
         return done()
     definition = define(session, statement, source)
-    connector = _connector(statement, definition)
+    connector, options = _connector(statement, definition)
     if connector is not None:
-        session.objects.add(_connector_table(path, definition, connector))
+        session.objects.add(_connector_table(path, definition, connector, options))
         return done()
     catalog = session.catalog_of(path, statement.path, source)
-    if not getattr(catalog, "supports_managed_table", True):
+    if not catalog.supports_managed_table:
         raise UnsupportedError(
             source.mark(
                 f"catalog {path.catalog!r} does not support managed tables: give the table the option 'connector'",
@@ -80,19 +84,25 @@ def _check_form(statement: CreateTable, path: ObjectPath, source: Source) -> Non
         raise refuse("CREATE TABLE … AS is not supported: CREATE TABLE, then INSERT INTO it")
 
 
-def _connector(statement: CreateTable, definition: TableDefinition) -> str | None:
+def _connector(statement: CreateTable, definition: TableDefinition) -> tuple[str | None, Mapping[str, str]]:
+    """The connector, None for a managed table, and its options."""
+    options = {key: value for key, value in definition.options.items() if key != CONNECTOR}
     named = definition.options.get(CONNECTOR, "").strip()
-    if named:
-        return named
     provider = (statement.provider or OURS).lower()
-    return None if provider == OURS else provider
+    if named:
+        return named, options
+    if provider in _FILE_FORMATS:
+        return "filesystem", {"format": provider, **options}
+    return (None if provider == OURS else provider), options
 
 
-def _connector_table(path: ObjectPath, definition: TableDefinition, connector: str) -> ConnectorTable:
+def _connector_table(
+    path: ObjectPath, definition: TableDefinition, connector: str, options: Mapping[str, str]
+) -> ConnectorTable:
     return ConnectorTable(
         path=path,
         connector=connector,
-        options={key: value for key, value in definition.options.items() if key != CONNECTOR},
+        options=options,
         schema=to_arrow_schema(definition.fields) if definition.fields else None,
         primary_key=definition.primary_key,
         partition_by=definition.partition_by,

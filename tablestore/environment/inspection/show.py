@@ -9,6 +9,8 @@ from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
 from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement
+from tablestore.environment.procedures.call import SYSTEM
+from tablestore.environment.procedures.registry import PROCEDURES
 from tablestore.environment.result import Result, listed, records
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
@@ -48,6 +50,8 @@ def show(session: Session, statement: Show, source: Source) -> Result:
             with placing(source, name.span):
                 entry = session.catalogs.entry(str(name))
             return listed("result", [create_catalog_statement(str(name), entry.shown())])
+        case ShowKind.PROCEDURES:
+            return listed("procedure", matching([f"{SYSTEM}.{name}" for name in PROCEDURES], statement))
         case ShowKind.FUNCTIONS:
             rows = session.engine_for("SHOW FUNCTIONS").execute("SHOW FUNCTIONS")
             if rows is None:

@@ -10,7 +10,7 @@
     none of these                 the engine's own
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -31,11 +31,13 @@ from tablestore.environment.session.objects import ConnectorTable, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.sql.query.parameters import Parameters, literal_value
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value
 from tablestore.sql.query.references import Reference, TimeTravel
 from tablestore.sql.source import Fragment, Span
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
 from tablestore.table.table import Table
+from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import quote_identifier
 
 MOST_VIEWS = 64
@@ -57,10 +59,18 @@ class Relations:
     depth: int = 0
     text: str = ""
 
-    def bind(self, text: str) -> BoundQuery:
-        """A query with its tables resolved. Raises InvalidInputError, NotFoundError, UnsupportedError."""
+    def bind(self, text: str, given: Mapping[str, Relation] | None = None) -> BoundQuery:
+        """A query with its tables resolved; ``given`` are relations by a name that only the text of this query has.
+
+        Raises InvalidInputError, NotFoundError, UnsupportedError.
+        """
         self.text = text
-        return bind(text, self.resolve, self.parameters)
+
+        def resolve(reference: Reference) -> Relation | None:
+            found = given.get(reference.path.parts[0]) if given and len(reference.path.parts) == 1 else None
+            return self.resolve(reference) if found is None else found
+
+        return bind(text, resolve, self.parameters)
 
     def resolve(self, reference: Reference) -> Relation | None:
         """What a reference reads; None for what the engine knows itself."""
@@ -87,11 +97,14 @@ class Relations:
                     )
         return None
 
-    def managed(self, path: ObjectPath, table: Table, travel: TimeTravel | None = None) -> Relation:
-        """A managed table with all its columns."""
+    def managed(
+        self, path: ObjectPath, table: Table, travel: TimeTravel | None = None, *, positions: bool = False
+    ) -> Relation:
+        """A managed table with all its columns; ``positions``: also those that say where a row lies."""
         relation = self._stored(path, table, travel)
         if not isinstance(relation, ManagedRelation):
             return relation
+        relation = replace(relation, positions=positions)
         schema = relation.pin.spec.open(relation.pin.schema_id).schema
         unstored = read_unstored(schema.options, schema.field_names)
         if not unstored.computed:
@@ -101,6 +114,7 @@ class Relations:
             for column in in_order(schema.field_names, unstored)
             if isinstance(column, str) or column.expression is not None
         ]
+        columns += map(quote_identifier, POSITION_COLUMNS if positions else ())
         text = f"SELECT {', '.join(columns)} FROM {path.quoted}"
         return QueryRelation(name=relation.name, query=bind(text, lambda _: relation))
 
@@ -170,6 +184,17 @@ class Relations:
         with placing(self.source, self.where(fragment.span)):
             rows = self.session.engine.query(BoundQuery(text=f"SELECT {fragment.text} AS `value`")).to_reader().read_all()
         return rows.column(0)[0].as_py() if rows.num_rows == 1 else None
+
+
+def by_name(source: Source, parameters: Parameters) -> Parameters:
+    """Parameters by name, those by place as ``_1``, ``_2``, …: a statement that is cut and put together anew keeps them so.
+
+    Raises InvalidInputError if they do not match the text.
+    """
+    if not source.text:
+        return parameters
+    _, named = bind_parameters(source.text, Tokens(source.text), parameters)
+    return named
 
 
 def _version(table: Table, value: object) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class Registered:
 
     def shown(self) -> Mapping[str, str]:
         """What it was opened with, without secrets."""
-        return dict(getattr(self.get(), "properties", {}))
+        return self.get().properties
 
 
 class Catalogs:
@@ -79,7 +79,8 @@ class Catalogs:
 
     def check_database(self, catalog: str, database: str) -> None:
         """Raise NotFoundError unless a catalog has a database."""
-        if database not in (there := self.databases(catalog)):
+        if database != DEFAULT_DATABASE and not self.get(catalog).database_exists(database):
+            there = self.databases(catalog)
             raise NotFoundError(
                 f"no database {database!r:.120} in catalog {catalog!r}{known(there, database)}; CREATE DATABASE makes one",
                 kind="no-such-database",
@@ -87,7 +88,7 @@ class Catalogs:
 
     def is_unmade(self, catalog: str, database: str) -> bool:
         """Whether this is the default database, not made yet."""
-        return database == DEFAULT_DATABASE and database not in self.get(catalog).list_databases()
+        return database == DEFAULT_DATABASE and not self.get(catalog).database_exists(database)
 
     def tables(self, catalog: str, database: str) -> tuple[str, ...]:
         """The tables of a database, ascending. Raises NotFoundError."""

@@ -88,29 +88,28 @@ class Session:
                 raise
             raise self._no_table(path) from error
 
-    def table(self, written: Path, what: str, source: Source = NO_SOURCE) -> Table:
+    def table(self, written: Path, what: str, source: Source = NO_SOURCE, place: Place | None = None) -> Table:
         """The managed table (or branch of one) that a statement is about; ``what`` names it in errors.
 
         Raises NotFoundError, InvalidInputError for anything else that has this name.
         """
-        found = self.find(written, source)
+        found = self.find(written, source, place)
         if isinstance(found, Table):
             return found
         kind, way_out = _KINDS[type(found)]
-        path = self.expand(written)
+        path = self.expand(written, place=place)
         raise InvalidInputError(
             source.mark(f"{path} is {kind}: {what} is for managed tables only; {way_out}", written.span), kind="not-managed"
         )
 
     def spec(self, path: ObjectPath, table: Table) -> TableSpec:
         """How any process finds a table of a catalog."""
-        storage = getattr(self.catalogs.get(path.catalog), "storage_options", {})
+        storage = self.catalogs.get(path.catalog).storage_options
         return TableSpec(location=table.location, storage_options=storage, branch=table.branch_name)
 
     def exists(self, path: ObjectPath) -> bool:
         """Whether a permanent table of this name exists."""
-        catalogs = self.catalogs
-        return path.database in catalogs.databases(path.catalog) and path.name in catalogs.tables(path.catalog, path.database)
+        return self.catalogs.get(path.catalog).table_exists(f"{path.database}.{path.name}")
 
     def _no_table(self, path: ObjectPath) -> NotFoundError:
         try:

@@ -1,0 +1,106 @@
+"""DELETE, UPDATE and MERGE: one query that yields the changed rows of the table, and a commit that lands only on what it read.
+
+Rows that others change meanwhile make the plan stale: the statement is planned again on the newest snapshot, for ``commit.timeout``
+at most.
+"""
+
+from dataclasses import dataclass, replace
+
+from tablestore.distributed.change import change_columns, pin_change
+from tablestore.distributed.read import ReadPin
+from tablestore.environment.engine import BoundQuery, ChangeTarget, ManagedRelation, QueryRelation, Relation
+from tablestore.environment.paths import ObjectPath
+from tablestore.environment.result import Result, landed
+from tablestore.environment.rows.relations import Relations, by_name
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.errors import UnsupportedError
+from tablestore.format.snapshot import Snapshot
+from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.query.rowlevel import TARGET, RowQuery, TargetTable, delete_query, merge_query, update_query
+from tablestore.sql.source import NOWHERE
+from tablestore.sql.statements.rows import Delete, Merge, Update
+from tablestore.table.table import Table
+from tablestore.table.write.current import run_until_current
+from tablestore.table.write.rowchange import RowChange
+
+Change = Delete | Update | Merge
+
+
+def change(session: Session, statement: Change, source: Source, parameters: Parameters) -> Result:
+    """Change rows. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
+    operation = type(statement).__name__.upper()
+    engine = session.engine_for(operation)
+    if session.settings.is_streaming:
+        raise UnsupportedError(f"{operation} needs batch mode: SET 'execution.runtime-mode' = 'batch'", kind="streaming")
+    table = session.table(statement.target, operation, source)
+
+    def attempt() -> Snapshot | None:
+        query, target = plan_change(session, statement, source, parameters)
+        return engine.change(query, target)
+
+    return landed(run_until_current(table.context, attempt))
+
+
+def plan_change(
+    session: Session, statement: Change, source: Source, parameters: Parameters
+) -> tuple[BoundQuery, ChangeTarget]:
+    """The query of the changed rows, on the newest snapshot, and what they change."""
+    plan = _Plan(session, statement, source, parameters)
+    return plan.query, ChangeTarget(table=plan.table, pin=plan.pin, change=plan.change)
+
+
+@dataclass(init=False, slots=True)
+class _Plan:
+    table: Table
+    path: ObjectPath
+    pin: ReadPin
+    query: BoundQuery
+    change: RowChange
+
+    def __init__(self, session: Session, statement: Change, source: Source, parameters: Parameters) -> None:
+        operation = type(statement).__name__.upper()
+        self.table = session.table(statement.target, operation, source)
+        self.path = session.expand(statement.target)
+        rows = _rows(statement, source, self.table)
+        change = RowChange(operation=operation, inserts=rows.inserts, deletes=rows.deletes, sets=rows.sets)
+        with placing(source, statement.target.span):
+            self.pin = pin_change(self.table, session.spec(self.path, self.table), change)
+        relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
+        relations.where = lambda span: rows.place(span) or NOWHERE
+        relations.pins[self.table.location, self.table.branch_name] = self.pin
+        # Positions say which file and row of the pinned snapshot is meant, so the target is read at the pin in any case.
+        target = relations.managed(self.path, self.table, positions=change_columns(self.table).positions)
+        self.query = relations.bind(rows.text, {TARGET: target})
+        self.change = replace(change, reads=_reads(self.query, self.table))
+
+
+def _rows(statement: Change, source: Source, table: Table) -> RowQuery:
+    needed = change_columns(table)
+    target = TargetTable(
+        fields=table.table_schema.fields, keys=table.primary_key, positions=needed.positions, before=needed.before
+    )
+    match statement:
+        case Delete():
+            return delete_query(source.text, statement, target)
+        case Update():
+            return update_query(source.text, statement, target)
+        case Merge():
+            return merge_query(source.text, statement, target)
+
+
+def _reads(query: BoundQuery, table: Table) -> str | None:
+    """What all rows of the table that the query reads fulfil; None if it reads the table more than once."""
+    found = list(_of_table(query, table))
+    return found[0].filter if len(found) == 1 and isinstance(found[0], ManagedRelation) else None
+
+
+def _of_table(query: BoundQuery, table: Table) -> list[Relation]:
+    found: list[Relation] = []
+    for relation in query.relations:
+        if isinstance(relation, QueryRelation):
+            # Its rows are computed: what holds for the table below is not known here.
+            found += [QueryRelation(name=one.name, query=relation.query) for one in _of_table(relation.query, table)]
+        elif isinstance(relation, ManagedRelation) and relation.table.location == table.location:
+            found.append(relation)
+    return found

@@ -1,0 +1,289 @@
+"""Queries, INSERT, DELETE, UPDATE and MERGE through an environment, run by DuckDB."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+
+Rows = Callable[[Any], list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def env(duck: ts.TableEnvironment) -> ts.TableEnvironment:
+    duck.execute_sql("CREATE TABLE t (id BIGINT, day STRING, v INT, PRIMARY KEY (id, day) NOT ENFORCED) PARTITIONED BY (day)")
+    duck.execute_sql("CREATE TABLE log (at DATE, text STRING DEFAULT 'none')")
+    return duck
+
+
+def test_a_query_sees_what_the_statement_before_it_wrote(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    result = env.execute_sql("INSERT INTO t VALUES (1, 'a', 10), (2, 'b', 20)")
+    assert (result.kind, result.snapshot.id, rows_of(result)) == ("snapshot", 1, [(1,)])  # type: ignore[union-attr]
+    assert rows_of(env.execute_sql("SELECT id, v FROM t ORDER BY id")) == [(1, 10), (2, 20)]
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 11)")
+    assert rows_of(env.execute_sql("SELECT v FROM default.t WHERE id = :id", id=1)) == [(11,)]
+    assert rows_of(env.execute_sql("SELECT v FROM `tablestore`.`default`.`t` WHERE id = ? AND v = ?", 2, 20)) == [(20,)]
+
+
+def test_a_query_that_is_kept_reads_the_table_as_it_is_then(env: ts.TableEnvironment) -> None:
+    query, result = env.sql_query("SELECT count(*) AS n FROM t"), env.execute_sql("SELECT count(*) AS n FROM t")
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 10)")
+    assert query.to_arrow().to_pylist() == [{"n": 1}]
+    assert result.to_arrow().to_pylist() == [{"n": 0}], "its snapshot was fixed before"
+    assert env.from_path("default.t").to_arrow().num_rows == 1
+
+
+def test_one_statement_sees_one_snapshot_of_a_table(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 10)")
+    result = env.execute_sql("SELECT a.v, b.v, (SELECT max(v) FROM t) FROM t AS a JOIN t AS b ON a.id = b.id")
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 99)")
+    assert rows_of(result) == [(10, 10, 10)]
+
+
+def test_time_travel_by_snapshot_tag_and_time(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    for value in (1, 2, 3):
+        env.execute_sql(f"INSERT INTO t VALUES (1, 'a', {value})")
+    env.execute_sql("CALL sys.create_tag('t', 'v1', 1)")
+    middle = env.catalog().table("default.t").snapshots()[1].time_millis
+    cases = [
+        ("t VERSION AS OF 1", 1),
+        ("t VERSION AS OF '2'", 2),
+        ("t VERSION AS OF 'v1'", 1),
+        ("t FOR VERSION AS OF 2", 2),
+        (f"t FOR SYSTEM_TIME AS OF TIMESTAMP '{datetime.fromtimestamp(middle / 1000).isoformat(' ')}'", 2),
+        (f"t TIMESTAMP AS OF {middle // 1000 + 100}", 3),
+        (f"t TIMESTAMP AS OF CAST('{datetime.fromtimestamp(middle / 1000).isoformat(' ')}' AS TIMESTAMP) + INTERVAL 1 DAY", 3),
+        ("`t$branch_b`", 1),
+    ]
+    env.execute_sql("CALL sys.create_branch('t', 'b', tag => 'v1')")
+    for reference, expected in cases:
+        assert rows_of(env.execute_sql(f"SELECT v FROM {reference}")) == [(expected,)], reference
+    assert rows_of(env.execute_sql("SELECT v FROM t VERSION AS OF :tag", tag="v1")) == [(1,)]
+    at = datetime.fromtimestamp(middle / 1000, UTC)
+    assert rows_of(env.execute_sql("SELECT v FROM t TIMESTAMP AS OF ?", at)) == [(2,)]
+    env.execute_sql("CALL sys.expire_snapshots('t', retain_min => 1, older_than => '0 ms')")
+    assert rows_of(env.execute_sql("SELECT v FROM t VERSION AS OF 'v1'")) == [(1,)], "a tag outlives its snapshot"
+    with pytest.raises(ts.NotFoundError, match="line 1, column"):
+        env.execute_sql("SELECT v FROM t VERSION AS OF 1")
+    with pytest.raises(ts.UnsupportedError, match="no snapshots to look back to"):
+        env.execute_sql("CREATE TEMPORARY VIEW w AS SELECT 1 AS a")
+        env.execute_sql("SELECT * FROM w VERSION AS OF 1")
+
+
+def test_a_branch_is_written_and_read_by_its_name(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
+    env.execute_sql("CALL sys.create_branch('t', 'b')")
+    env.execute_sql("INSERT INTO `t$branch_b` VALUES (2, 'a', 2)")
+    env.execute_sql("UPDATE `t$branch_b` SET v = 7 WHERE id = 1")
+    assert rows_of(env.execute_sql("SELECT id, v FROM `t$branch_b` ORDER BY id")) == [(1, 7), (2, 2)]
+    assert rows_of(env.execute_sql("SELECT id, v FROM t")) == [(1, 1)]
+    assert len(rows_of(env.execute_sql("SELECT * FROM `t$branch_b$snapshots`"))) == 3
+
+
+def test_system_tables_and_changes_are_tables_of_a_query(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 2)")
+    env.execute_sql("UPDATE t SET v = 5 WHERE id = 2")
+    assert rows_of(env.execute_sql("SELECT commit_kind, count(*) FROM t$snapshots GROUP BY 1")) == [("APPEND", 2)]
+    assert rows_of(env.execute_sql("SELECT sum(record_count) FROM t$files"))[0][0] == 3
+    changes = "SELECT _row_kind, id, v FROM table_changes('t', {}) ORDER BY _row_kind, id"
+    assert rows_of(env.execute_sql(changes.format("1, 2"))) == [("+U", 2, 5), ("-U", 2, 2)]
+    assert rows_of(env.execute_sql(changes.format("0, 1"))) == [("+I", 1, 1), ("+I", 2, 2)]
+    assert len(rows_of(env.execute_sql(changes.format("0")))) == 4
+    with pytest.raises(ts.InvalidInputError, match=r"expected table_changes\('table', from_snapshot"):
+        env.execute_sql("SELECT * FROM table_changes('t', 'x')")
+    env.execute_sql("ALTER TABLE t COMPACT")
+    assert rows_of(env.execute_sql("SELECT id, v FROM t$ro WHERE v > 3")) == [(2, 5)]
+
+
+def test_computed_columns_are_computed_when_the_table_is_read(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE c (id INT, price DOUBLE, twice AS price * 2, name STRING)")
+    assert [row[:2] for row in rows_of(env.execute_sql("DESCRIBE c"))][2] == ("twice", "DOUBLE")
+    env.execute_sql("INSERT INTO c VALUES (1, 1.5, 'a'), (2, 2.5, 'b')")
+    assert rows_of(env.execute_sql("SELECT * FROM c ORDER BY id")) == [(1, 1.5, 3.0, "a"), (2, 2.5, 5.0, "b")]
+    env.execute_sql("UPDATE c SET name = 'big' WHERE twice > 4")
+    env.execute_sql("DELETE FROM c WHERE twice = 3")
+    assert rows_of(env.execute_sql("SELECT id, twice, name FROM c")) == [(2, 5.0, "big")]
+    with pytest.raises(ts.InvalidInputError, match="twice is computed from it"):
+        env.execute_sql("ALTER TABLE c DROP COLUMN price")
+    env.execute_sql("ALTER TABLE c DROP COLUMN twice")
+    assert rows_of(env.execute_sql("SELECT * FROM c")) == [(2, 2.5, "big")]
+    with pytest.raises(ts.InvalidInputError, match="line 1, column"):
+        env.execute_sql("CREATE TABLE d (id INT, x AS nope + 1)")
+
+
+def test_insert_takes_columns_by_place_by_list_and_by_name(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO log (at) VALUES (DATE '2026-01-01')")
+    env.execute_sql("INSERT INTO log (text, at) VALUES ('b', DATE '2026-01-02')")
+    env.execute_sql("INSERT INTO log BY NAME SELECT 'c' AS text, DATE '2026-01-03' AS at")
+    env.execute_sql("INSERT INTO log VALUES (DATE '2026-01-04', DEFAULT)")
+    assert rows_of(env.execute_sql("SELECT * FROM log ORDER BY at")) == [
+        (date(2026, 1, 1), "none"), (date(2026, 1, 2), "b"), (date(2026, 1, 3), "c"), (date(2026, 1, 4), "none"),
+    ]  # fmt: skip
+    with pytest.raises(ts.InvalidInputError, match="did you mean 'text'"):
+        env.execute_sql("INSERT INTO log (txt) VALUES ('x')")
+
+
+def test_insert_of_changes_applies_them_by_their_kind(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'a', 2)")
+    env.execute_sql(
+        "INSERT INTO t BY NAME SELECT * FROM (VALUES ('-D', 1, 'a', 1), ('+U', 2, 'a', 9)) AS r (`_row_kind`, id, day, v)"
+    )
+    assert rows_of(env.execute_sql("SELECT id, v FROM t")) == [(2, 9)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "left"),
+    [
+        ("INSERT OVERWRITE t VALUES (9, 'b', 9)", [(1, "a"), (9, "b")]),
+        ("INSERT OVERWRITE t PARTITION (day = 'a') VALUES (9, 9)", [(2, "b"), (9, "a")]),
+        ("INSERT OVERWRITE t PARTITION (day) VALUES (9, 'b', 9)", [(1, "a"), (9, "b")]),
+        ("INSERT OVERWRITE t PARTITION (day = 'a') SELECT id, v FROM t WHERE false", [(2, "b")]),
+    ],
+)
+def test_overwrite_replaces_the_partitions_that_it_names_or_that_the_rows_fall_into(
+    env: ts.TableEnvironment, rows_of: Rows, statement: str, left: list[tuple[Any, ...]]
+) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+    env.execute_sql(statement)
+    assert sorted(rows_of(env.execute_sql("SELECT id, day FROM t"))) == left
+
+
+def test_overwrite_of_an_unpartitioned_table_replaces_all_rows(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO log VALUES (DATE '2026-01-01', 'a')")
+    env.execute_sql("INSERT OVERWRITE log SELECT DATE '2026-01-02', 'b'")
+    assert rows_of(env.execute_sql("SELECT text FROM log")) == [("b",)]
+    env.execute_sql("ALTER TABLE t SET ('dynamic-partition-overwrite' = 'false')")
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
+    env.execute_sql("INSERT OVERWRITE t VALUES (2, 'b', 2)")
+    assert rows_of(env.execute_sql("SELECT id FROM t")) == [(2,)]
+
+
+def test_delete_update_and_merge_on_keyed_and_append_tables(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE plain (id BIGINT, day STRING, v INT)")
+    for name in ("t", "plain"):
+        env.execute_sql(f"INSERT INTO {name} VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)")
+        env.execute_sql(f"DELETE FROM {name} WHERE id = 1")
+        env.execute_sql(f"UPDATE {name} AS x SET v = x.v * 10 WHERE v >= ?", 3)
+        env.execute_sql(
+            f"""MERGE INTO {name} AS g USING (SELECT * FROM VALUES (2, 'a', 7), (4, 'c', 8) AS s (id, day, v)) AS s
+            ON g.id = s.id AND g.day = s.day
+            WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *
+            WHEN NOT MATCHED BY SOURCE AND g.id = 3 THEN DELETE"""
+        )
+        assert rows_of(env.execute_sql(f"SELECT * FROM {name} ORDER BY id")) == [(2, "a", 7), (4, "c", 8)]
+        with pytest.raises(ts.InvalidInputError) as caught:
+            env.execute_sql(
+                f"MERGE INTO {name} g USING (SELECT * FROM VALUES (2, 1), (2, 2) AS s (id, v)) s ON g.id = s.id "
+                "WHEN MATCHED THEN UPDATE SET v = s.v"
+            )
+        assert caught.value.kind == "second-match"
+        assert env.execute_sql(f"DELETE FROM {name} WHERE id = 99").snapshot is None
+
+
+def test_a_change_that_others_made_stale_is_planned_again(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
+    engine = env.engine
+    assert engine is not None
+    real, calls = engine.change, []
+
+    def overtaken(query: Any, target: Any) -> Any:
+        calls.append(target.pin.snapshot_id)
+        if len(calls) == 1:
+            target.table.upsert(pa.table({"id": [1], "day": ["a"], "v": pa.array([100], pa.int32())}))
+        return real(query, target)
+
+    engine.change = overtaken  # type: ignore[method-assign]
+    env.execute_sql("UPDATE t SET v = v + 1 WHERE id = 1")
+    assert calls == [1, 2]
+    assert rows_of(env.execute_sql("SELECT v FROM t")) == [(101,)]
+
+
+def test_explain_shows_the_pruned_scans(env: ts.TableEnvironment) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
+    (plan,) = env.execute_sql("EXPLAIN SELECT v FROM t WHERE id = 1").to_arrow().column("plan").to_pylist()
+    assert "tablestore.default.t: snapshot 1, columns id, v, filter `id` = 1" in plan
+    for statement in ("INSERT INTO t SELECT * FROM t", "DELETE FROM t WHERE id = 1", "UPDATE t SET v = 2"):
+        (plan,) = env.execute_sql(f"EXPLAIN {statement}").to_arrow().column("plan").to_pylist()
+        assert "tablestore.default.t: snapshot 1" in plan, statement
+    assert len(env.catalog().table("default.t").snapshots()) == 1  # type: ignore[union-attr]
+    with pytest.raises(ts.UnsupportedError, match="EXPLAIN is for queries"):
+        env.execute_sql("EXPLAIN DROP TABLE t")
+
+
+def test_a_statement_set_that_fails_says_what_has_landed(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    text = "EXECUTE STATEMENT SET BEGIN INSERT INTO t VALUES (1, 'a', 1); INSERT INTO log VALUES ({}, 'x'); END"
+    result = env.execute_sql(text.format("DATE '2026-01-01'"))
+    assert rows_of(result) == [("tablestore.default.t", 1), ("tablestore.default.log", 1)]
+    with pytest.raises(ts.InvalidInputError, match=r"INSERT 2 of 2; landed before it: tablestore.default.t \(snapshot 2\)"):
+        env.execute_sql(text.format("true"))
+
+
+def test_a_temporary_view_hides_a_table_and_follows_it(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
+    env.execute_sql("CREATE TEMPORARY VIEW v (n) AS SELECT v FROM t")
+    env.execute_sql("CREATE DATABASE other")
+    env.execute_sql("CREATE TEMPORARY VIEW log AS SELECT n + 1 AS m FROM v")
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 5)")
+    env.execute_sql("USE other")
+    assert rows_of(env.execute_sql("SELECT * FROM default.log")) == [(6,)]
+    with pytest.raises(ts.InvalidInputError, match=r"Temporary view with identifier '`tablestore`\.`default`\.`log`' exists"):
+        env.execute_sql("DROP TABLE default.log")
+    env.execute_sql("DROP TEMPORARY VIEW default.log")
+    assert rows_of(env.execute_sql("SELECT count(*) FROM default.log")) == [(0,)]
+    with pytest.raises(ts.NotFoundError, match="View with identifier"):
+        env.execute_sql("DROP TEMPORARY VIEW nope")
+
+
+def test_a_table_of_the_engine_stays_the_engine_s(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
+    assert env.engine is not None
+    env.engine.execute("CREATE TABLE own AS SELECT 1 AS id, 'x' AS tag")
+    assert rows_of(env.execute_sql("SELECT tag FROM t JOIN own ON t.id = own.id")) == [("x",)]
+    with pytest.raises(ts.InvalidInputError, match="a table of the query engine itself"):
+        env.execute_sql("DELETE FROM own")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message", "place"),
+    [
+        ("SELECT *\nFROM tt", "did you mean 't'", "line 2, column 6"),
+        ("INSERT INTO t\nSELECT * FROM nope", "does not exist", "line 2, column 15"),
+        ("INSERT INTO nope VALUES (1)", "does not exist", "line 1, column 13"),
+        ("DELETE FROM t\nWHERE id IN (SELECT id FROM nope)", "does not exist", "line 2, column 29"),
+        ("MERGE INTO t USING nope ON t.id = nope.id WHEN MATCHED THEN DELETE", "does not exist", "line 1, column 20"),
+        ("UPDATE t SET vv = 1", "did you mean 'v'", "line 1, column 14"),
+        ("INSERT INTO t PARTITION (dya = 'a') VALUES (1, 1)", "did you mean 'day'", "line 1, column 26"),
+        ("INSERT OVERWRITE log PARTITION (at = '2026-01-01') VALUES ('x')", "it has none", "line 1, column 33"),
+        ("EXPLAIN SELECT * FROM t VERSION AS OF 'nope'", "nope", "line 1, column"),
+        ("SELECT * FROM t WHERE id = :n", "has no value", "line 1, column 28"),
+    ],
+)
+def test_names_in_queries_are_marked_where_they_stand(
+    env: ts.TableEnvironment, statement: str, message: str, place: str
+) -> None:
+    with pytest.raises(ts.TablestoreError) as caught:
+        env.execute_sql(statement)
+    assert message in str(caught.value)
+    assert place in str(caught.value)
+
+
+def test_two_environments_write_one_table_and_no_update_is_lost(
+    env: ts.TableEnvironment, tmp_path: Any, rows_of: Rows
+) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 0)")
+
+    def add() -> None:
+        with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb") as other:
+            for _ in range(3):
+                other.execute_sql("UPDATE t SET v = v + 1 WHERE id = 1")
+
+    threads = [threading.Thread(target=add) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rows_of(env.execute_sql("SELECT v FROM t")) == [(6,)]
