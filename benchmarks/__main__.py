@@ -17,6 +17,7 @@ from benchmarks import (
     bench_scan,
     bench_small,
     bench_spark,
+    bench_tpc,
     bench_write,
 )
 from benchmarks.measure import machine, pin_to_one_core
@@ -37,6 +38,8 @@ class Suite(StrEnum):
     LOG = "log"
     SPARK = "spark"
     COMPACT = "compact"
+    TPCH = "tpch"
+    TPCDS = "tpcds"
 
 
 def main(
@@ -45,6 +48,7 @@ def main(
     repeats: Annotated[int, typer.Option(help="Timed rounds per workload, after one warm-up.")] = 5,
     seed: Annotated[int, typer.Option(help="What the rows are made from.")] = 7,
     quick: Annotated[bool, typer.Option(help="A tenth of the rows, two rounds: is everything in order?")] = False,
+    engine: Annotated[str, typer.Option(help="Which engine runs the queries of tpch and tpcds.")] = "duckdb",
     peers: Annotated[bool, typer.Option(help="Measure pypaimon too.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.")] = None,
@@ -80,6 +84,10 @@ def main(
             bench_compact.run(setting)
         if suite in (Suite.ALL, Suite.SPARK):
             bench_spark.run(setting)
+        if suite in (Suite.ALL, Suite.TPCH):
+            bench_tpc.run(setting, "tpch", engine)
+        if suite in (Suite.ALL, Suite.TPCDS):
+            bench_tpc.run(setting, "tpcds", engine)
     print(report.to_markdown())
     if json is not None:
         json.write_text(report.to_json() + "\n")

@@ -29,20 +29,21 @@ class PeerFailed(Exception):
 
 def find_interpreter() -> Path:
     """The interpreter that has pypaimon, installed if it is not there yet. Raises PeerUnavailable."""
-    if not _SETUP.exists():
-        raise PeerUnavailable(f"{_SETUP.name} is not part of this checkout")
-    setup = _load(_SETUP)
+    setup = load_setup()
     try:
         return Path(setup.ensure_pypaimon())
     except setup.SetupError as error:
         raise PeerUnavailable(str(error)) from error
 
 
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+def load_setup() -> ModuleType:
+    """The module that installs other implementations. Raises PeerUnavailable."""
+    if not _SETUP.exists():
+        raise PeerUnavailable(f"{_SETUP.name} is not part of this checkout")
+    spec = importlib.util.spec_from_file_location(_SETUP.stem, _SETUP)
     assert spec is not None and spec.loader is not None, "a file of this checkout"
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[_SETUP.stem] = module
     spec.loader.exec_module(module)
     return module
 

@@ -3,6 +3,7 @@
     .cache/interop/java/lib/*.jar      by Maven (pom-<version>.xml)
     .cache/interop/java/classes        the program of java/, compiled by javac
     .cache/interop/pypaimon            a virtual environment of its own (pypaimon pins another pyarrow)
+    .cache/interop/tpc                 another one, with the DuckDB that has the data of TPC-H and TPC-DS
 
 Each part carries a stamp with a hash of what it was made from and is left alone while that matches, so a second run
 takes no time and needs no network. A lock makes concurrent runs wait for each other.
@@ -29,6 +30,8 @@ HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "interop"
 JAVA_VERSIONS = ("2.0.0", "1.4.2")
 PYPAIMON_PINS = ("pypaimon==2.1.0", "pypaimon-rust==0.4.0")
+# The extensions are for exactly this DuckDB.
+TPC_PINS = ("duckdb==1.4.4", "duckdb-ext-tpch==1.4.4.20260205", "duckdb-ext-tpcds==1.4.4.20260205")
 COMMAND = "python tests/interop/setup_oracles.py"
 
 Say = Callable[[str], None]
@@ -72,21 +75,27 @@ def java_passed_over() -> list[str]:
 
 def ensure_pypaimon(say: Say = print) -> Path:
     """The interpreter of the environment that has pypaimon, made if needed."""
-    home = CACHE / "pypaimon"
+    return _ensure_environment("pypaimon", PYPAIMON_PINS, say)
+
+
+def ensure_tpc(say: Say = print) -> Path:
+    """The interpreter of the environment that makes the data, queries and answers of TPC-H and TPC-DS, made if needed."""
+    return _ensure_environment("tpc", TPC_PINS, say)
+
+
+def _ensure_environment(name: str, pins: Sequence[str], say: Say) -> Path:
+    home = CACHE / name
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    wanted = {"pins": list(PYPAIMON_PINS), "python": sys.version_info[:2], "prefix": sys.base_prefix}
+    wanted = {"pins": list(pins), "python": sys.version_info[:2], "prefix": sys.base_prefix}
     wanted = json.loads(json.dumps(wanted))
-    with _lock("pypaimon"):
-        stamp = CACHE / "pypaimon.stamp"
+    with _lock(name):
+        stamp = CACHE / f"{name}.stamp"
         if _read_stamp(stamp) == wanted and python.exists():
             return python
-        say(f"creating {home} with {', '.join(PYPAIMON_PINS)}")
+        say(f"creating {home} with {', '.join(pins)}")
         stamp.unlink(missing_ok=True)
         venv.create(home, clear=True, with_pip=True)
-        _run(
-            [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PYPAIMON_PINS],
-            "pip cannot install pypaimon",
-        )
+        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins], f"pip cannot install {name}")
         stamp.write_text(json.dumps(wanted))
     return python
 
@@ -210,18 +219,19 @@ def _run(command: Sequence[str], complaint: str) -> None:
 
 
 def main() -> None:
-    """Sets up both oracles and says what is there."""
+    """Sets up all oracles and says what is there."""
     if "--refresh" in sys.argv[1:]:
         (CACHE / "java" / "lib.stamp").unlink(missing_ok=True)
     try:
         ensure_java()
-        python = ensure_pypaimon()
+        python, tpc = ensure_pypaimon(), ensure_tpc()
     except SetupError as error:
         sys.exit(str(error))
     print(f"java: Paimon {java_version()}")
     for reason in java_passed_over():
         print(f"  {reason[:400]}")
     print(f"pypaimon: {', '.join(PYPAIMON_PINS)} in {python}")
+    print(f"TPC: {', '.join(TPC_PINS)} in {tpc}")
 
 
 if __name__ == "__main__":
