@@ -15,9 +15,9 @@ from tablestore.options import parse_bool
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.names import identifier
-from tablestore_duckdb.prepared import Prepared, prepare
+from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, prepare
 from tablestore_duckdb.rows import DuckDBRows, KeptRows
-from tablestore_duckdb.sessions import VIEW_PREFIX, Run, Sessions
+from tablestore_duckdb.sessions import Run, Sessions
 from tablestore_duckdb.writing import change_rows, insert_rows
 
 VERIFY_CHECKSUMS = "duckdb.verify-checksums"
@@ -104,6 +104,7 @@ class DuckDBEngine:
 
     def close(self) -> None:
         """Close the connection, if it is ours."""
+        self._sessions.close()
         if self._owns:
             self._sessions.connection.close()
 

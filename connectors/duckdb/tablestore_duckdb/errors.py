@@ -27,9 +27,9 @@ _CAST = re.compile(r"Could not convert string '(.+)' to")
 _LACKING = re.compile(r"Function with name \S+ does not exist|not implemented|not supported|unimplemented", re.IGNORECASE)
 
 
-def translated(error: BaseException, text: str) -> TablestoreError:
-    """The error to raise in place of DuckDB's; ``text`` is the query as it was written."""
-    whole = str(error).split("\n\nLINE ")[0].strip()
+def translated(message: str, text: str) -> TablestoreError:
+    """The error to raise in place of DuckDB's, by its message; ``text`` is the query as it was written."""
+    whole = message.split("\n\nLINE ")[0].strip()
     found = _CLASS.match(whole)
     named, message = (found[1], whole[found.end() :]) if found else ("", whole)
     if named == "INTERRUPT":

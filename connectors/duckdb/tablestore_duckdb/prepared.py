@@ -5,9 +5,10 @@
     RowsRelation           the stream
     QueryRelation          its query, over views of its own
     ConnectorRelation      DuckDB's reader of the files
-    NativeRelation         the object itself: a relation of DuckDB's, or anything that exports Arrow data
+    NativeRelation         the object itself: a relation of the session's connection, or anything that exports Arrow data
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,12 +29,15 @@ from tablestore_duckdb.connectors import connector_sql
 from tablestore_duckdb.names import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
+VIEW_PREFIX = "__tablestore_"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A temporary view: SQL, or an object that is registered under the name."""
+    """A temporary view: SQL, or an object that is registered under the name. ``stands_for``: the name of its relation."""
 
     name: str
+    stands_for: str
     sql: str | None = None
     source: Any = None
 
@@ -64,6 +68,11 @@ class Prepared:
     views: tuple[View, ...] = ()
     scans: tuple[tuple[str, PlannedScan], ...] = ()
     parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
+
+    def readable(self, message: str) -> str:
+        """A message of DuckDB's with the names of relations in place of those of views."""
+        names = {view.name: view.stands_for for view in self.views}
+        return re.sub(rf"{VIEW_PREFIX}\d+", lambda found: names.get(found[0], found[0]), message)
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -99,18 +108,19 @@ def _add_view(
             scans.append((relation.name, planned))
             parts = [planned.native_sql()]
             if (stream := planned.stream()) is not None:
-                views.append(View(name=new_name(), source=stream))
+                views.append(View(name=new_name(), stands_for=relation.name, source=stream))
                 parts.append(f"SELECT * FROM {identifier(views[-1].name)}")
-            view = View(name=new_name(), sql=" UNION ALL ".join(part for part in parts if part is not None))
+            sql = " UNION ALL ".join(part for part in parts if part is not None)
+            view = View(name=new_name(), stands_for=relation.name, sql=sql)
         case RowsRelation():
-            view = View(name=new_name(), source=Stream(relation.rows.schema, relation.rows.to_batches))
+            view = View(name=new_name(), stands_for=relation.name, source=Stream(relation.rows.schema, relation.rows.to_batches))
         case QueryRelation():
-            view = View(name=new_name(), sql=_prepared(relation.query, new_name, views, scans))
+            view = View(name=new_name(), stands_for=relation.name, sql=_prepared(relation.query, new_name, views, scans))
         case ConnectorRelation():
-            view = View(name=new_name(), sql=connector_sql(relation))
+            view = View(name=new_name(), stands_for=relation.name, sql=connector_sql(relation))
         case NativeRelation(value=duckdb.DuckDBPyRelation() as value):
-            view = View(name=new_name(), sql=value.sql_query())
+            view = View(name=new_name(), stands_for=relation.name, sql=value.sql_query())
         case NativeRelation():
-            view = View(name=new_name(), source=relation.value)
+            view = View(name=new_name(), stands_for=relation.name, source=relation.value)
     views.append(view)
     return view.name

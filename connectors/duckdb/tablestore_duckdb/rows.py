@@ -32,8 +32,8 @@ class DuckDBRows:
 
     @property
     def native(self) -> duckdb.DuckDBPyRelation:
-        """The query as a relation of DuckDB's, usable while this object is there."""
-        return self._sessions.native(self, self._prepared)
+        """The query as a relation of DuckDB's, usable until the engine is closed."""
+        return self._sessions.native(self._prepared)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, streamed."""

@@ -6,7 +6,6 @@ The views of a query are there while it runs.
 """
 
 import threading
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,9 +18,7 @@ from tablestore.errors import TablestoreError
 from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.errors import RAW_ERRORS, cancellation, translated
 from tablestore_duckdb.names import identifier
-from tablestore_duckdb.prepared import Prepared, View
-
-VIEW_PREFIX = "__tablestore_"
+from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View
 
 
 @dataclass(eq=False, slots=True)
@@ -50,7 +47,7 @@ class Sessions:
     settings: dict[str, str] = field(default_factory=dict)
     checked: Checked | None = field(default_factory=Checked)
     _running: set[Run] = field(default_factory=set)
-    _dropped: list[View] = field(default_factory=list)
+    _kept: list[View] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _numbers: Iterator[int] = field(default_factory=count)
 
@@ -67,9 +64,7 @@ class Sessions:
             self._running.add(run)
         try:
             with translating(run):
-                if is_free:
-                    self._drop_views()
-                else:
+                if not is_free:
                     self._set_up(run.connection)
                 for view in prepared.views:
                     view.create(run.connection)
@@ -82,16 +77,21 @@ class Sessions:
         if self.checked is not None:
             self.checked.check([scan for _, scan in run.prepared.scans], run.check)
 
-    def native(self, owner: object, prepared: Prepared) -> duckdb.DuckDBPyRelation:
-        """A query as a relation on the session's own connection; its views stay while ``owner`` is there."""
+    def native(self, prepared: Prepared) -> duckdb.DuckDBPyRelation:
+        """A query as a relation on the session's own connection; its views stay until the session is closed."""
         run = Run(self.connection, prepared)
         with translating(run):
-            self._drop_views()
             self.check_files(run)
             for view in prepared.views:
                 view.create(self.connection)
-            weakref.finalize(owner, self._dropped.extend, prepared.views)
+                self._kept.append(view)
             return relation_of(self.connection, prepared)
+
+    def close(self) -> None:
+        """Drop the views that were kept."""
+        with suppress(duckdb.Error):
+            while self._kept:
+                self._kept.pop().drop(self.connection)
 
     def cancel(self) -> None:
         """End all that runs."""
@@ -114,10 +114,6 @@ class Sessions:
         with self._lock:
             self._running.discard(run)
 
-    def _drop_views(self) -> None:
-        while self._dropped:
-            self._dropped.pop().drop(self.connection)
-
 
 @contextmanager
 def translating(run: Run) -> Iterator[None]:
@@ -132,7 +128,7 @@ def translating(run: Run) -> Iterator[None]:
         for stream in run.prepared.streams:
             if stream.failure is not None:
                 raise stream.failure from error
-        raise translated(error, run.prepared.text) from error
+        raise translated(run.prepared.readable(str(error)), run.prepared.text) from error
 
 
 def relation_of(connection: duckdb.DuckDBPyConnection, prepared: Prepared) -> duckdb.DuckDBPyRelation:
