@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tablestore.format.paths import MAIN_BRANCH
+from tablestore.io.filestore import FileStore
 from tablestore.io.opening import open_store
 from tablestore.store.context import TableContext
 from tablestore.store.history.branchfiles import open_branch
@@ -13,15 +14,20 @@ from tablestore.table.table import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSpec:
-    """How any process finds the table: its location, its branch and the options of its file system (which may hold secrets)."""
+    """How any process finds the table: its location, its branch and the options of its file system (which may hold secrets).
+
+    ``files``: the store itself where only this process has it (a catalog in private memory).
+    """
 
     location: str
     storage_options: Mapping[str, Any]
     branch: str = MAIN_BRANCH
+    files: FileStore | None = None
 
     def open(self, schema_id: int | None = None) -> TableContext:
         """The table at its newest schema, or at the one that a plan was made with."""
-        context = open_branch(open_store(self.location, self.storage_options), self.branch)
+        files = self.files if self.files is not None else open_store(self.location, self.storage_options)
+        context = open_branch(files, self.branch)
         return context if schema_id is None else context.at_schema(context.schemas.read(schema_id))
 
     def table(self, schema_id: int | None = None) -> Table:

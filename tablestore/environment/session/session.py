@@ -104,8 +104,13 @@ class Session:
 
     def spec(self, path: ObjectPath, table: Table) -> TableSpec:
         """How any process finds a table of a catalog."""
-        storage = self.catalogs.get(path.catalog).storage_options
-        return TableSpec(location=table.location, storage_options=storage, branch=table.branch_name)
+        catalog = self.catalogs.get(path.catalog)
+        return TableSpec(
+            location=table.location,
+            storage_options=catalog.storage_options,
+            branch=table.branch_name,
+            files=None if catalog.serializable else table.context.main_files,
+        )
 
     def exists(self, path: ObjectPath) -> bool:
         """Whether a permanent table of this name exists."""
