@@ -95,13 +95,15 @@ def commit_messages(
     *,
     overwrite: bool = False,
     partition: Mapping[str, Any] | None = None,
+    dynamic: bool | None = None,
     commit_user: str | None = None,
     identifier: int | None = None,
     log: ChangeLog | None = None,
 ) -> Snapshot | None:
     """Commit the messages of all tasks, in task order, as one snapshot. ``log``: the table's, unless another one is given.
 
-    ``partition``: what an overwrite replaces, as in ``Table.overwrite``.
+    ``partition``: what an overwrite replaces, as in ``Table.overwrite``; ``dynamic``: of these, only the partitions that the rows
+    fall into (None: what the table's option says, without ``partition``).
 
     Committed again, the same messages change nothing: the snapshot that landed is returned, None if it has expired. Raises
     ConflictError of kind ``partly-committed`` where some were committed together with others, and ``files-gone`` where their files
@@ -127,7 +129,7 @@ def commit_messages(
         message = TableWriter(context, log).prepare()
     origin = Origin(user=commit_user or context.ids.uuid(), identifier=identifier, prepared=True)
     if overwrite:
-        return commit_overwrite(context, log, message, partition_spec(context.schema, partition), origin)
+        return commit_overwrite(context, log, message, partition_spec(context.schema, partition), origin, dynamic=dynamic)
     return commit_message(context, log, message, Effect(allow_empty=identifier is not None), origin)
 
 

@@ -41,6 +41,7 @@ from tablestore.distributed.write import WriteJob, commit_messages
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
+from tablestore.table.table import Table
 from tablestore.types.conform import conform
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import columns as filter_columns
@@ -128,20 +129,26 @@ def write_job(
     df: DataFrame,
     job: WriteJob,
     *,
+    table: Table | None = None,
     partition: Mapping[str, Any] | None = None,
+    dynamic: bool | None = None,
     commit_user: str | None = None,
     commit_identifier: int | None = None,
     cluster: bool = False,
 ) -> Snapshot | None:
-    """Write the rows in tasks and commit here. ``partition``: what a job that overwrites replaces, as in ``Table.overwrite``."""
+    """Write the rows in tasks and commit here, through ``table`` (its log stays open) or a handle of its own.
+
+    ``partition`` and ``dynamic``: what a job that overwrites replaces, as in ``commit_messages``.
+    """
     rows = _clustered(df, job) if cluster else df
     written = rows.mapInArrow(partial(_write_rows, job), "message binary").collect()
-    handle = job.spec.table()
+    handle = table or job.spec.table()
     return commit_messages(
         handle,
         [bytes(row.message) for row in written] or [write_task(job, iter(()))],
         overwrite=job.overwrite,
         partition=partition,
+        dynamic=dynamic,
         commit_user=commit_user,
         identifier=commit_identifier,
         log=spark_log(df.sparkSession, job.spec, handle),

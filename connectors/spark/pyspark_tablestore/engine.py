@@ -1,0 +1,280 @@
+"""Spark as a query engine: the implementation of :class:`tablestore.environment.engine.QueryEngine`.
+
+The user's text goes to Spark as it is, but for the names of tables, whose places are taken by DataFrames of tablestore's own
+(``spark.sql("… {m0} …", m0=frame)``): one fresh relation per reference, of the pinned snapshot, the columns and the condition that
+the query needs. Works in classic sessions and through Spark Connect.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.utils import is_remote
+
+from pyspark_tablestore.compact import compact
+from pyspark_tablestore.options import plain_errors
+from pyspark_tablestore.publish import spark_log
+from pyspark_tablestore.queryerrors import query_errors
+from pyspark_tablestore.relation import read_pinned, write_job
+from pyspark_tablestore.schema import arrow_schema
+from tablestore.distributed.change import (
+    ChangeJob,
+    abort_changes,
+    change_partition,
+    commit_changes,
+    plan_rewrites,
+    prepare_change,
+    rewrite_task,
+)
+from tablestore.distributed.read import ReadPin, pinned_scan
+from tablestore.distributed.write import prepare_write
+from tablestore.environment.engine import (
+    BoundQuery,
+    ChangeTarget,
+    ConnectorRelation,
+    InsertTarget,
+    ManagedRelation,
+    NativeRelation,
+    QueryRelation,
+    Relation,
+    RowsRelation,
+)
+from tablestore.errors import InvalidInputError
+from tablestore.format.snapshot import Snapshot
+from tablestore.ids import Ids, SystemIds
+from tablestore.table.table import Table
+from tablestore.table.upkeep.compaction import CompactReport
+
+FILESYSTEM = "filesystem"
+
+
+class SparkRows:
+    """A query that is ready to run. Its result is collected in this process; ``native`` is the DataFrame to go on with in Spark."""
+
+    def __init__(self, engine: "SparkEngine", frame: DataFrame) -> None:
+        self._engine, self._frame = engine, frame
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the columns; times with a zone are in UTC."""
+        with query_errors("the query"):
+            return to_arrow_schema(self._frame.schema, timezone="UTC")
+
+    @property
+    def native(self) -> DataFrame:
+        """The DataFrame."""
+        return self._frame
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows, collected when the first is asked for: Spark hands over a whole result at once. Memory: all of it."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        schema = self.schema
+        with query_errors("the query"), self._engine.cancellable():
+            found = self._frame.toArrow()
+        columns = [column.cast(field.type) for column, field in zip(found.columns, schema, strict=True)]
+        yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
+
+
+class SparkEngine:
+    """Queries in one Spark session. A session that was handed in is not stopped."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession, *, owned: bool = False, ids: Ids | None = None) -> None:
+        self._spark, self._owned = spark, owned
+        self._tag = f"tablestore-{(ids or SystemIds()).uuid()}"
+
+    @property
+    def session(self) -> SparkSession:
+        """The Spark session."""
+        return self._spark
+
+    def query(self, query: BoundQuery) -> SparkRows:
+        return SparkRows(self, self._frame(query))
+
+    def explain(self, query: BoundQuery) -> str:
+        frame = self._frame(query)
+        scans = [
+            pinned_scan(relation.pin, relation.columns, relation.filter).explain()
+            for relation in query.relations
+            if isinstance(relation, ManagedRelation)
+        ]
+        with query_errors("the query"):
+            return "\n\n".join([*scans, _plan_text(frame)])
+
+    def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
+        with query_errors(f"writing to {target.table.name}"), self.cancellable():
+            frame = self._frame(query)
+            overwrite = target.overwrite is not None or target.dynamic
+            job = prepare_write(target.table, target.pin.spec, rows=arrow_schema(frame.schema), overwrite=overwrite)
+            return write_job(
+                frame,
+                job,
+                table=target.table,
+                partition=target.overwrite,
+                dynamic=target.dynamic,
+                commit_user=target.commit_user,
+                commit_identifier=target.commit_identifier,
+            )
+
+    def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
+        """Apply the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""
+        job = prepare_change(target.table, target.pin, target.change)
+        messages: list[bytes] = []
+        try:
+            with query_errors(f"{target.change.operation} on {target.table.name}"), self.cancellable():
+                messages += _messages(self._frame(query), partial(_change_task, job))
+                if tasks := plan_rewrites(target.table, job, messages):
+                    numbered = self._spark.createDataFrame([(task,) for task in tasks], "task binary").repartition(len(tasks))
+                    messages += _messages(numbered, partial(_rewrite_tasks, job))
+        except BaseException:
+            abort_changes(target.table, messages)
+            raise
+        return commit_changes(target.table, job, messages, log=spark_log(self._spark, target.pin.spec, target.table))
+
+    def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> CompactReport:
+        with query_errors(f"compacting {table.name}"), self.cancellable():
+            return compact(self._spark, table.location, full=True, partitions=partitions, storage_options=pin.spec.storage_options)
+
+    def knows(self, parts: tuple[str, ...]) -> bool:
+        quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+        with query_errors("looking up a table"):
+            return bool(self._spark.catalog.tableExists(quoted))
+
+    def list_views(self) -> tuple[str, ...]:
+        return tuple(sorted(table.name for table in self._spark.catalog.listTables() if table.isTemporary))
+
+    def execute(self, text: str) -> SparkRows | None:
+        with query_errors("the statement"):
+            return SparkRows(self, self._spark.sql(text))
+
+    def set_option(self, key: str, value: str | None) -> None:
+        with query_errors(f"SET {key}"):
+            if value is None:
+                self._spark.conf.unset(key)
+            else:
+                self._spark.conf.set(key, value)
+
+    def cancel(self) -> None:
+        if is_remote():
+            self._spark.interruptTag(self._tag)
+        else:
+            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+
+    def close(self) -> None:
+        if self._owned:
+            self._spark.stop()
+
+    @contextmanager
+    def cancellable(self) -> Iterator[None]:
+        """What runs inside ends when another thread calls :meth:`cancel`."""
+        if is_remote():
+            self._spark.addTag(self._tag)
+            try:
+                yield
+            finally:
+                self._spark.removeTag(self._tag)
+            return
+        context = self._spark.sparkContext
+        context.addJobTag(self._tag)
+        try:
+            yield
+        finally:
+            context.removeJobTag(self._tag)
+
+    def _frame(self, query: BoundQuery) -> DataFrame:
+        frames = {f"m{number}": self._relation(relation) for number, relation in enumerate(query.relations)}
+        text = query.edited(lambda number: f"{{m{number}}}", _without_braces)
+        parameters = dict(query.parameters) if isinstance(query.parameters, Mapping) else list(query.parameters)
+        with query_errors("the query"):
+            return self._spark.sql(text, parameters or None, **frames)
+
+    def _relation(self, relation: Relation) -> DataFrame:
+        match relation:
+            case ManagedRelation():
+                return read_pinned(self._spark, relation.pin, columns=relation.columns, filter=relation.filter)
+            case QueryRelation():
+                return self._frame(relation.query)
+            case RowsRelation():
+                # System tables are small; the changes of a table take the driver's memory.
+                return self._spark.createDataFrame(relation.rows.to_arrow())
+            case ConnectorRelation():
+                return self._connected(relation)
+            case NativeRelation(value=DataFrame() as value):
+                return value
+            case NativeRelation():
+                raise InvalidInputError(
+                    f"{relation.name}: expected a Spark DataFrame, found {type(relation.value).__qualname__}", kind="native-object"
+                )
+
+    def _connected(self, relation: ConnectorRelation) -> DataFrame:
+        """A table of another system, by Spark's own data source."""
+        options = dict(relation.options)
+        source = relation.connector
+        if source == FILESYSTEM:
+            source = options.pop("format", "parquet")
+        with query_errors(f"reading {relation.name}"):
+            reader = self._spark.read.format(source).options(**options)
+            frame = reader.load()
+        if relation.schema is None:
+            return frame
+        names = relation.schema.names
+        if missing := [name for name in names if name not in frame.columns]:
+            raise InvalidInputError(
+                f"{relation.name} declares the column {missing[0]!r}, which its {relation.connector} source does not have; there: "
+                f"{', '.join(frame.columns)}",
+                kind="unknown-column",
+            )
+        return frame.select(*(f"`{name}`" for name in names))
+
+
+def open_engine(session: object | None = None, **settings: str) -> SparkEngine:
+    """The engine over a session: the given one, the active one, or a new local one with ``settings``."""
+    if session is not None and not isinstance(session, SparkSession):
+        raise InvalidInputError(f"expected a SparkSession as spark, found {type(session).__qualname__}")
+    active = session or SparkSession.getActiveSession()
+    if active is not None:
+        return SparkEngine(active)
+    builder = SparkSession.builder.appName("tablestore")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with query_errors("starting Spark"):
+        return SparkEngine(builder.getOrCreate(), owned=True)
+
+
+def _messages(frame: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> list[bytes]:
+    """What the tasks over the rows of a frame have to say, a message each."""
+    return [bytes(row.message) for row in frame.mapInArrow(task, "message binary").collect()]
+
+
+def _change_task(job: ChangeJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    with plain_errors():
+        message = change_partition(job, batches, context.partitionId() if context else 0)
+    yield pa.record_batch({"message": pa.array([message], pa.binary())})
+
+
+def _rewrite_tasks(job: ChangeJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        with plain_errors():
+            messages = [rewrite_task(job, task) for task in batch.column("task").to_pylist()]
+        yield pa.record_batch({"message": pa.array(messages, pa.binary())})
+
+
+def _without_braces(text: str) -> str:
+    """Spark formats the text: a brace of the user's is doubled."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _plan_text(frame: DataFrame) -> str:
+    if is_remote():
+        return str(frame._explain_string())  # type: ignore[operator]
+    plan: Any = frame
+    return str(plan.sparkSession._jvm.PythonSQLUtils.explainString(plan._jdf.queryExecution(), "formatted"))
