@@ -64,7 +64,7 @@ ROOMS = {
         "execution",
         "configuration query tableenvironment",
     ),
-    "cli": ("*", "text", "session", "rows", "commands", "main"),
+    "cli": ("*", "text", "session", "rows", "shell", "commands", "main"),
 }
 MOST_MODULES = 15
 PLACES = {name: place for place, names in enumerate(LAYERS) for name in names.split()}

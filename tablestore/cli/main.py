@@ -16,6 +16,7 @@ from tablestore.cli.commands import (
     loading,
     log,
     snapshothistory,
+    sql,
     tabledescribe,
     tableread,
     tables,
@@ -24,7 +25,7 @@ from tablestore.cli.commands import (
 )
 
 # Each registers its verbs where it is imported; these nouns are programs of their own.
-VERBS = (tables, tabledescribe, tableread, altering, loading, consume, housekeeping, verify, doctor)
+VERBS = (tables, tabledescribe, tableread, altering, loading, consume, housekeeping, verify, doctor, sql)
 app.add_typer(database.app, name="db")
 app.add_typer(snapshothistory.app, name="snapshot")
 app.add_typer(tagsandbranches.tag_app, name="tag")

@@ -257,7 +257,7 @@ def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
             report = {"error": {"type": type(error).__name__, "kind": kind, "message": str(error)}}
             output.errors.file.write(json_text(report) + "\n")
         else:
-            output.errors.print(Text("Error: ", style="bold red") + Text(safe_lines(error)), soft_wrap=True)
+            output.fail(error)
         raise typer.Exit(FAILED) from None
 
 

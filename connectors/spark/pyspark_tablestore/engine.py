@@ -7,12 +7,15 @@ the query needs. Works in classic sessions and through Spark Connect.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.utils import is_remote
 
@@ -102,7 +105,7 @@ class SparkEngine:
     def explain(self, query: BoundQuery) -> str:
         frame = self._frame(query)
         scans = [
-            pinned_scan(relation.pin, relation.columns, relation.filter).explain()
+            f"{relation.name}: {pinned_scan(relation.pin, relation.columns, relation.filter).explain()}"
             for relation in query.relations
             if isinstance(relation, ManagedRelation)
         ]
@@ -113,7 +116,8 @@ class SparkEngine:
         with query_errors(f"writing to {target.table.name}"), self.cancellable():
             frame = self._frame(query)
             overwrite = target.overwrite is not None or target.dynamic
-            job = prepare_write(target.table, target.pin.spec, rows=arrow_schema(frame.schema), overwrite=overwrite)
+            rows = arrow_schema(frame.schema)
+            job = prepare_write(target.table, target.pin.spec, rows=rows, missing_columns="null", overwrite=overwrite)
             return write_job(
                 frame,
                 job,
@@ -145,8 +149,11 @@ class SparkEngine:
 
     def knows(self, parts: tuple[str, ...]) -> bool:
         quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
-        with query_errors("looking up a table"):
+        try:
             return bool(self._spark.catalog.tableExists(quoted))
+        except AnalysisException:
+            # There is no such catalog, or none with names of so many parts.
+            return False
 
     def list_views(self) -> tuple[str, ...]:
         return tuple(sorted(table.name for table in self._spark.catalog.listTables() if table.isTemporary))
@@ -192,7 +199,12 @@ class SparkEngine:
     def _frame(self, query: BoundQuery) -> DataFrame:
         frames = {f"m{number}": self._relation(relation) for number, relation in enumerate(query.relations)}
         text = query.edited(lambda number: f"{{m{number}}}", _without_braces)
-        parameters = dict(query.parameters) if isinstance(query.parameters, Mapping) else list(query.parameters)
+        given = query.parameters
+        parameters: dict[str, Any] | list[Any]
+        if isinstance(given, Mapping):
+            parameters = {name: _parameter(value) for name, value in given.items()}
+        else:
+            parameters = [_parameter(value) for value in given]
         with query_errors("the query"):
             return self._spark.sql(text, parameters or None, **frames)
 
@@ -247,6 +259,13 @@ def open_engine(session: object | None = None, **settings: str) -> SparkEngine:
         builder = builder.config(key, value)
     with query_errors("starting Spark"):
         return SparkEngine(builder.getOrCreate(), owned=True)
+
+
+def _parameter(value: Any) -> Any:
+    """A datetime without a zone is a time without one: Spark would take it for a moment in the session's zone."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return sf.lit(value.isoformat(" ")).cast("timestamp_ntz")
+    return value
 
 
 def _messages(frame: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> list[bytes]:

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tablestore import errors
-from tablestore.errors import InvalidInputError, NotFoundError, StorageError, TablestoreError, UnsupportedError
+from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
 
 # The last line of a worker's trace: the module path, the class, the message (which may go on in further lines up to the JVM's).
 _OURS = re.compile(r"^(?:tablestore[\w.]*\.)(\w+): (.*?)(?=^\s+at |^\n|^JVM stacktrace|\Z)", re.MULTILINE | re.DOTALL)
 _NAMES_AN_ERROR = re.compile(r"^(?:: )?([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
-_UNKNOWN_NAME = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "ROUTINE_NOT_FOUND", "UNRESOLVED_ROUTINE")
+# Of the causes the first that Spark has a name for.
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z_.]+\].*)$", re.MULTILINE)
 _UNSUPPORTED = ("UNSUPPORTED_FEATURE", "NOT_SUPPORTED", "UNSUPPORTED_")
 _CANCELLED = ("cancelled job", "JOB_CANCELLED", "OPERATION_CANCELED", "was cancelled", "cancelled as part of")
 _MOST = 2000
@@ -48,13 +49,11 @@ def ours(error: Exception, what: str) -> TablestoreError:
         return UnsupportedError(f"{what} was cancelled; what it wrote is not in the table", kind="cancelled")
     if condition.startswith("PARSE_") or type(error).__name__ == "ParseException":
         return InvalidInputError(message, kind="sql-syntax")
-    if condition.startswith(_UNKNOWN_NAME):
-        return NotFoundError(message, kind="no-such-table")
     if condition.startswith(_UNSUPPORTED):
         return UnsupportedError(message, kind="engine")
     if condition or type(error).__name__ in ("AnalysisException", "NumberFormatException", "IllegalArgumentException"):
         return InvalidInputError(message, kind="query")
-    reason = _NAMES_AN_ERROR.search(text)
+    reason = _CAUSE.search(text) or _NAMES_AN_ERROR.search(text)
     return StorageError(f"{what}: Spark gave the job up ({(reason[1] if reason else text)[:_MOST]})", kind="spark")
 
 

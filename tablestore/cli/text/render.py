@@ -89,6 +89,10 @@ class Output:
         """A remark beside the result, on standard error."""
         self.errors.print(Text(safe_lines(text), style="dim"), soft_wrap=True)
 
+    def fail(self, error: BaseException) -> None:
+        """An error, on standard error."""
+        self.errors.print(Text("Error: ", style="bold red") + Text(safe_lines(error)), soft_wrap=True)
+
     def show(self, renderable: RenderableType) -> None:
         """Something rich knows how to draw."""
         self.console.print(renderable)

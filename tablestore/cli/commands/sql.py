@@ -1,0 +1,154 @@
+"""``tablestore sql``: statements from the command line, a file, standard input, or at a prompt."""
+
+import os
+import sys
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tablestore as ts
+from tablestore.cli.apps import root
+from tablestore.cli.rows.rowsink import RowFormat, write_rows
+from tablestore.cli.session import Session, command, parse_pairs
+from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
+from tablestore.environment.result import Result
+
+INTERRUPTED = 130
+
+
+class Engine(StrEnum):
+    """What runs queries."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+
+
+@command(
+    root,
+    "sql",
+    "tablestore sql",
+    'tablestore sql -e "SELECT count(*) FROM shop.orders"',
+    "tablestore sql --engine spark --file nightly.sql",
+    "tablestore sql --json -e 'SHOW TABLES IN shop' | jq .",
+)
+def sql(
+    session: Session,
+    execute: Annotated[
+        list[str] | None, typer.Option("--execute", "-e", metavar="SQL", help="Run these statements. May be repeated.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help="Run the statements of a file; - is standard input.")
+    ] = None,
+    engine: Annotated[
+        Engine | None, typer.Option("--engine", help="What runs queries; left out: DuckDB if it is installed, else Spark.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the session. May be repeated.")
+    ] = None,
+    format: Annotated[RowFormat | None, typer.Option("--format", help="How the rows come out.")] = None,
+) -> None:
+    """Run SQL statements. Without -e and --file: ask for them, or read them from standard input.
+
+    A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs.
+    """
+    with ts.TableEnvironment.create(
+        session.catalog(), engine=(engine or _installed()).value, config=parse_pairs(settings or (), "--set")
+    ) as environment:
+        runner = Runner(session, environment, format)
+        if execute:
+            for text in execute:
+                runner.run_script(text)
+        if file is not None:
+            runner.run_script(sys.stdin.read() if str(file) == "-" else _text_of(file))
+        if not execute and file is None:
+            if sys.stdin.isatty():
+                _ask(session, environment, runner)
+            else:
+                runner.run_script(sys.stdin.read())
+
+
+class Runner:
+    """Runs statements and shows what they give."""
+
+    def __init__(self, session: Session, environment: "ts.TableEnvironment", row_format: RowFormat | None) -> None:
+        self._out, self._environment, self._format = session.out, environment, row_format
+
+    def run_script(self, text: str) -> None:
+        """Run every statement of a text; the first that fails ends it."""
+        try:
+            run_interruptibly(lambda: self._environment.execute_script(text, lambda _, result: self._show(result)), self._cancel)
+        except Interrupted:
+            self._out.note("cancelled")
+            raise typer.Exit(INTERRUPTED) from None
+
+    def run(self, text: str) -> None:
+        """Run one statement at the prompt."""
+        run_interruptibly(lambda: self._show(self._environment.execute_sql(text)), self._cancel)
+
+    def first_column(self, text: str) -> list[str]:
+        """The first column of what a statement gives."""
+        return [str(value) for value in self._environment.execute_sql(text).to_arrow().column(0).to_pylist()]
+
+    def _cancel(self) -> None:
+        if self._environment.engine is not None:
+            self._environment.engine.cancel()
+
+    def _show(self, result: Result) -> None:
+        if result.kind == "rows" or self._out.as_json:
+            write_rows(self._out, result.schema, result.to_batches(), row_format=self._format)
+        elif result.kind == "snapshot":
+            landed = result.snapshot
+            self._out.say("Nothing to change." if landed is None else f"Snapshot {landed.id}.")
+        else:
+            self._out.say("OK")
+
+
+def _ask(session: Session, environment: "ts.TableEnvironment", runner: Runner) -> None:
+    if find_spec("prompt_toolkit") is None:
+        raise ts.UnsupportedError(
+            "the prompt needs the package prompt_toolkit: pip install 'tablestore[shell]'; -e and --file do without it",
+            kind="missing-extra",
+        )
+    # Only the prompt needs what it imports.
+    from tablestore.cli.shell.completion import SqlCompleter
+    from tablestore.cli.shell.prompt import Prompt, history_file, open_history
+
+    def say_help() -> None:
+        session.out.say(HELP)
+
+    def name() -> str:
+        return f"{environment.current_catalog}.{environment.current_database}> "
+
+    session.out.say(f"tablestore {ts.__version__}. Statements end with a semicolon; help shows more, quit leaves.")
+    prompt = Prompt(SqlCompleter(runner.first_column), open_history(history_file(os.environ, Path.home())))
+    for text in prompt.statements(name, say_help):
+        try:
+            runner.run(text)
+        except Interrupted:
+            session.out.note("cancelled")
+        except ts.TablestoreError as error:
+            session.out.fail(error)
+
+
+HELP = """\
+SHOW TABLES; SHOW DATABASES; DESCRIBE t; SHOW CREATE TABLE t;      what is there
+SELECT …; INSERT INTO t …; UPDATE t …; DELETE FROM t …; MERGE …    rows
+SELECT … FROM t FOR VERSION AS OF 3;  SELECT * FROM t$snapshots    time travel, system tables
+CALL sys.…; SHOW PROCEDURES;                                       maintenance
+SET 'key' = 'value'; SET; RESET 'key';                             the session
+Enter after ; runs, Tab completes, Ctrl-C cancels, Ctrl-D leaves."""
+
+
+def _installed() -> Engine:
+    """The engine to use if none is asked for."""
+    return Engine.DUCKDB if find_spec("duckdb") is not None else Engine.SPARK
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ts.InvalidInputError(f"{file} is not UTF-8 text (byte {error.start})", kind="file") from error

@@ -1,0 +1,1 @@
+"""``tablestore sql``: statements from a prompt, a file or the command line."""

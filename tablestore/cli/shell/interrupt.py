@@ -1,0 +1,56 @@
+"""Ctrl-C ends the statement that runs, and nothing else.
+
+A statement runs in a thread of its own; the main thread waits and gets the signals. At the first Ctrl-C it asks the engine to
+cancel, and goes on waiting: what a statement has landed is only known when it has ended.
+"""
+
+import signal
+from collections.abc import Callable
+from threading import Thread
+from typing import TypeVar
+
+T = TypeVar("T")
+
+# Short enough that a signal is seen at once.
+_LOOK_S = 0.1
+
+
+class Interrupted(Exception):
+    """The statement was cancelled."""
+
+
+def run_interruptibly(work: Callable[[], T], cancel: Callable[[], None]) -> T:
+    """The result of ``work``. Ctrl-C calls ``cancel``, once for each time it is pressed. Only for the main thread.
+
+    Raises what ``work`` raises; Interrupted instead if it was cancelled and failed.
+    """
+    done: list[T] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    asked: list[None] = []
+
+    def interrupted(*_: object) -> None:
+        asked.append(None)
+        cancel()
+
+    # A daemon: a statement that no engine can end does not keep the program alive.
+    thread = Thread(target=run, name="statement", daemon=True)
+    # A handler, and no KeyboardInterrupt, which may be raised between any two lines.
+    before = signal.signal(signal.SIGINT, interrupted)
+    try:
+        thread.start()
+        while thread.is_alive():
+            thread.join(_LOOK_S)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if failed and asked:
+        raise Interrupted from failed[0]
+    if failed:
+        raise failed[0]
+    return done[0]

@@ -1,0 +1,110 @@
+"""The prompt: statements of several lines, history, completion.
+
+A statement ends with ``;``. Enter before that begins a new line. ``help``, ``quit`` and ``exit`` need no ``;``.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+from pygments.lexers.sql import SqlLexer
+
+from tablestore.cli.shell.completion import SqlCompleter
+from tablestore.errors import TablestoreError
+from tablestore.sql.parse.script import split_script
+from tablestore.sql.parse.tokens import tokenize
+
+LEAVE = ("quit", "exit", r"\q")
+HELP = ("help", r"\h", "?")
+# Statements that may hold a secret are not kept.
+_SECRET = re.compile(r"password|secret|token|credential|jaas", re.IGNORECASE)
+
+
+class SafeHistory(FileHistory):
+    """History in a file of the user's own. Statements that may hold a secret are remembered until the program ends, no longer."""
+
+    def store_string(self, string: str) -> None:
+        if not _SECRET.search(string):
+            super().store_string(string)
+
+
+def history_file(environ: Mapping[str, str], home: Path) -> Path:
+    """Where the history lies: the user's state folder (XDG)."""
+    state = environ.get("XDG_STATE_HOME")
+    return (Path(state) if state else home / ".local" / "state") / "tablestore" / "history"
+
+
+def open_history(path: Path) -> FileHistory:
+    """The history in this file, which only its owner can read."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    return SafeHistory(str(path))
+
+
+def is_complete(text: str) -> bool:
+    """Whether Enter ends the input: it is empty, a word of the shell's, or its last statement ends with ``;``."""
+    stripped = text.strip()
+    if not stripped or stripped.lower() in (*LEAVE, *HELP):
+        return True
+    try:
+        # The last one marks the end.
+        *tokens, _ = tokenize(text)
+    except TablestoreError:
+        # A text or a comment is open.
+        return False
+    return not tokens or tokens[-1].text == ";"
+
+
+class Prompt:
+    """Asks for statements until the user leaves. ``session`` is another one in tests."""
+
+    def __init__(self, completer: SqlCompleter, history: FileHistory | None = None, **settings: object) -> None:
+        self._completer = completer
+        self._session: PromptSession[str] = PromptSession(
+            history=history,
+            completer=completer,
+            lexer=PygmentsLexer(SqlLexer),
+            key_bindings=_bindings(),
+            multiline=Condition(lambda: True),
+            prompt_continuation=lambda width, line, wrapped: " " * max(width - 2, 0) + "> ",
+            complete_while_typing=False,
+            **settings,  # type: ignore[arg-type]
+        )
+
+    def statements(self, prompt: Callable[[], str], say_help: Callable[[], None]) -> Iterable[str]:
+        """The statements that the user enters, one by one. Ctrl-C forgets what is typed, Ctrl-D leaves."""
+        while True:
+            self._completer.forget()
+            try:
+                text = self._session.prompt(prompt())
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+            word = text.strip().rstrip(";").strip().lower()
+            if word in LEAVE:
+                return
+            if word in HELP:
+                say_help()
+                continue
+            yield from (piece.text for piece in split_script(text))
+
+
+def _bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if is_complete(buffer.text) and not buffer.document.text_after_cursor.strip():
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return bindings
