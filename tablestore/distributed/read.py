@@ -77,8 +77,7 @@ class ReadPlan:
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
-        schema = to_arrow_schema(self.fields)
-        return pa.schema([*schema, *POSITION_FIELDS]) if self.positions else schema
+        return to_arrow_schema([*self.fields, *(POSITION_FIELDS if self.positions else ())])
 
 
 def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:

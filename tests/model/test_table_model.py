@@ -15,6 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.memory import MemoryFileStore
 from tablestore.table.table import Table
+from tablestore.table.write.rowchange import RowChange
+from tests.support import statements
 from tests.support.lab import Lab
 from tests.support.model import Condition, ModelTable, Row
 
@@ -161,6 +163,51 @@ class TableMachine(RuleBasedStateMachine):
         snapshot = self.table.delete(condition[0])
         assert (snapshot is not None) == matches
         self.model.delete_where(condition[1])
+        self.landed(snapshot)
+
+    @rule(
+        condition=CONDITIONS,
+        verdicts=st.lists(st.sampled_from(["keep", "update", "delete"]), min_size=1, max_size=5),
+        rows=MANY,
+        tasks=st.integers(1, 3),
+        apart=st.booleans(),
+        meanwhile=st.none() | MANY,
+    )
+    def run_a_statement(
+        self, condition: tuple[str, Condition], verdicts: list[str], rows: list[Row], tasks: int, apart: bool, meanwhile: list[Row] | None
+    ) -> None:
+        """UPDATE, DELETE or MERGE: what becomes of a row that matches is drawn by its id; others write before it commits."""
+        merge = RowChange(operation="MERGE", inserts=True, deletes=True, sets=("n",))
+        act = {"update": lambda row: statements.updated(row, n=None if row["n"] is None else ~row["n"]), "delete": statements.gone}
+
+        def verdict(row: Row) -> str:
+            return verdicts[row["id"] % len(verdicts)] if condition[1](row) is True else "keep"
+
+        def new_rows(known: list[Row]) -> list[Row]:
+            if not self.keyed:
+                return rows
+            fresh = {self.model.key_of(row): row for row in rows}
+            return [fresh[key] for key in sorted(fresh.keys() - set(map(self.model.key_of, known)), key=repr)]
+
+        def query(found: list[Row]) -> list[Row]:
+            changed = [act[verdict(row)](row) for row in found if verdict(row) in act]
+            return changed + [statements.added(row) for row in new_rows(found)]
+
+        def write_once() -> None:
+            nonlocal meanwhile
+            given, meanwhile = meanwhile, None
+            if given:
+                self.landed(self.lab.write(self.lab.open(), *(tuple(row.values()) for row in given)))
+
+        if meanwhile:
+            self.model.write(meanwhile)
+        before = self.model.rows
+        snapshot = statements.run(self.table, merge, query, tasks=tasks, rewrite_apart=apart, before_commit=write_once)
+        changed = bool(new_rows(before)) or any(verdict(row) in act for row in before)
+        assert (snapshot is not None) == changed
+        kept = [row for row in before if verdict(row) != "delete"]
+        negated = [{**row, "n": None if row["n"] is None else ~row["n"]} if verdict(row) == "update" else row for row in kept]
+        self.model.rows = negated + [dict(row) for row in new_rows(before)]
         self.landed(snapshot)
 
     @rule(rows=MANY, everything=st.booleans())

@@ -32,17 +32,17 @@ class ModelTable:
         if not self.key:
             self.rows += [dict(row) for _, row in changes]
             return
-        table = {self._key_of(row): row for row in self.rows}
+        table = {self.key_of(row): row for row in self.rows}
         for kind, row in changes:
-            table.pop(self._key_of(row), None)
+            table.pop(self.key_of(row), None)
             if kind in ("+I", "+U"):
-                table[self._key_of(row)] = dict(row)
+                table[self.key_of(row)] = dict(row)
         self.rows = list(table.values())
 
     def delete_keys(self, keys: Iterable[Row]) -> None:
         """Delete the rows of these keys."""
-        gone = {self._key_of(key) for key in keys}
-        self.rows = [row for row in self.rows if self._key_of(row) not in gone]
+        gone = {self.key_of(key) for key in keys}
+        self.rows = [row for row in self.rows if self.key_of(row) not in gone]
 
     def delete_where(self, condition: Condition) -> None:
         """Delete the rows for which the condition is true."""
@@ -63,7 +63,8 @@ class ModelTable:
         rows = self.rows if at is None else self.history[at]
         return [row for row in rows if condition is None or condition(row) is True]
 
-    def _key_of(self, row: Row) -> tuple[Any, ...]:
+    def key_of(self, row: Row) -> tuple[Any, ...]:
+        """The primary key of a row."""
         return tuple(row[name] for name in self.key)
 
     def _partition_of(self, row: Row) -> tuple[Any, ...]:

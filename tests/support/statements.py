@@ -25,6 +25,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.table.table import Table
 from tablestore.table.write.current import run_until_current
 from tablestore.table.write.rowchange import RowChange
+from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN
 from tablestore.types.rowposition import POSITION_COLUMNS, POSITION_FIELDS
 
@@ -88,6 +89,6 @@ def change_schema(table: Table) -> pa.Schema:
     """The columns of the rows that change this table."""
     columns = change_columns(table)
     nullable = [field.with_nullable(True) for field in table.schema]
-    extra = [field.with_nullable(True) for field in POSITION_FIELDS] if columns.positions else []
+    extra = [field.with_nullable(True) for field in to_arrow_schema(POSITION_FIELDS)] if columns.positions else []
     extra += [pa.field(ROW_BEFORE_COLUMN, pa.struct(nullable))] if columns.before else []
     return pa.schema([pa.field(ROW_KIND_COLUMN, pa.string()), *nullable, *extra])

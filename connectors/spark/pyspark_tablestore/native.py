@@ -31,6 +31,7 @@ from pyspark_tablestore.schema import spark_schema
 from tablestore.distributed.plainfiles import PlainFile
 from tablestore.options import MIB
 from tablestore.types.datatypes import FLOAT_ROOTS, ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.rowposition import POSITION_FIELDS
 
 # Each scan of a union costs the planner some milliseconds, and each listing task and file some more. With more files than fit into
 # that many scans, Spark reads all of them if they are large enough to outweigh the listing job, and otherwise only the largest.
@@ -99,8 +100,8 @@ def names_unicode_paths(spark: SparkSession) -> bool:
     return all(str(encoding).upper() in ("UTF-8", "UTF8") for encoding in found)
 
 
-def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> DataFrame:
-    """The rows of Parquet files, by absolute local paths: at least one."""
+def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, positions: bool = False) -> DataFrame:
+    """The rows of Parquet files, by absolute local paths: at least one. ``positions``: where each row lies, behind the fields."""
     nested = any(isinstance(field.type, RowType) and _has_float(field.type) for field in fields)
     reader = spark.read.options(**_OPTIONS, **(_SKIP_NOTHING if nested else {})).schema(spark_schema(fields))
     step = listing_threshold(spark)
@@ -108,12 +109,23 @@ def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Fiel
         step = len(paths)
     locations = [f"file:{path}" for path in paths]
     scans = [reader.parquet(*locations[start : start + step]) for start in range(0, len(locations), step)]
-    return reduce(DataFrame.union, scans).select(*(_screened(field) for field in fields))
+    if not positions:
+        return reduce(DataFrame.union, scans).select(*(_screened(field) for field in fields))
+    file_name, position = (field.name for field in POSITION_FIELDS)
+    # Hidden columns, which a union does not have. Spark counts the rows that it skips too.
+    where = _decoded(sf.col("_metadata.file_name")).alias(file_name), sf.col("_metadata.row_index").alias(position)
+    return reduce(DataFrame.union, (scan.select(*(_screened(field) for field in fields), *where) for scan in scans))
 
 
 def column(name: str) -> Column:
     """A column by its exact name, whatever is in it."""
     return sf.col("`" + name.replace("`", "``") + "`")
+
+
+def _decoded(name: Column) -> Column:
+    """A file's name, which Spark gives as a part of a URL. In URLs of forms a plus stands for a blank."""
+    plain = sf.url_decode(sf.replace(name, sf.lit("+"), sf.lit("%2B")))
+    return sf.when(sf.contains(name, sf.lit("%")), plain).otherwise(name)
 
 
 def _screened(field: Field) -> Column:

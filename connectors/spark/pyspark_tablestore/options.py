@@ -34,7 +34,7 @@ from tablestore.table.table import Table
 
 STORAGE_PREFIX = "storage."
 # Set by `pyspark_tablestore.read`, which has planned already: JSON with the snapshot and schema that it fixed, and by which rule it
-# gives plain files to Spark's own Parquet scan (null: it gives none).
+# gives plain files to Spark's own Parquet scan (null: it gives none), and whether rows come with their positions.
 PINNED = "pinned"
 _READING = ("columns", "filter", "snapshot-id", "timestamp-millis")
 _KNOWN = ("path", "warehouse", "table", *_READING, "split-size", "commit-user", "commit-identifier", "missing-columns", PINNED)
@@ -84,6 +84,11 @@ class SourceOptions:
             table = open_catalog(self.warehouse, **self.storage).table(self.name)
         base = table.base if isinstance(table, SystemTable) else table
         return table, TableSpec(location=base.location, storage_options=self.storage, branch=base.context.branch)
+
+    @property
+    def positions(self) -> bool:
+        """Whether rows come with their positions, behind the columns."""
+        return self.pinned is not None and bool(self.pinned["positions"])
 
     @property
     def travels(self) -> bool:

@@ -23,6 +23,8 @@ from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError
 from tablestore.table.read.scan import Readable
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
+from tablestore.types.datatypes import Field
+from tablestore.types.rowposition import POSITION_COLUMNS, POSITION_FIELDS
 
 
 class TableReader(DataSourceReader):
@@ -42,6 +44,7 @@ class TableReader(DataSourceReader):
                 task_bytes=self._options.task_bytes,
                 parallelism=os.cpu_count() or 1,
                 plain_files=NativeRule.from_json(native).choose if native else None,
+                positions=self._options.positions,
             )
         return [InputPartition(task) for task in plan.tasks]
 
@@ -73,7 +76,7 @@ def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin | MetadataPin, St
         pin = pin_options(parsed)
         if isinstance(pin, MetadataPin):
             return pin, spark_schema(metadata_fields(pin, parsed))
-        return pin, spark_schema(pinned_fields(pin, parsed.columns, parsed.filter))
+        return pin, spark_schema([*pinned_fields(pin, parsed.columns, parsed.filter), *_position_fields(parsed)])
 
 
 def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | MetadataPin | None) -> TableReader | MetadataReader:
@@ -90,8 +93,13 @@ def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | M
             pin = at_newest(pin)
         if isinstance(pin, MetadataPin):
             return make_metadata_reader(pin, parsed, schema)
-        columns = check_asked(schema, pinned_fields(pin, parsed.columns, parsed.filter))
-        return TableReader(pin, columns, parsed, arrow_schema(schema))
+        columns = check_asked(schema, [*pinned_fields(pin, parsed.columns, parsed.filter), *_position_fields(parsed)])
+        of_table = tuple(name for name in columns if not (parsed.positions and name in POSITION_COLUMNS))
+        return TableReader(pin, of_table, parsed, arrow_schema(schema))
+
+
+def _position_fields(options: SourceOptions) -> tuple[Field, ...]:
+    return POSITION_FIELDS if options.positions else ()
 
 
 def pin_options(options: SourceOptions) -> ReadPin | MetadataPin:

@@ -37,6 +37,7 @@ from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_read
+from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import WriteJob, commit_messages
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
@@ -78,12 +79,17 @@ def read(
 
 
 def read_pinned(
-    spark: SparkSession, pin: ReadPin, *, columns: Sequence[str] | None = None, filter: str | None = None
+    spark: SparkSession,
+    pin: ReadPin,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: str | None = None,
+    positions: bool = False,
 ) -> DataFrame:
-    """The rows of a pinned read; the columns are in the order asked for."""
+    """The rows of a pinned read; the columns are in the order asked for. ``positions``: of an append table, where each row lies."""
     names = tuple(field.name for field in pinned_fields(pin, columns, filter))
     rule = _native_rule(spark, pin, names, filter)
-    plan, rule = _planned(spark, pin, names, filter, rule)
+    plan, rule = _planned(spark, pin, names, filter, rule, positions=positions)
     ours = _our_part(spark, plan, filter, rule) if plan.tasks or not plan.plain_files else None
     if not plan.plain_files:
         assert ours is not None, "without files to read natively the rest is everything"
@@ -140,7 +146,7 @@ def write_job(
 
     ``partition`` and ``dynamic``: what a job that overwrites replaces, as in ``commit_messages``.
     """
-    rows = _clustered(df, job) if cluster else df
+    rows = clustered(df, job.spec, job.schema_id) if cluster else df
     written = rows.mapInArrow(partial(_write_rows, job), "message binary").collect()
     handle = table or job.spec.table()
     return commit_messages(
@@ -159,20 +165,20 @@ def _write_rows(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield pa.record_batch({"message": pa.array([write_task(job, batches)], pa.binary())})
 
 
-def _clustered(df: DataFrame, job: WriteJob) -> DataFrame:
+def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:
     """The rows moved so that the task of number b has all rows of bucket b."""
-    context = job.spec.open(job.schema_id)
+    context = spec.open(schema_id)
     schema, count = context.schema, context.settings.total_buckets
     if count < 1 or not schema.bucket_keys:
         raise InvalidInputError(
-            f"cluster=True needs a fixed number of buckets, table {job.spec.location} has bucket = {schema.options.get('bucket')}; "
+            f"cluster=True needs a fixed number of buckets, table {spec.location} has bucket = {schema.options.get('bucket')}; "
             "write without it"
         )
     if missing := [name for name in schema.bucket_keys if name not in df.columns]:
         raise InvalidInputError(f"the rows lack the columns {', '.join(missing)} that choose the bucket", kind="missing-column")
     fields = tuple(schema.field(name) for name in schema.bucket_keys)
     function = context.settings.bucket_function
-    where = f"table {job.spec.location}"
+    where = f"table {spec.location}"
 
     def buckets(*columns: pa.Array) -> pa.Array:
         rows = pa.RecordBatch.from_arrays(list(columns), names=[field.name for field in fields])
@@ -200,21 +206,21 @@ def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], filter
 
 
 def _planned(
-    spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None, rule: NativeRule | None
+    spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None, rule: NativeRule | None, *, positions: bool
 ) -> tuple[ReadPlan, NativeRule | None]:
     """The plan, and the rule that holds for its plain files."""
     if rule is None or not rule.can_name(pin.spec.location):
-        return plan_read(pin, columns=names, filter=filter), None
-    plan = plan_read(pin, columns=names, filter=filter, plain_files=rule.choose)
+        return plan_read(pin, columns=names, filter=filter, positions=positions), None
+    plan = plan_read(pin, columns=names, filter=filter, plain_files=rule.choose, positions=positions)
     if all(f"{pin.spec.location}/{path}".isascii() for path in plan.plain_files) or rule.ascii_only or names_unicode_paths(spark):
         return plan, rule
-    return _planned(spark, pin, names, filter, replace(rule, ascii_only=True))
+    return _planned(spark, pin, names, filter, replace(rule, ascii_only=True), positions=positions)
 
 
 def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: NativeRule | None) -> DataFrame:
     """The rows of a plan's tasks, through the data source, planned again on the same snapshot and schema."""
     native = rule.to_json() if rule is not None and plan.plain_files else None
-    pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "native": native}
+    pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "native": native, "positions": plan.positions}
     given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if filter is not None:
         given["filter"] = filter
@@ -228,8 +234,9 @@ def _native_part(spark: SparkSession, plan: ReadPlan, filter: str | None) -> Dat
     schema = plan.pin.spec.open(plan.pin.schema_id).schema
     predicate = parse_filter(filter, schema.fields)
     if predicate is None:
-        return native_scan(spark, paths, plan.fields)
+        return native_scan(spark, paths, plan.fields, positions=plan.positions)
     names = [field.name for field in plan.fields]
     also = [field for field in schema.fields if field.name in filter_columns(predicate) - set(names)]
-    kept = native_scan(spark, paths, (*plan.fields, *also)).where(condition(predicate, {f.name: f for f in schema.fields}))
-    return kept.select(*(column(name) for name in names)) if also else kept
+    scan = native_scan(spark, paths, (*plan.fields, *also), positions=plan.positions)
+    kept = scan.where(condition(predicate, {f.name: f for f in schema.fields}))
+    return kept.select(*(column(name) for name in plan.schema.names)) if also else kept

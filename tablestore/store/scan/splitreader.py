@@ -83,8 +83,8 @@ class SplitReader:
     @property
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches."""
-        schema = to_arrow_schema([self.schema.field(name) for name in self.columns])
-        return pa.schema([*schema, *POSITION_FIELDS]) if self.positions else schema
+        positions = POSITION_FIELDS if self.positions else ()
+        return to_arrow_schema([*(self.schema.field(name) for name in self.columns), *positions])
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """The split's rows. Raises FormatError for damaged files, NotFoundError for files that expired meanwhile."""
