@@ -155,7 +155,8 @@ def commit_changes(
     ``second-match`` for a row that is changed twice, ConflictError; nothing is visible then, and what the tasks wrote is removed.
     """
     context, log = _context(table, job), log or table.change_log
-    written = [_Written.from_bytes(data) for data in messages] or [_Written(job.signed(context.message(None)))]
+    # A task's message that is handed over twice is one.
+    written = [_Written.from_bytes(data) for data in dict.fromkeys(messages)] or [_Written(job.signed(context.message(None)))]
     try:
         removed = _removed(written)
         matches = _to_rewrite(context, job, removed)

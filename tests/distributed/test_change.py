@@ -514,6 +514,15 @@ def test_bytes_that_are_no_message_are_a_format_error(table: Table) -> None:
             commit_changes(table, job, [data])
 
 
+def test_a_message_that_is_handed_over_twice_is_one(table: Table) -> None:
+    write(table, (1, "a", 1))
+    job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
+    rows = pa.Table.from_pylist([added({"id": 5, "day": "a", "n": 1})], schema=change_schema(table))
+    message = change_partition(job, rows.to_batches(), 0)
+    assert commit_changes(table, job, [message, message]) is not None
+    assert read(table) == [(1, "a", 1), (5, "a", 1)]
+
+
 def test_what_tasks_wrote_is_removed_where_a_job_failed(table: Table) -> None:
     write(table, (1, "a", 1))
     job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)

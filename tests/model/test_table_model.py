@@ -78,6 +78,11 @@ CONDITIONS: st.SearchStrategy[tuple[str, Condition]] = st.one_of(
 )
 
 
+def inverted(row: Row) -> int | None:
+    """Another value of ``n``, in its range too."""
+    return None if row["n"] is None else ~row["n"]
+
+
 def as_bag(rows: list[Row], columns: tuple[str, ...] = ()) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(row[name] for name in columns or row) for row in rows)
 
@@ -174,11 +179,17 @@ class TableMachine(RuleBasedStateMachine):
         meanwhile=st.none() | MANY,
     )
     def run_a_statement(
-        self, condition: tuple[str, Condition], verdicts: list[str], rows: list[Row], tasks: int, apart: bool, meanwhile: list[Row] | None
+        self,
+        condition: tuple[str, Condition],
+        verdicts: list[str],
+        rows: list[Row],
+        tasks: int,
+        apart: bool,
+        meanwhile: list[Row] | None,
     ) -> None:
         """UPDATE, DELETE or MERGE: what becomes of a row that matches is drawn by its id; others write before it commits."""
         merge = RowChange(operation="MERGE", inserts=True, deletes=True, sets=("n",))
-        act = {"update": lambda row: statements.updated(row, n=None if row["n"] is None else ~row["n"]), "delete": statements.gone}
+        act = {"update": lambda row: statements.updated(row, n=inverted(row)), "delete": statements.gone}
 
         def verdict(row: Row) -> str:
             return verdicts[row["id"] % len(verdicts)] if condition[1](row) is True else "keep"
@@ -206,8 +217,8 @@ class TableMachine(RuleBasedStateMachine):
         changed = bool(new_rows(before)) or any(verdict(row) in act for row in before)
         assert (snapshot is not None) == changed
         kept = [row for row in before if verdict(row) != "delete"]
-        negated = [{**row, "n": None if row["n"] is None else ~row["n"]} if verdict(row) == "update" else row for row in kept]
-        self.model.rows = negated + [dict(row) for row in new_rows(before)]
+        changed_rows = [{**row, "n": inverted(row)} if verdict(row) == "update" else row for row in kept]
+        self.model.rows = changed_rows + [dict(row) for row in new_rows(before)]
         self.landed(snapshot)
 
     @rule(rows=MANY, everything=st.booleans())
