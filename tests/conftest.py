@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.servers.postgres import FIX, PostgresServer, PostgresUnavailable
+from tests.support.services import require_service
+
 IN_CI = bool(os.environ.get("CI"))
 
 # No deadline: how long an example takes is the machine's business. A failing seed is printed as a
@@ -58,3 +61,17 @@ def _locks_outside_of_the_home(tmp_path_factory: pytest.TempPathFactory) -> Iter
 def project() -> Path:
     """The root folder of the checkout."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real server, started by the first test that needs it."""
+    try:
+        if importlib.util.find_spec("psycopg") is None:
+            raise PostgresUnavailable("the package psycopg is not installed")
+        server = PostgresServer()
+        server.start()
+    except PostgresUnavailable as error:
+        require_service(str(error), FIX, env=os.environ)
+    yield server
+    server.stop()

@@ -15,7 +15,10 @@
     expire     retain = how many snapshots stay (Java only)
     branch     name, tag or none; delete_tag: name (Java only); a branch is read and written as the table ``<table>$branch_<name>``
     alter      changes: {"action": "add" | "rename" | "drop" | "widen" | "set", …}
+    names      database -> tables of the catalog of the warehouse (Java only); rename: to; drop
     snapshots, files, info, tag
+
+A command goes through the catalog of directories, or the one whose options ``through`` gives (Java only).
 """
 
 import json
@@ -25,7 +28,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -62,6 +66,16 @@ class Oracle:
         self._answers: queue.Queue[str | None] = queue.Queue()
         self._log: IO[bytes] | None = None
         self._next_id = 0
+        self._catalog: Mapping[str, str] = {}
+
+    @contextmanager
+    def through(self, catalog: Mapping[str, str]) -> Iterator[None]:
+        """Commands go through the catalog with these options (Java only)."""
+        self._catalog = catalog
+        try:
+            yield
+        finally:
+            self._catalog = {}
 
     # ---- commands --------------------------------------------------------------------------------------------------
 
@@ -173,6 +187,18 @@ class Oracle:
         """The live data files of the latest snapshot."""
         return self.call("files", path)
 
+    def names(self, path: Path_) -> dict[str, list[str]]:
+        """The tables by database, ascending, of the catalog in whose warehouse the table lies."""
+        return {name: sorted(tables) for name, tables in sorted(self.call("names", path).items())}
+
+    def rename(self, path: Path_, to: str) -> None:
+        """Gives a table another name in its database."""
+        self.call("rename", path, to=to)
+
+    def drop(self, path: Path_) -> None:
+        """Removes a table."""
+        self.call("drop", path)
+
     def info(self, path: Path_) -> dict[str, Any]:
         """Schema, bucket mode and latest snapshot id."""
         return self.call("info", path)
@@ -184,6 +210,8 @@ class Oracle:
         process = self._started()
         self._next_id += 1
         request = {"id": self._next_id, "command": command, **arguments}
+        if self._catalog:
+            request["catalog"] = dict(self._catalog)
         if path is not None:
             request["path"] = os.fspath(path)
         assert process.stdin is not None

@@ -129,6 +129,12 @@ public final class PaimonOracle {
                 return hello();
             case "create":
                 return create(request);
+            case "names":
+                return catalogNames(request);
+            case "rename":
+                return rename(request);
+            case "drop":
+                return drop(request);
             case "write":
                 return write(request);
             case "read":
@@ -177,6 +183,7 @@ public final class PaimonOracle {
         java.nio.file.Path database = Paths.get(request.get("path").asText()).getParent();
         options.set("warehouse", database.getParent().toString());
         options.set("cache-enabled", "false"); // Others change these tables too.
+        strings(request.get("catalog")).forEach(options::set);
         return CatalogFactory.createCatalog(CatalogContext.create(options));
     }
 
@@ -215,6 +222,32 @@ public final class PaimonOracle {
             Identifier identifier = identifier(request);
             catalog.createDatabase(identifier.getDatabaseName(), true);
             catalog.createTable(identifier, schema.build(), false);
+        }
+        return MAPPER.createObjectNode();
+    }
+
+    private static JsonNode catalogNames(JsonNode request) throws Exception {
+        ObjectNode answer = MAPPER.createObjectNode();
+        try (Catalog catalog = catalog(request)) {
+            for (String database : catalog.listDatabases()) {
+                ArrayNode tables = answer.putArray(database);
+                catalog.listTables(database).forEach(tables::add);
+            }
+        }
+        return answer;
+    }
+
+    private static JsonNode rename(JsonNode request) throws Exception {
+        try (Catalog catalog = catalog(request)) {
+            Identifier identifier = identifier(request);
+            catalog.renameTable(identifier, Identifier.create(identifier.getDatabaseName(), request.get("to").asText()), false);
+        }
+        return MAPPER.createObjectNode();
+    }
+
+    private static JsonNode drop(JsonNode request) throws Exception {
+        try (Catalog catalog = catalog(request)) {
+            catalog.dropTable(identifier(request), false);
         }
         return MAPPER.createObjectNode();
     }
