@@ -24,6 +24,8 @@ import typer
 from rich.text import Text
 
 import tablestore as ts
+from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
+from tablestore.catalog.settings import TABLE_DEFAULT
 from tablestore.cli.text.render import Output, json_text, silence_stdout
 from tablestore.cli.text.safetext import safe, safe_lines
 from tablestore.clock import Clock, SystemClock
@@ -54,7 +56,8 @@ Storage = Annotated[
     typer.Option(
         "--storage",
         metavar="KEY=VALUE",
-        help="Option of the storage client, such as endpoint_url=http://localhost:9000 or anon=true. May be repeated.",
+        help="Option of the storage client, such as endpoint_url=http://localhost:9000 or anon=true, or of the catalog, such as "
+        "metastore=jdbc. May be repeated.",
         rich_help_panel=_PANEL,
     ),
 ]
@@ -222,8 +225,8 @@ def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
     """Options of the storage client: a dot leads inside (``client_kwargs.region_name=eu-west-1``), true and false are booleans."""
     found: dict[str, Any] = {}
     for key, value in parse_pairs(pairs, "--storage").items():
-        # The options of the lock have dots of their own.
-        *path, last = [key] if key.startswith(LOCK_PREFIX) else key.split(".")
+        # The options of the catalog and of the lock have dots of their own.
+        *path, last = [key] if key in CATALOG_OPTIONS or key.startswith((LOCK_PREFIX, TABLE_DEFAULT)) else key.split(".")
         inside = found
         for part in path:
             inside = inside.setdefault(part, {})

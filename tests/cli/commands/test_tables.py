@@ -203,3 +203,13 @@ def test_values_are_exact_in_json(run: Run, catalog: ts.Catalog) -> None:
     table.append(pa.table({"d": [Decimal("12345678901234567890.0000000001")], "b": [b"\x00\xff"], "n": [2**63 - 1]}, table.schema))
     (row,) = run("table", "read", "shop.v", "--json").rows
     assert row == {"d": "12345678901234567890.0000000001", "b": "AP8=", "n": 2**63 - 1}
+
+
+def test_names_in_a_database_are_options_of_the_storage(run: Run, tmp_path: Path) -> None:
+    options = {"metastore": "jdbc", "uri": f"sqlite:///{tmp_path}/names.db", "table-default.bucket": "3"}
+    named = [word for key, value in options.items() for word in ("--storage", f"{key}={value}")]
+    run("db", "create", "sales", *named)
+    run("table", "create", "sales.t", "--schema", "id BIGINT", "--primary-key", "id", *named)
+    assert run("table", "list", "sales", "--json", *named).rows
+    assert run("table", "list", "shop", *named, code=1).err  # another catalog in the same warehouse has it
+    assert "did you mean 'metastore'" in run("db", "list", "--storage", "metastor=jdbc", code=1).err
