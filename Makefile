@@ -2,6 +2,7 @@
 # later, and Java 17 or later for what touches Spark and the Java implementation of the format.
 #
 #   make demo     the flights of New York 2013 through a managed table, in Python and in Spark
+#   make demo-sql the same flights, only in SQL (DuckDB; ARGS="--sql spark" for Spark)
 #   make demo-kafka   a table with a topic on a real broker, a writer and two readers (needs Java and Maven)
 #   make test     the fast tests, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
 #   make lint     ruff and strict type checking
@@ -24,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-kafka test lint docs bench clean install oracles
+.PHONY: demo demo-sql demo-kafka test lint docs bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -41,6 +42,9 @@ $(STAMP):
 
 demo: $(STAMP)
 	@$(BIN)/python -m tablestore.demo $(ARGS)
+
+demo-sql: $(STAMP)
+	@$(BIN)/python -m tablestore.demo --sql duckdb $(ARGS)
 
 demo-kafka: $(STAMP)
 	@$(BIN)/python -m tablestore.testing.kafka $(BIN)/python -m tablestore.demo.kafka $(ARGS)

@@ -142,3 +142,10 @@ def test_all_of_it_passes_on_all_flights(tmp_path: Path) -> None:
     assert "left out" not in done.stdout
     assert "336,776 flights" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_year_in_sql_agrees_with_pandas(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["--sql", "duckdb", "--warehouse", str(tmp_path / "warehouse")]) == 0
+    shown = capsys.readouterr().out
+    assert "4 of 4" in shown
+    assert "FAILED" not in shown

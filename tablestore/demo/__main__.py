@@ -1,4 +1,4 @@
-"""``python -m tablestore.demo [--warehouse FOLDER] [--no-spark]``: see the package's description."""
+"""``python -m tablestore.demo [--warehouse FOLDER] [--no-spark | --sql ENGINE]``: see the package's description."""
 
 import argparse
 import sys
@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--warehouse", metavar="FOLDER", help="keep the table here (default: a folder that is removed)")
     parser.add_argument("--no-spark", action="store_true", help="leave out the half that needs Spark and Java")
+    parser.add_argument("--sql", metavar="ENGINE", choices=("duckdb", "spark"), help="only in SQL, through this engine")
     chosen = parser.parse_args(arguments)
     # A fixed width where the output is no terminal.
     console = Console() if sys.stdout.isatty() else Console(width=120)
@@ -33,7 +34,12 @@ def main(arguments: list[str] | None = None) -> int:
         with ExitStack() as stack:
             scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tablestore-demo-")))
             warehouse = Path(chosen.warehouse).resolve() if chosen.warehouse else scratch / "warehouse"
-            _run(str(warehouse), report, scratch, with_spark=not chosen.no_spark)
+            if chosen.sql:
+                _run_sql(str(warehouse), report, scratch, engine=chosen.sql)
+            else:
+                _run(str(warehouse), report, scratch, with_spark=not chosen.no_spark)
+            if report.failed:
+                report.say(f"{report.failed} checks FAILED")
     except TablestoreError as error:
         console.print(f"\n[red]{type(error).__name__}[/red] {error}", highlight=False)
         return 1
@@ -52,8 +58,12 @@ def _run(warehouse: str, report: Report, scratch: Path, *, with_spark: bool) -> 
         report.step("The Spark half is left out")
         report.say(missing)
     report.summary()
-    if report.failed:
-        report.say(f"{report.failed} checks FAILED")
+
+
+def _run_sql(warehouse: str, report: Report, scratch: Path, *, engine: str) -> None:
+    from tablestore.demo import sql
+
+    sql.run(warehouse, report, scratch, engine=engine)
 
 
 if __name__ == "__main__":
