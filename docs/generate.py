@@ -8,6 +8,7 @@ import ast
 import dataclasses
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, EnumType
 from pathlib import Path
@@ -24,6 +25,8 @@ from tablestore import errors
 from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
 from tablestore.cli.main import program_app
 from tablestore.environment.configuration import Configuration
+from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES
+from tablestore.environment.session import settings as session_options
 from tablestore.format.tagfile import Tag
 from tablestore.io.lock import lockoptions
 from tablestore.log.events import Restarted, SchemaLanded
@@ -393,6 +396,52 @@ class PlainDocstrings(griffe.Extension):
             obj.docstring.value = re.sub(r":(?:class|meth|func|mod|data|attr):`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", obj.docstring.value)
 
 
+def procedures_page() -> str:
+    """Every procedure of CALL with its parameters, and the settings of a session."""
+    lines = [
+        "# SQL procedures and settings",
+        "",
+        "`CALL sys.name(…)` takes arguments by their place or by their name (`retain_max => 5`). The first one is the table. An "
+        "age is written as `'7 d'`, a time as `'2026-01-31 12:00:00'`, partitions as `'day=2026-01-31;day=2026-02-01'`.",
+        "",
+    ]
+    for procedure in PROCEDURES.values():
+        lines += [f"## {procedure.name}", "", procedure.sentence.replace("``", "`"), ""]
+        lines += ["| argument | takes | default |", "|---|---|---|", "| `table` | text | |"]
+        for parameter in procedure.parameters:
+            default = "" if parameter.is_needed else "NULL" if parameter.default is None else str(parameter.default).upper()
+            takes = " or ".join(KIND_WORDS[kind] for kind in parameter.kinds if kind is not type(None))
+            lines.append(f"| `{parameter.name}` | {takes} | {default} |")
+        lines.append("")
+    lines += [
+        "## Settings of a session",
+        "",
+        "`SET 'key' = 'value'`, `RESET 'key'`. Besides, every option of a table with the prefix `table-storage.`, but for those "
+        "that belong to one table. Any other key is a setting of the engine.",
+        "",
+        _options_table(session_options.OPTIONS),
+    ]
+    return "\n".join(lines)
+
+
+def requirements_page() -> str:
+    """What the design asks for, and which tests hold it."""
+    found = tomllib.loads((PROJECT / "docs" / "requirements.toml").read_text())["requirement"]
+    lines = [
+        "# Requirements and tests",
+        "",
+        "What the design of managed tables (FLIP-188) asks for, and the tests that hold it.",
+        "",
+        "| | it asks that | tests |",
+        "|---|---|---|",
+    ]
+    for one in found:
+        tests = "<br>".join(f"`{test}`" for test in one["tests"])
+        open_text = f"<br>*{one['open']}*" if "open" in one else ""
+        lines.append(f"| `{one['id']}` | {one['says']} | {tests}{open_text} |")
+    return "\n".join(lines)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "api": api_page,
     "spark": spark_page,
@@ -400,6 +449,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "options": options_page,
     "types": types_page,
     "system-tables": system_tables_page,
+    "procedures": procedures_page,
     "command-line": command_line_page,
     "errors": errors_page,
+    "requirements": requirements_page,
 }

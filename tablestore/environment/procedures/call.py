@@ -1,6 +1,6 @@
 """CALL: run a procedure with the arguments of a statement, and show what it did."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from types import NoneType
@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.environment.definition.partitions import partition_of
-from tablestore.environment.procedures.registry import PROCEDURES, Parameter, Procedure
+from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES, Parameter, Procedure
 from tablestore.environment.result import Result, done, landed, listed
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -127,19 +127,8 @@ def _partition(text: str, table: Table) -> dict[str, object]:
 
 
 def _wrong(procedure: Procedure, parameter: Parameter, argument: Argument, source: Source) -> InvalidInputError:
-    kinds = " or ".join(_KIND_WORDS[kind] for kind in parameter.kinds if kind in _KIND_WORDS)
+    kinds = " or ".join(KIND_WORDS[kind] for kind in parameter.kinds if kind in KIND_WORDS)
     return _misfit(procedure, f"expected {kinds} as {parameter.name}, found {argument.value!r:.100}", argument, source)
-
-
-_KIND_WORDS: Mapping[type, str] = {
-    bool: "TRUE or FALSE",
-    int: "a whole number",
-    str: "a text",
-    timedelta: "an age such as '7 d'",
-    datetime: "a time such as '2026-01-31 12:00:00'",
-    Iterable: "partitions such as 'day=2026-01-31'",
-    NoneType: "NULL",
-}
 
 
 def _misfit(procedure: Procedure, message: str, argument: Argument, source: Source) -> InvalidInputError:

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tablestore.progress import Progress
@@ -116,10 +116,13 @@ _FUNCTIONS: Mapping[str, Function] = {
     "rebuild_log": rebuild_log,
 }
 PROCEDURES: Mapping[str, Procedure] = {name: _procedure(function, name) for name, function in sorted(_FUNCTIONS.items())}
-TEXTUAL: Mapping[type, str] = {
-    bool: "BOOLEAN",
-    int: "BIGINT",
-    str: "STRING",
-    timedelta: "age as STRING",
-    datetime: "time as STRING",
+# What a parameter takes, for people.
+KIND_WORDS: Mapping[type, str] = {
+    bool: "TRUE or FALSE",
+    int: "a whole number",
+    str: "a text",
+    timedelta: "an age such as '7 d'",
+    datetime: "a time such as '2026-01-31 12:00:00'",
+    Iterable: "partitions such as 'day=2026-01-31'",
+    NoneType: "NULL",
 }
