@@ -4,6 +4,7 @@
                 warehouse and table      the warehouse of a catalog, and database.table in it
                                          (both may end in $files or another system table, or in $branch_<name>)
                 storage.<key>            options of the file system: storage.key, storage.secret, storage.endpoint_url, …
+                                         and of the catalog: storage.metastore, storage.uri, …
     reading     columns                  names separated by commas, or a JSON list of names
                 filter                   SQL text: price > 10 AND day = '2024-01-01'
                 snapshot-id              read the table as of this snapshot
@@ -77,13 +78,15 @@ class SourceOptions:
     def open_any(self) -> tuple[Table | SystemTable, TableSpec]:
         """As :meth:`open`, of a system table too; the table that it is about is what another process finds."""
         table: Table | SystemTable
+        storage = self.storage
         if self.path is not None:
-            table = open_table(self.path, **self.storage)
+            table = open_table(self.path, **storage)
         else:
             assert self.warehouse is not None and self.name is not None, "the parser saw to it"
-            table = open_catalog(self.warehouse, **self.storage).table(self.name)
+            catalog = open_catalog(self.warehouse, **storage)
+            table, storage = catalog.table(self.name), catalog.storage_options
         base = table.base if isinstance(table, SystemTable) else table
-        return table, TableSpec(location=base.location, storage_options=self.storage, branch=base.context.branch)
+        return table, TableSpec(location=base.location, storage_options=storage, branch=base.context.branch)
 
     @property
     def positions(self) -> bool:

@@ -1,12 +1,13 @@
 """Options are checked where a relation is made. These tests call the data source as Spark's workers do, without a session."""
 
 import pickle
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from tablestore import InvalidInputError, TablestoreError
+from tablestore import InvalidInputError, TablestoreError, open_catalog
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 
@@ -78,6 +79,21 @@ def test_storage_options_reach_the_file_system_as_they_are_meant() -> None:
         {"path": "s3://b/t", "storage.KEY": "007", "storage.use_ssl": "false", "storage.client_kwargs": '{"region_name": "x"}'}
     )
     assert parsed.storage == {"key": "007", "use_ssl": False, "client_kwargs": {"region_name": "x"}}
+
+
+def test_tasks_find_a_table_of_a_catalog_in_a_database_by_its_files(tmp_path: Path) -> None:
+    from pyspark_tablestore.options import parse_options
+
+    uri = f"jdbc:sqlite:{tmp_path}/names.db"
+    catalog = open_catalog(str(tmp_path / "warehouse"), metastore="jdbc", uri=uri)
+    catalog.create_database("shop")
+    catalog.create_table("shop.t", pa.schema({"id": "int64"}), primary_key=["id"]).upsert([{"id": 1}])
+    parsed = parse_options(
+        {"warehouse": str(tmp_path / "warehouse"), "table": "shop.t", "storage.metastore": "jdbc", "storage.uri": uri}
+    )
+    _, spec = parsed.open()
+    assert spec.storage_options == {}
+    assert pickle.loads(pickle.dumps(spec)).table().scan().count() == 1
 
 
 def test_relative_path_is_resolved_once(table: Table, monkeypatch: pytest.MonkeyPatch, warehouse: str) -> None:
