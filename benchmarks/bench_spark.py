@@ -3,7 +3,9 @@
     read        a table without overlap, through the data source and through ``pyspark_tablestore.read``; and the same rows through
                 a data source that does no work at all, which is the most that any could give; on one core and on two
     bulk load   from a cached DataFrame into 4 buckets
-    upsert      100,000 rows into 10 M, 20 times in a row
+    upserted    10 M rows in 4 buckets, compacted and then upserted into 5 times, 1 % of the rows at random: three aggregates over
+                all rows, and one row by its key; beside the same rows compacted
+    upsert      100,000 rows into 10 M, 40 times in a row
 
 One task at a time (``local[1]``), the JVM and its Python worker on one core, warm. A second core lets the worker read while the JVM
 takes what was read before, as on an executor that is not full. Rows are counted and summed by Spark and by the engine.
@@ -16,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import tablestore as ts
 from benchmarks import ours
 from benchmarks.measure import Case, Sample, WrongRows, second_core, take_turns, tree_stopwatch
@@ -27,9 +31,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BUCKETS = 4
-UPSERTS = 20
+UPSERTS = 40
+SMALL_UPSERTS = 5
+UPSERTED, COMPACTED = "after 5 upserts of 1 %", "compacted"
 PARQUET, SOURCE, FUNCTION = "Spark's Parquet", 'format("tablestore")', "pyspark_tablestore"
 IDLE = "a data source without work"
+_AGGREGATES = ("count(*)", "sum(quantity)", "max(code)")
 _SUMS = ("count(*)", "sum(id)", "sum(quantity)", "sum(cast(round(price * 100) as bigint))", "sum(cast(code as bigint) % 1000003)")
 
 
@@ -48,6 +55,7 @@ def run(setting: Setting) -> None:
         spark = _session(space)
         try:
             _read_and_load(setting, spark, space)
+            _read_upserted(setting, spark, space)
             _upsert(setting, spark, space)
         finally:
             spark.stop()
@@ -140,6 +148,53 @@ def _read(setting: Setting, rows: int, sources: "dict[str, Callable[[], DataFram
     setting.add(result)
     for name in (SOURCE, FUNCTION):
         setting.add_bar(result.bar(f"Spark's Parquet read / read by {name}{cores}", PARQUET, name, 0.7, at_least=True))
+
+
+def _read_upserted(setting: Setting, spark: "SparkSession", space: Path) -> None:
+    import pyspark_tablestore
+
+    workload = Workload("bigint", setting.scaled(10_000_000), setting.seed)
+    tables = {}
+    for name, folder in ((UPSERTED, "under_upserts"), (COMPACTED, "compacted")):
+        tables[name] = table = ours.create(space, folder, workload, buckets=BUCKETS)
+        ours.load(table, workload.base())
+        table.compact(full=True)
+        for version in range(1, SMALL_UPSERTS + 1):
+            draw = np.random.default_rng([setting.seed, version])
+            numbers = draw.choice(workload.rows, workload.rows // 100, replace=False)
+            table.upsert(workload.table(numbers.astype(np.uint64), version))
+    tables[COMPACTED].compact(full=True)
+    parquet = str(space / "same_rows.parquet")
+    pyspark_tablestore.read(spark, tables[COMPACTED].location).coalesce(BUCKETS).write.parquet(parquet)
+
+    def frame(name: str, filter: str | None = None) -> "DataFrame":
+        if name == PARQUET:
+            return spark.read.parquet(parquet).where(filter or "true")
+        return pyspark_tablestore.read(spark, tables[name].location, filter=filter)
+
+    names = (PARQUET, COMPACTED, UPSERTED)
+    one = f"id = {workload.rows // 3}"
+    for what, question, asked in (
+        ("scan", f"What do {', '.join(_AGGREGATES)} cost after small upserts?", lambda name: frame(name).selectExpr(*_AGGREGATES)),
+        ("row by its key", f"What does WHERE {one} cost?", lambda name: frame(name, one)),
+    ):
+        found = {name: asked(name).collect() for name in names}
+        if any(rows != found[PARQUET] for rows in found.values()):
+            raise WrongRows(f"{what}: expected what Spark finds in its Parquet files, found {found}")
+        timings = setting.take_turns([Case(name, _collected(asked, name)) for name in names])
+        result = Result(
+            name=f"Spark: {what}, {UPSERTED}", question=question, rows=workload.rows, base=PARQUET, timings=timings
+        )
+        setting.add(result)
+        if what == "scan":
+            setting.add_bar(result.bar(f"Spark's {what} {UPSERTED} / Parquet", UPSERTED, PARQUET, 1.3))
+        else:
+            setting.add_bar(result.bar(f"Spark's {what} {UPSERTED} / {COMPACTED}", UPSERTED, COMPACTED, 2.0))
+            setting.add_bar(result.bar(f"Spark's {what} {COMPACTED} / Parquet", COMPACTED, PARQUET, 1.2))
+
+
+def _collected(asked: "Callable[[str], DataFrame]", name: str) -> Callable[[], Sample]:
+    return lambda: tree_stopwatch(lambda: asked(name).collect())[0]
 
 
 def _upsert(setting: Setting, spark: "SparkSession", space: Path) -> None:
