@@ -1,6 +1,7 @@
 """Which data files may another engine read with a Parquet reader of its own?
 
-Those that hold nothing but live rows, in the columns that are read as the schema has them now.
+Those that hold the columns that are read as the schema has them now, and nothing but live rows, or rows of which a key says
+whether they count (``layers``).
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from tablestore.distributed.layers import Layer, find_layers, layer_key
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.lsm.run import Section
@@ -19,38 +21,64 @@ from tablestore.types.schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainFile:
-    """A data file that holds nothing but live rows in the columns of the schema: no merge, no cast, no rename is needed.
-
-    ``path`` is that inside the table, ``columns`` are all that are in the file.
-    """
+    """A data file of which no row needs a cast or a rename. ``path`` is that inside the table, ``columns`` are all that are in the
+    file."""
 
     path: str
     size_bytes: int
     columns: pa.Schema
 
 
-# Which plain files the caller reads with a Parquet reader of its own. The same files in, the same out: plans are made twice.
+# Which of the files the caller reads with a Parquet reader of its own. The same files in, the same out: plans are made twice.
 PlainChoice = Callable[[Sequence[PlainFile]], Iterable[PlainFile]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """What the caller reads itself: ``paths`` of files that hold nothing but live rows, and ``layers``. And the ``splits`` without
+    their files."""
+
+    paths: tuple[str, ...]
+    layers: tuple[Layer, ...]
+    splits: tuple[Split, ...]
+
+
 def set_plain_aside(
-    context: TableContext, splits: Sequence[Split], names: Sequence[str], choose: PlainChoice
-) -> tuple[tuple[str, ...], list[Split]]:
-    """Paths of the plain files that ``choose`` takes for a reader of the columns ``names``, and the splits without them."""
-    schemas = _schemas_alike(context, names, {file.schema_id for split in splits for file in split.files})
+    context: TableContext, splits: Sequence[Split], names: Sequence[str], choose: PlainChoice, *, layers: bool = False
+) -> SetAside:
+    """What ``choose`` takes for a reader of the columns ``names``. It is asked about ``layers`` only where the caller reads some; a
+    layer is taken with all of its files."""
+    key = layer_key(context)
+    layered_names = {*names, *(field.name for field in (key,) if field is not None)}
+    needed = [name for name in context.schema.field_names if name in layered_names]
+    schema_ids = {file.schema_id for split in splits for file in split.files}
+    schemas = _schemas_alike(context, names, schema_ids)
+    layered_schemas = _schemas_alike(context, needed, schema_ids)
+    candidates = find_layers(context, splits, lambda file: file.schema_id in layered_schemas) if layers else ()
     types = [field.type for field in context.schema.partition_fields]
     # File names hold a UUID: they are unique in the table.
-    plain: dict[str, PlainFile] = {}
+    found = {
+        one.file.file_name: PlainFile(path=one.path, size_bytes=one.file.file_size, columns=layered_schemas[one.file.schema_id])
+        for layer in candidates
+        for one in layer.files
+    }
     for split in splits:
         directory = context.paths.bucket(decode_row(split.partition, types), split.bucket)
         deleted_from = {name for name, _ in split.deletions}
         for file in (file for section in split.sections if not section.needs_merge for file in section.files):
-            if not file.may_retract and file.schema_id in schemas and file.file_name not in deleted_from:
+            is_plain = not file.may_retract and file.schema_id in schemas and file.file_name not in deleted_from
+            if is_plain and file.file_name not in found:
                 path = f"{directory}/{file.file_name}"
-                plain[file.file_name] = PlainFile(path=path, size_bytes=file.file_size, columns=schemas[file.schema_id])
-    chosen = {file.path for file in choose(tuple(plain.values()))}
-    aside = {name: file.path for name, file in plain.items() if file.path in chosen}
-    return tuple(aside.values()), [rest for split in splits if (rest := _without(split, aside)) is not None]
+                found[file.file_name] = PlainFile(path=path, size_bytes=file.file_size, columns=schemas[file.schema_id])
+    chosen = {file.path for file in choose(tuple(found.values()))}
+    taken = tuple(layer for layer in candidates if chosen.issuperset(one.path for one in layer.files))
+    in_layers = {one.file.file_name for layer in taken for one in layer.files}
+    # In a layer, or to be merged.
+    overlapping = (section for split in splits for section in split.sections if section.needs_merge)
+    settled = in_layers | {file.file_name for section in overlapping for file in section.files}
+    plain = {name: file.path for name, file in found.items() if file.path in chosen and name not in settled}
+    rest = (_without(split, in_layers | plain.keys()) for split in splits)
+    return SetAside(paths=tuple(plain.values()), layers=taken, splits=tuple(split for split in rest if split is not None))
 
 
 def _without(split: Split, aside: Collection[str]) -> Split | None:
@@ -58,7 +86,8 @@ def _without(split: Split, aside: Collection[str]) -> Split | None:
     left: list[Section] = []
     for section in split.sections:
         if section.needs_merge:
-            left.append(section)
+            # All of its files are in one layer, or none.
+            left += [] if section.files[0].file_name in aside else [section]
         else:
             left += [Section(((file,),)) for file in section.files if file.file_name not in aside]
     return replace(split, sections=tuple(left)) if left else None

@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.bounds import BATCH_BYTES
-from tablestore.distributed.plainfiles import PlainChoice, set_plain_aside
+from tablestore.distributed.layers import Layer, LayerPlan, plan_layer
+from tablestore.distributed.plainfiles import PlainChoice, SetAside, set_plain_aside
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.format.manifest.manifestfile import decode_manifest, encode_manifest
@@ -65,13 +66,15 @@ class ReadPlan:
     """A planned read.
 
     ``tasks`` are independent and opaque. ``plain_files`` are the paths, inside the table, of the plain files that the caller chose
-    to read itself. They are in no task. ``positions``: each row comes with its position (see :mod:`~tablestore.types.rowposition`).
+    to read itself, and ``layers`` the overlapping files of which it does, by :func:`plan_layers`. They are in no task.
+    ``positions``: each row comes with its position (see :mod:`~tablestore.types.rowposition`).
     """
 
     pin: ReadPin
     fields: tuple[Field, ...]
     tasks: tuple[bytes, ...]
     plain_files: tuple[str, ...] = ()
+    layers: tuple[Layer, ...] = ()
     positions: bool = False
 
     @property
@@ -118,14 +121,16 @@ def plan_read(
     task_bytes: int = TASK_BYTES,
     parallelism: int = 1,
     plain_files: PlainChoice | None = None,
+    layers: bool = False,
     positions: bool = False,
 ) -> ReadPlan:
     """Plan a pinned read as tasks for :func:`read_task`, of at most about ``task_bytes`` each.
 
     ``filter`` is SQL text, because it travels. Up to ``parallelism`` tasks are made even of little data. The files that
     ``plain_files`` chooses are named instead of put into tasks; a filter has then only left out files, and their rows are still
-    to be filtered. So a file is plain only if the columns of the filter are in it as they are now, too. ``positions``: the rows of
-    an append table come with their positions; those of plain files are for the caller to count.
+    to be filtered. So a file is plain only if the columns of the filter are in it as they are now, too. ``layers``: it also
+    chooses among the files of layers. ``positions``: the rows of an append table come with their positions; those of plain files
+    are for the caller to count.
     """
     context = pin.spec.open(pin.schema_id)
     schema = context.schema
@@ -140,20 +145,27 @@ def plan_read(
         wanted=compacted_files(context) if pin.read_optimised else None,
         split_bytes=min(SPLIT_BYTES, task_bytes),
     )
-    splits: Sequence[Split] = plan.splits
-    plain: tuple[str, ...] = ()
+    aside = SetAside(paths=(), layers=(), splits=plan.splits)
     if plain_files is not None:
         needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
-        plain, splits = set_plain_aside(context, splits, needed, plain_files)
+        aside = set_plain_aside(context, plan.splits, needed, plain_files, layers=layers)
     head = {"schema": schema.id, "columns": list(names), "filter": filter, "positions": positions}
-    packed = pack_tasks(splits, task_bytes=task_bytes, parallelism=parallelism)
+    packed = pack_tasks(aside.splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
         pin=pin,
         fields=tuple(schema.field(name) for name in names),
         tasks=tuple(encode_task(_KIND, {**head, "splits": [encode_split(split) for split in splits]}) for splits in packed),
-        plain_files=plain,
+        plain_files=aside.paths,
+        layers=aside.layers,
         positions=positions,
     )
+
+
+def plan_layers(plan: ReadPlan, filter: str | None) -> Iterator[LayerPlan]:
+    """What is to be read of the layers of a plan that was made with this filter, which remains to be applied to the rows."""
+    context = plan.pin.spec.open(plan.pin.schema_id)
+    predicate = parse_filter(filter, context.schema.fields)
+    return (plan_layer(context, layer, predicate) for layer in plan.layers)
 
 
 def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:

@@ -112,9 +112,9 @@ def _shared_out(scan: Scan, location: str) -> tuple[tuple[NativeFile, ...], tupl
     needed = [field for field in scan.context.schema.fields if field.name in asked]
     if not (location.startswith("/") and can_name(location) and all(reads_alike(field.type) for field in needed)):
         return (), tuple(scan.plan.splits)
-    paths, rest = set_plain_aside(scan.context, scan.plan.splits, [field.name for field in needed], choose)
+    aside = set_plain_aside(scan.context, scan.plan.splits, [field.name for field in needed], choose)
     files = {file.file_name: file for file in scan.plan.files}
-    return tuple(NativeFile(path=path, meta=files[path.rpartition("/")[2]]) for path in paths), tuple(rest)
+    return tuple(NativeFile(path=path, meta=files[path.rpartition("/")[2]]) for path in aside.paths), aside.splits
 
 
 def _check_clear(name: str, schema: pa.Schema) -> None:

@@ -100,8 +100,11 @@ def names_unicode_paths(spark: SparkSession) -> bool:
     return all(str(encoding).upper() in ("UTF-8", "UTF8") for encoding in found)
 
 
-def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, positions: bool = False) -> DataFrame:
-    """The rows of Parquet files, by absolute local paths: at least one. ``positions``: where each row lies, behind the fields."""
+def native_scan(
+    spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, also: Sequence[Column] = (), positions: bool = False
+) -> DataFrame:
+    """The rows of Parquet files, by absolute local paths: at least one. Behind the fields come the columns ``also``, or, with
+    ``positions``, where each row lies."""
     nested = any(isinstance(field.type, RowType) and _has_float(field.type) for field in fields)
     reader = spark.read.options(**_OPTIONS, **(_SKIP_NOTHING if nested else {})).schema(spark_schema(fields))
     step = listing_threshold(spark)
@@ -109,17 +112,19 @@ def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Fiel
         step = len(paths)
     locations = [f"file:{path}" for path in paths]
     scans = [reader.parquet(*locations[start : start + step]) for start in range(0, len(locations), step)]
+    screened = [*map(_screened, fields), *also]
     if not positions:
-        return reduce(DataFrame.union, scans).select(*(_screened(field) for field in fields))
+        rows = reduce(DataFrame.union, scans)
+        return rows.select(*screened) if also or any(map(_needs_screen, fields)) else rows
     file_name, position = (field.name for field in POSITION_FIELDS)
     # Hidden columns, which a union does not have. Spark counts the rows that it skips too.
     where = _decoded(sf.col("_metadata.file_name")).alias(file_name), sf.col("_metadata.row_index").alias(position)
-    return reduce(DataFrame.union, (scan.select(*(_screened(field) for field in fields), *where) for scan in scans))
+    return reduce(DataFrame.union, (scan.select(*screened, *where) for scan in scans))
 
 
 def column(name: str) -> Column:
     """A column by its exact name, whatever is in it."""
-    return sf.col("`" + name.replace("`", "``") + "`")
+    return sf.col(quoted(name))
 
 
 def _decoded(name: Column) -> Column:
@@ -128,12 +133,22 @@ def _decoded(name: Column) -> Column:
     return sf.when(sf.contains(name, sf.lit("%")), plain).otherwise(name)
 
 
-def _screened(field: Field) -> Column:
-    plain = column(field.name)
-    if not isinstance(field.type, AtomicType) or not _has_float(field.type):
-        return plain
+def quoted(name: str) -> str:
+    """A name as SQL text."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _needs_screen(field: Field) -> bool:
+    return isinstance(field.type, AtomicType) and _has_float(field.type)
+
+
+def _screened(field: Field) -> Column | str:
+    # Of a plain name Spark makes a column in one step.
+    if not _needs_screen(field):
+        return quoted(field.name)
     # The value itself, whether it is NaN or not; the optimiser does not see that.
     metadata = {} if field.description is None else {"comment": field.description}
+    plain = column(field.name)
     return sf.nanvl(plain, plain).alias(field.name, metadata=metadata)
 
 

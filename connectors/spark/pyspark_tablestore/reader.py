@@ -44,6 +44,7 @@ class TableReader(DataSourceReader):
                 task_bytes=self._options.task_bytes,
                 parallelism=os.cpu_count() or 1,
                 plain_files=NativeRule.from_json(native).choose if native else None,
+                layers=True,
                 positions=self._options.positions,
             )
         return [InputPartition(task) for task in plan.tasks]

@@ -1,7 +1,8 @@
 """Reading and writing from the user's own process, around the limits of a Python data source.
 
-``read`` makes a union of two plans. Spark's own vectorised Parquet scan reads files that need no merge, where it gives the same
-rows (``native``); tablestore's tasks read all others. So a well-compacted table reads at Spark's own speed.
+``read`` makes a union of plans. Spark's own vectorised Parquet scan reads files that need no merge, where it gives the same rows
+(``native``), and files under a few newer rows, where a key says which rows count (``layers``). tablestore's tasks read all others.
+So a well-compacted table reads at Spark's own speed, and one that was upserted into since then not much slower.
 
 ``write`` runs the tasks with ``mapInArrow`` and commits here: the snapshot comes back to the caller, errors are ours, and any
 thread may call it. With ``cluster`` the rows are first brought together by bucket, so that each bucket gets one sorted run.
@@ -12,7 +13,7 @@ Both work in classic sessions and through Spark Connect.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -22,21 +23,22 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import IntegerType
 
 from pyspark_tablestore.conditions import condition, has_condition
+from pyspark_tablestore.layers import layer_scans
 from pyspark_tablestore.metadata import MetadataPin
 from pyspark_tablestore.native import (
     MOST_SCANS,
     NativeRule,
-    column,
     listing_threshold,
     names_unicode_paths,
     native_scan,
+    quoted,
     reads_alike,
 )
 from pyspark_tablestore.options import PINNED, parse_options, placed
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.writer import prepare, write_task
-from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_read
+from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_layers, plan_read
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import WriteJob, commit_messages
 from tablestore.errors import InvalidInputError
@@ -90,12 +92,10 @@ def read_pinned(
     names = tuple(field.name for field in pinned_fields(pin, columns, filter))
     rule = _native_rule(spark, pin, names, filter)
     plan, rule = _planned(spark, pin, names, filter, rule, positions=positions)
-    ours = _our_part(spark, plan, filter, rule) if plan.tasks or not plan.plain_files else None
-    if not plan.plain_files:
-        assert ours is not None, "without files to read natively the rest is everything"
-        return ours
-    theirs = _native_part(spark, plan, filter)
-    return theirs if ours is None else theirs.union(ours)
+    parts = _native_parts(spark, plan, filter)
+    if plan.tasks or not parts:
+        parts.append(_our_part(spark, plan, filter, rule))
+    return reduce(DataFrame.union, parts)
 
 
 def write(
@@ -211,15 +211,16 @@ def _planned(
     """The plan, and the rule that holds for its plain files."""
     if rule is None or not rule.can_name(pin.spec.location):
         return plan_read(pin, columns=names, filter=filter, positions=positions), None
-    plan = plan_read(pin, columns=names, filter=filter, plain_files=rule.choose, positions=positions)
-    if all(f"{pin.spec.location}/{path}".isascii() for path in plan.plain_files) or rule.ascii_only or names_unicode_paths(spark):
+    plan = plan_read(pin, columns=names, filter=filter, plain_files=rule.choose, layers=True, positions=positions)
+    native = [*plan.plain_files, *(one.path for layer in plan.layers for one in layer.files)]
+    if all(f"{pin.spec.location}/{path}".isascii() for path in native) or rule.ascii_only or names_unicode_paths(spark):
         return plan, rule
     return _planned(spark, pin, names, filter, replace(rule, ascii_only=True), positions=positions)
 
 
 def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: NativeRule | None) -> DataFrame:
     """The rows of a plan's tasks, through the data source, planned again on the same snapshot and schema."""
-    native = rule.to_json() if rule is not None and plan.plain_files else None
+    native = rule.to_json() if rule is not None and (plan.plain_files or plan.layers) else None
     pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "native": native, "positions": plan.positions}
     given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if filter is not None:
@@ -228,15 +229,22 @@ def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: Nat
     return spark.read.format("tablestore").options(**given, **place).load()
 
 
-def _native_part(spark: SparkSession, plan: ReadPlan, filter: str | None) -> DataFrame:
-    """The rows of a plan's plain files, filtered."""
-    paths = [f"{plan.pin.spec.location}/{path}" for path in plan.plain_files]
+def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None) -> list[DataFrame]:
+    """The rows of a plan's plain files and layers, filtered."""
     schema = plan.pin.spec.open(plan.pin.schema_id).schema
     predicate = parse_filter(filter, schema.fields)
-    if predicate is None:
-        return native_scan(spark, paths, plan.fields, positions=plan.positions)
     names = [field.name for field in plan.fields]
-    also = [field for field in schema.fields if field.name in filter_columns(predicate) - set(names)]
-    scan = native_scan(spark, paths, (*plan.fields, *also), positions=plan.positions)
-    kept = scan.where(condition(predicate, {f.name: f for f in schema.fields}))
-    return kept.select(*(column(name) for name in plan.schema.names)) if also else kept
+    fields = [*plan.fields, *(field for field in schema.fields if field.name in filter_columns(predicate) - set(names))]
+
+    def path_of(path: str) -> str:
+        return f"{plan.pin.spec.location}/{path}"
+
+    plain = [path_of(path) for path in plan.plain_files]
+    scans = [native_scan(spark, plain, fields, positions=plan.positions)] if plain else []
+    for layer in plan_layers(plan, filter):
+        scans += layer_scans(spark, layer, fields, path_of)
+    if predicate is not None:
+        kept = condition(predicate, {field.name: field for field in schema.fields})
+        scans = [scan.where(kept) for scan in scans]
+    wanted = plan.schema.names
+    return [scan if scan.columns == wanted else scan.select(*map(quoted, wanted)) for scan in scans]

@@ -206,6 +206,14 @@ def plan_splits(
     return tuple(splits)
 
 
+def file_pruning(context: TableContext, predicate: Predicate | None) -> Callable[[DataFileMeta], bool]:
+    """Which files may hold a row that a predicate keeps. Not every other one may be left out: it may hide rows (see above)."""
+    if predicate is None:
+        return lambda _: True
+    pruning = _Pruning(context.schema, predicate, context.fields_by_schema())
+    return lambda file: pruning.file_may_match(predicate, file)
+
+
 def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: TableSettings) -> tuple[Section, ...]:
     if schema.is_keyed and not settings.deletion_vectors:
         return partition_intervals(files, KeyOrder.of(schema.key_fields))
@@ -298,7 +306,7 @@ class _Pruning:
         if self._predicate is None:
             return section
         if not section.needs_merge:
-            files = [file for file in section.files if self._file_may_match(self._predicate, file)]
+            files = [file for file in section.files if self.file_may_match(self._predicate, file)]
             return Section((tuple(files),)) if files else None
         if self._key is None:
             return section
@@ -318,7 +326,7 @@ class _Pruning:
             return True
         return may_match(self._key, self._key_ranges(file))
 
-    def _file_may_match(self, predicate: Predicate, file: DataFileMeta) -> bool:
+    def file_may_match(self, predicate: Predicate, file: DataFileMeta) -> bool:
         ranges = {**self._value_ranges(file), **self._key_ranges(file)}
         return may_match(predicate, ranges)
 

@@ -62,7 +62,8 @@ def fuzzed_rows(draw: random.Random, ids: Sequence[int], part: str) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
-    """The same kind of rows three times: read natively, by us, and partly so. Files and row groups are small."""
+    """The same kind of rows three times: read natively, partly by us, and natively without the rows that newer ones hide. Files and
+    row groups are small."""
     draw = random.Random(20)
     catalog = ts.open_catalog(str(tmp_path_factory.mktemp("fuzzed")))
     catalog.create_database("shop")
@@ -76,7 +77,13 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
         mixed.upsert(fuzzed_rows(draw, range(6), f"p{number}"))
     for number in range(0, 8, 4):
         mixed.upsert(fuzzed_rows(draw, range(3, 9), f"p{number}"))
-    return {"native": plain, "mixed": mixed}
+    layered = catalog.create_table("shop.layered", schema=FUZZED, options={**options, "bucket": "2"}, **key)  # type: ignore[arg-type]
+    for part in ("p0", "p1"):
+        layered.upsert(fuzzed_rows(draw, range(120), part))
+        for version in range(3):
+            layered.upsert(fuzzed_rows(draw, range(version, 12, 4), part))
+        layered.delete(pa.table({"part": [part], "id": [2]}))
+    return {"native": plain, "mixed": mixed, "layered": layered}
 
 
 class Conditions:
@@ -161,7 +168,8 @@ def fuzz(spark: "SparkSession", fuzzed: dict[str, Table], count: int, seed: int,
         # Without the struct, in which a float alone would keep the reader from skipping anything.
         by_spark = pyspark_tablestore.read(spark, table.location, columns=PLAIN)
         assert is_native(by_spark)
-        plans = {name: (by_spark, texts if name == "native" else texts[::few])}
+        assert ("Python" in by_spark._jdf.queryExecution().toString()) == (name == "mixed")
+        plans = {name: (by_spark, texts[::few] if name == "mixed" else texts)}
         if name == "mixed":
             plans["ours"] = (spark.read.format("tablestore").load(table.location), texts[::few])
         for plan, (frame, asked) in plans.items():

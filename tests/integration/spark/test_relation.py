@@ -96,6 +96,74 @@ def test_union_read_with_filter_time_travel_and_pin(spark: "SparkSession", mixed
     assert content(before) == expected
 
 
+@pytest.fixture
+def upserted(catalog: Catalog) -> Table:
+    """A compacted base under a few newer rows, some of them newer than others, and deletes."""
+    table = catalog.create_table("shop.upserted", schema=ROWS, primary_key=["id"], options={"bucket": "2", "write-only": "true"})
+    table.upsert(rows(range(1000)))
+    table.compact(full=True)
+    table.upsert(rows(range(5, 45), price=2.0))
+    table.upsert(rows(range(40, 60), price=3.0))
+    table.delete(pa.table({"id": [0, 41, 500]}))
+    table.upsert(rows(range(41, 42), price=4.0))
+    return table
+
+
+def test_files_under_a_few_newer_rows_are_read_natively(spark: "SparkSession", upserted: Table) -> None:
+    on_key = ("id = 7", "id = 41", "id = 0", "id = 700")
+    for filter in (None, *on_key, "price = 1", "price > 2", "price < 3 AND id > 42", "id < 0 OR price = 4"):
+        frame = read(spark, upserted.location, filter=filter)
+        assert scans(frame) == (True, False), filter
+        assert content(frame) == scanned(upserted, filter=filter)
+    frame = read(spark, upserted.location, columns=["price"])
+    assert frame.columns == ["price"]
+    assert content(frame) == scanned(upserted, columns=["price"])
+    assert content(frame.where("price = 3")) == scanned(upserted, columns=["price"], filter="price = 3")
+    whole = read(spark, upserted.location)
+    assert whole.count() == 998
+    assert whole.where("id = 41").collect()[0].price == 4.0
+    twice = spark.sql("SELECT a.id FROM {t} a JOIN {t} b ON a.id = b.id WHERE a.price > 1 AND b.price < 3", t=whole)
+    assert sorted(row.id for row in twice.collect()) == list(range(5, 40))
+    before = content(whole)
+    upserted.upsert(rows(range(100), price=9.0))
+    assert content(whole) == before
+
+
+def test_files_of_past_snapshots_and_branches_are_layered_too(spark: "SparkSession", upserted: Table) -> None:
+    for snapshot in upserted.snapshots()[1:]:
+        found = read(spark, upserted.location, snapshot_id=snapshot.id)
+        assert scans(found) == (True, False)
+        assert content(found) == scanned(upserted, snapshot_id=snapshot.id)
+    upserted.create_tag("now")
+    upserted.create_branch("side", tag="now")
+    side = upserted.branch("side")
+    side.upsert(rows(range(900, 910), price=5.0))
+    found = read(spark, f"{upserted.location}$branch_side")
+    assert scans(found) == (True, False)
+    assert content(found) == scanned(side)
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_newer_rows_are_found_at_the_ends_of_every_key_type(spark: "SparkSession", catalog: Catalog, ansi: str) -> None:
+    from tests.integration.spark.test_native import settings
+
+    for bits in (8, 16, 32, 64):
+        low, high = -(2 ** (bits - 1)), 2 ** (bits - 1)
+        arrow = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[bits]
+        for number, near in enumerate((range(low, low + 200), range(high - 200, high), range(-100, 100))):
+            name = f"shop.ends{bits}_{number}_{ansi}"
+            schema = pa.schema([("i`d \u00fc", arrow), ("x", pa.int64())])
+            table = catalog.create_table(name, schema=schema, primary_key=["i`d \u00fc"], options={"bucket": "1"})
+            # A base that reaches to both ends: what is computed of its keys must not overflow.
+            base = sorted({*near, low, high - 1})
+            for version, ids in enumerate((base, [near[0], near[63], near[64]], [near[64], near[-1]])):
+                table.upsert(pa.table({"i`d \u00fc": pa.array(ids, arrow), "x": [version] * len(ids)}))
+            with settings(spark, ansi__enabled=ansi):
+                found = read(spark, table.location)
+                assert scans(found) == (True, False)
+                assert content(found) == scanned(table)
+
+
 def test_union_read_of_an_empty_table(spark: "SparkSession", catalog: Catalog) -> None:
     table = catalog.create_table("shop.empty", schema=ROWS)
     frame = read(spark, table.location)

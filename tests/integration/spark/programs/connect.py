@@ -42,6 +42,13 @@ assert snapshot.id == 4
 union = read(spark, table.location)
 assert union.count() == 35
 assert {row["at"] for row in table.scan().to_arrow().to_pylist()} == {row["at"] for row in union.toArrow().to_pylist()}
+layered = catalog.create_table("shop.layered", schema=schema, primary_key=["id"], options={"bucket": "1", "write-only": "true"})
+for ids, at in ((range(100), 0), (range(5, 10), 1), (range(8, 12), 2)):
+    layered.upsert(pa.table({"id": ids, "at": pa.array([at] * len(ids), pa.timestamp("us", tz="UTC"))}))
+layered.delete(pa.table({"id": [50]}))
+for filter in (None, "id IN (9, 50, 51)"):
+    found = read(spark, layered.location, filter=filter)
+    assert found.toArrow().sort_by("id").to_pylist() == layered.scan(filter=filter).to_arrow().sort_by("id").to_pylist()
 # This program runs where file names are ASCII: other paths are read by us, in a table that Spark reads natively.
 parts = catalog.create_table("shop.parts", schema=pa.schema([("p", pa.string()), ("x", pa.float64())]), partition_by=["p"])
 parts.append(pa.table({"p": ["\u00e9", "\U0001f9ee", "plain"], "x": [1.0, float("nan"), 3.0]}))
