@@ -91,6 +91,16 @@ def test_a_connector_table_is_kept_by_the_session_and_makes_no_file(env: ts.Tabl
     assert env.list_tables() == ("p",)
 
 
+def test_a_database_with_a_connector_table_is_dropped_with_cascade_only(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE DATABASE shop")
+    env.execute_sql("CREATE TABLE shop.k (id INT) WITH ('connector' = 'kafka')")
+    with pytest.raises(ts.InvalidInputError, match="with a connector, for example 'k'"):
+        env.execute_sql("DROP DATABASE shop")
+    env.execute_sql("DROP DATABASE shop CASCADE")
+    with pytest.raises(ts.NotFoundError):
+        env.execute_sql("DESCRIBE shop.k")
+
+
 def test_using_tablestore_is_a_managed_table(env: ts.TableEnvironment) -> None:
     env.execute_sql("CREATE TABLE t (id INT) USING tablestore TBLPROPERTIES ('target-file-size' = '1 mb')")
     assert env.catalog().table("default.t").options()["target-file-size"] == "1 mb"

@@ -277,6 +277,19 @@ def test_describe_extended_has_every_row(env: ts.TableEnvironment, rows_of: Rows
         env.execute_sql("DESCRIBE EXTENDED t PARTITION (day = 'c')")
 
 
+def test_the_watermark_is_that_of_the_newest_row_or_of_the_newest_snapshot(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.execute_sql("CREATE TABLE t (at TIMESTAMP(3), id INT, WATERMARK FOR at AS at - INTERVAL '5' SECOND)")
+
+    def shown() -> str | None:
+        return {row[0]: row[2] for row in rows_of(duck.execute_sql("DESCRIBE EXTENDED t"))}["watermark"]  # type: ignore[no-any-return]
+
+    assert shown() is None
+    duck.execute_sql("INSERT INTO t VALUES (TIMESTAMP '2026-01-31 12:00:05', 1), (TIMESTAMP '2026-01-31 11:00:00', 2)")
+    assert shown() == "2026-01-31 12:00:00.000"
+    duck.execute_sql("INSERT INTO t VALUES (TIMESTAMP '2026-01-31 12:00:01', 3), (NULL, 4)")
+    assert shown() == "2026-01-31 12:00:00.000"
+
+
 def test_change_tracking_is_switched_for_a_table_and_for_a_partition(duck: ts.TableEnvironment, rows_of: Rows) -> None:
     duck.execute_sql("CREATE TABLE t (day STRING, id INT, PRIMARY KEY (day, id) NOT ENFORCED) PARTITIONED BY (day)")
     duck.execute_sql("INSERT INTO t VALUES ('a', 1)")

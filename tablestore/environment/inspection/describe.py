@@ -15,6 +15,7 @@ from tablestore import options as opt
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
+from tablestore.environment.inspection.watermark import newest_watermark
 from tablestore.environment.managed.nonphysical import read_unstored
 from tablestore.environment.paths import ObjectPath
 from tablestore.environment.result import Result, records
@@ -32,7 +33,6 @@ from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 
 DETAILS_SCHEMA = pa.schema([("name", pa.string()), ("type", pa.string()), ("value", pa.string())])
-NO_WATERMARK = -(1 << 63)
 
 
 def describe(session: Session, statement: Describe, source: Source) -> Result:
@@ -49,7 +49,7 @@ def describe(session: Session, statement: Describe, source: Source) -> Result:
     table = session.table(statement.path, "DESCRIBE EXTENDED", source)
     path = session.expand(statement.path)
     if statement.partition is None:
-        return _details(_table_rows(path, table))
+        return _details(_table_rows(session, path, table))
     return _details(_partition_rows(table, partition_of(table, statement.partition, source), source))
 
 
@@ -82,7 +82,7 @@ def _text(value: object) -> str | None:
     return str(value)
 
 
-def _table_rows(path: ObjectPath, table: Table) -> Iterator[tuple[str, str, object]]:
+def _table_rows(session: Session, path: ObjectPath, table: Table) -> Iterator[tuple[str, str, object]]:
     stored = table.options()
     options, settings = TableOptions(stored), table.change_log.settings
     kafka = settings.system == "kafka"
@@ -92,8 +92,8 @@ def _table_rows(path: ObjectPath, table: Table) -> Iterator[tuple[str, str, obje
     yield "log.retention", "Duration", stored.get(opt.LOG_RETENTION.key)
     yield "file.path", "String", table.location
     yield "log.kafka.topic", "String", settings.topic if kafka else None
-    if read_unstored(stored, table.table_schema.field_names).watermark is not None:
-        yield "watermark", "Timestamp", _watermark(table)
+    if (watermark := read_unstored(stored, table.table_schema.field_names).watermark) is not None:
+        yield "watermark", "Timestamp", newest_watermark(session.engine, table, watermark)
     yield "file.format", "String", options.text(opt.FILE_FORMAT)
     yield "bucket", "Integer", options.value(opt.BUCKET)
     yield "change-tracking", "Boolean", options.flag(opt.CHANGE_TRACKING)
@@ -132,12 +132,6 @@ def _files_rows(entries: list[ManifestEntry]) -> Iterator[tuple[str, str, object
     # Files have the local time of their writer.
     yield "last-modified", "Timestamp", None if not newest else datetime.fromtimestamp(newest / 1000, UTC).replace(tzinfo=None)
     yield "num-files", "Integer", len(entries)
-
-
-def _watermark(table: Table) -> datetime | None:
-    latest = table.context.snapshots.latest()
-    millis = None if latest is None else latest.watermark
-    return None if millis is None or millis == NO_WATERMARK else datetime.fromtimestamp(millis / 1000, UTC).replace(tzinfo=None)
 
 
 def _connector_rows(found: ConnectorTable) -> Iterator[tuple[str, str, object]]:

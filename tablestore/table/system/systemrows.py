@@ -109,7 +109,7 @@ def files(context: TableContext, at: Snapshot | None) -> Rows:
     fields, keys = context.schema.partition_fields, context.schema.key_fields
     for entry in _ordered(context.manifests.live(at)):
         file = entry.file
-        statistics = _statistics(context, file)
+        statistics = column_statistics(context, file)
         yield {
             "partition": row_text(entry.partition, fields),
             "bucket": entry.bucket,
@@ -209,7 +209,7 @@ def _sums(entries: Sequence[ManifestEntry]) -> dict[str, Any]:
     }
 
 
-def _statistics(context: TableContext, file: DataFileMeta) -> dict[str, tuple[Field, ColumnStats]]:
+def column_statistics(context: TableContext, file: DataFileMeta) -> dict[str, tuple[Field, ColumnStats]]:
     """What is known of each newest column in a file, found by field id and read as the newest type."""
     written = context.schemas.read(file.schema_id).fields
     by_name = {field.name: field for field in written}
