@@ -1,7 +1,7 @@
 """UPDATE, DELETE and MERGE over Spark: tasks write what changes, the commit is made here.
 
     job = prepare_change(table, pin, change)
-    snapshot = commit_rows(query, job, table)        # raises StalePlan where the query has to run again
+    snapshot = commit_changes(table, job, change_messages(query, job, table))       # StalePlan: the query has to run again
 
 What the rows of the query are: :mod:`tablestore.table.write.rowchange`. Those of a table with a fixed number of buckets are brought
 together by bucket first, so that each bucket gets one sorted run and no key has to be looked for in the files of other tasks.
@@ -15,54 +15,41 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.relation import clustered
-from tablestore.distributed.change import (
-    ChangeJob,
-    abort_changes,
-    change_partition,
-    commit_changes,
-    plan_rewrites,
-    rewrite_task,
-)
+from tablestore.distributed.change import ChangeJob, abort_changes, change_partition, plan_rewrites, rewrite_task
 from tablestore.errors import TablestoreError
-from tablestore.format.snapshot import Snapshot
 from tablestore.table.table import Table
 
 Batches = Iterator[pa.RecordBatch]
 
 
-def commit_rows(rows: DataFrame, job: ChangeJob, table: Table) -> Snapshot | None:
-    """Apply the rows as the changes of a statement; None if they are none.
+def change_messages(rows: DataFrame, job: ChangeJob, table: Table) -> list[bytes]:
+    """The messages of all tasks, for ``commit_changes``.
 
-    Raises tablestore's errors for what it refuses, StalePlan among them, and Spark's for tasks that failed.
+    Raises tablestore's errors for what it refuses and Spark's for tasks that failed; what the others wrote is removed then.
     """
-    spark, context = rows.sparkSession, table.context
+    context, spark = table.context, rows.sparkSession
     if context.schema.is_keyed and context.settings.total_buckets > 0:
         rows = clustered(rows, job.pin.spec, job.pin.schema_id)
-    messages = _run(table, rows, partial(_change, job))
-    tasks = plan_rewrites(table, job, messages, parallelism=_parallelism(rows))
-    if len(tasks) > 1:
-        frame = spark.createDataFrame([(task,) for task in tasks], "task binary").repartition(len(tasks))
-        messages += _run(table, frame, partial(_rewrite, job), messages)
-    return commit_changes(table, job, messages, log=spark_log(spark, job.pin.spec, table))
+    messages: list[bytes] = []
+    try:
+        _run(rows, partial(_change, job), messages)
+        if tasks := plan_rewrites(table, job, messages, parallelism=int(spark.conf.get("spark.sql.shuffle.partitions") or 1)):
+            frame = spark.createDataFrame([(task,) for task in tasks], "task binary").repartition(len(tasks))
+            _run(frame, partial(_rewrite, job), messages)
+    except BaseException:
+        abort_changes(table, messages)
+        raise
+    return messages
 
 
-def _parallelism(rows: DataFrame) -> int:
-    return int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
-
-
-def _run(
-    table: Table, rows: DataFrame, work: Callable[[Batches], Iterator[bytes]], before: "list[bytes] | None" = None
-) -> list[bytes]:
-    """The messages of a job's tasks. If one failed, what all of them wrote is removed, what came ``before`` too."""
+def _run(rows: DataFrame, work: Callable[[Batches], Iterator[bytes]], messages: list[bytes]) -> None:
+    """Add the messages of a job's tasks. Raises the first error of ours, behind all messages."""
     outcomes = [pickle.loads(row["outcome"]) for row in rows.mapInArrow(partial(_outcomes, work), "outcome binary").collect()]
-    messages = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
+    messages += [outcome for outcome in outcomes if isinstance(outcome, bytes)]
     for outcome in outcomes:
         if isinstance(outcome, TablestoreError):
-            abort_changes(table, [*(before or ()), *messages])
             raise outcome
-    return messages
 
 
 def _outcomes(work: Callable[[Batches], Iterator[bytes]], batches: Batches) -> Batches:

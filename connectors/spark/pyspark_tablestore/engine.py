@@ -5,35 +5,25 @@ The user's text goes to Spark as it is, but for the names of tables, whose place
 the query needs. Works in classic sessions and through Spark Connect.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.utils import is_remote
 
+from pyspark_tablestore.change import change_messages
 from pyspark_tablestore.compact import compact
-from pyspark_tablestore.options import plain_errors
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.queryerrors import query_errors
 from pyspark_tablestore.relation import read_pinned, write_job
 from pyspark_tablestore.schema import arrow_schema
-from tablestore.distributed.change import (
-    ChangeJob,
-    abort_changes,
-    change_partition,
-    commit_changes,
-    plan_rewrites,
-    prepare_change,
-    rewrite_task,
-)
+from tablestore.distributed.change import commit_changes, prepare_change
 from tablestore.distributed.read import ReadPin, pinned_scan
 from tablestore.distributed.write import prepare_write
 from tablestore.environment.engine import (
@@ -131,16 +121,8 @@ class SparkEngine:
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
         """Apply the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""
         job = prepare_change(target.table, target.pin, target.change)
-        messages: list[bytes] = []
-        try:
-            with query_errors(f"{target.change.operation} on {target.table.name}"), self.cancellable():
-                messages += _messages(self._frame(query), partial(_change_task, job))
-                if tasks := plan_rewrites(target.table, job, messages):
-                    numbered = self._spark.createDataFrame([(task,) for task in tasks], "task binary").repartition(len(tasks))
-                    messages += _messages(numbered, partial(_rewrite_tasks, job))
-        except BaseException:
-            abort_changes(target.table, messages)
-            raise
+        with query_errors(f"{target.change.operation} on {target.table.name}"), self.cancellable():
+            messages = change_messages(self._frame(query), job, target.table)
         return commit_changes(target.table, job, messages, log=spark_log(self._spark, target.pin.spec, target.table))
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> CompactReport:
@@ -211,7 +193,13 @@ class SparkEngine:
     def _relation(self, relation: Relation) -> DataFrame:
         match relation:
             case ManagedRelation():
-                return read_pinned(self._spark, relation.pin, columns=relation.columns, filter=relation.filter)
+                return read_pinned(
+                    self._spark,
+                    relation.pin,
+                    columns=relation.columns,
+                    filter=relation.filter,
+                    positions=relation.positions,
+                )
             case QueryRelation():
                 return self._frame(relation.query)
             case RowsRelation():
@@ -266,25 +254,6 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, datetime) and value.tzinfo is None:
         return sf.lit(value.isoformat(" ")).cast("timestamp_ntz")
     return value
-
-
-def _messages(frame: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> list[bytes]:
-    """What the tasks over the rows of a frame have to say, a message each."""
-    return [bytes(row.message) for row in frame.mapInArrow(task, "message binary").collect()]
-
-
-def _change_task(job: ChangeJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    context = TaskContext.get()
-    with plain_errors():
-        message = change_partition(job, batches, context.partitionId() if context else 0)
-    yield pa.record_batch({"message": pa.array([message], pa.binary())})
-
-
-def _rewrite_tasks(job: ChangeJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        with plain_errors():
-            messages = [rewrite_task(job, task) for task in batch.column("task").to_pylist()]
-        yield pa.record_batch({"message": pa.array(messages, pa.binary())})
 
 
 def _without_braces(text: str) -> str:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore import InvalidInputError
-from tablestore.distributed.change import pin_change, prepare_change
+from tablestore.distributed.change import commit_changes, pin_change, prepare_change
 from tablestore.distributed.read import ReadPin
 from tablestore.distributed.spec import TableSpec
 from tablestore.store.commit.conflict import StalePlan
@@ -40,9 +40,10 @@ def target(spark: "SparkSession", pin: ReadPin, *, positions: bool) -> "DataFram
 
 
 def commit(rows: "DataFrame", table: Table, pin: ReadPin) -> "Snapshot | None":
-    from pyspark_tablestore.change import commit_rows
+    from pyspark_tablestore.change import change_messages
 
-    return commit_rows(rows, prepare_change(table, pin, MERGE), table)
+    job = prepare_change(table, pin, MERGE)
+    return commit_changes(table, job, change_messages(rows, job, table))
 
 
 def merged(spark: "SparkSession", table: Table, ids: range, *, copies: int = 1) -> "tuple[DataFrame, ReadPin]":
