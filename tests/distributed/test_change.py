@@ -507,6 +507,18 @@ def test_rows_that_lack_columns_are_refused_by_name(table: Table) -> None:
         change_partition(job, [pa.RecordBatch.from_pylist([], schema=lacking.schema)], 0)
 
 
+def test_a_statement_without_updates_needs_no_old_rows_and_takes_no_updates(make: Callable[..., Table]) -> None:
+    table = make(*TABLES["input"])
+    write(table, (1, "a", 1), (2, "b", 2))
+    job = prepare_change(table, pin_change(table, spec_of(table), DELETE), DELETE)
+    rows = table.scan(filter="id = 1").to_arrow()
+    gone_rows, updates = (rows.append_column("_row_kind", pa.array([kind])) for kind in ("-D", "+U"))
+    with pytest.raises(InvalidInputError, match="DELETE sets no column"):
+        change_partition(job, updates.to_batches(), 0)
+    assert commit_changes(table, job, [change_partition(job, gone_rows.to_batches(), 0)]) is not None
+    assert read(table) == [(2, "b", 2)]
+
+
 def test_bytes_that_are_no_message_are_a_format_error(table: Table) -> None:
     job = prepare_change(table, pin_change(table, spec_of(table), MERGE), MERGE)
     for data in (b"", b"{}", b"\xff", b'{"kind": "change message", "version": 1}'):

@@ -48,13 +48,19 @@ class ChangeWriter:
             raise InvalidInputError(
                 f"expected one row for each change of {self._where}, found a -U; an update is one row of kind +U", kind="row-kind"
             )
+        if not self._change.sets and pc.any(pc.equal(kinds, int(RowKind.UPDATE_AFTER))).as_py():
+            raise InvalidInputError(
+                f"{self._where}: {self._change.operation} sets no column, and there is a +U; name the columns that its updates set",
+                kind="row-kind",
+            )
         self._check_nulls(table, kinds)
         if self._columns.positions:
             self._write_positions(table, kinds)
-        elif self._columns.before:
+        elif self._columns.before and self._change.sets:
             self._write_pairs(table, kinds)
         else:
-            self._writer.change(table.drop_columns([ROW_KIND_COLUMN]), kinds)
+            system = {ROW_KIND_COLUMN, ROW_BEFORE_COLUMN} if self._columns.before else {ROW_KIND_COLUMN}
+            self._writer.change(table.drop_columns(sorted(system & set(table.column_names))), kinds)
 
     def prepare(self) -> CommitMessage:
         """The files written, as a value for a committer."""
@@ -72,7 +78,7 @@ class ChangeWriter:
 
     def _check_columns(self, names: list[str]) -> None:
         wanted = {ROW_KIND_COLUMN, *(POSITION_COLUMNS if self._columns.positions else ())}
-        wanted |= {ROW_BEFORE_COLUMN} if self._columns.before else set()
+        wanted |= {ROW_BEFORE_COLUMN} if self._columns.before and self._change.sets else set()
         adds = not self._columns.positions or self._change.inserts or bool(self._change.sets)
         wanted |= set(self._context.schema.field_names) if adds else set()
         if missing := sorted(wanted - set(names)):
