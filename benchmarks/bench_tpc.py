@@ -18,7 +18,8 @@ from benchmarks.tpc import Kind, TpcData, load, prepare
 
 Run = Callable[[str], pa.Table]
 SCALES: dict[Kind, float] = {"tpch": 1.0, "tpcds": 0.1}
-BOUNDS = {"duckdb": 1.5, "spark": 1.15}
+# At the scale of TPC-DS here, what is measured is mostly how long a query takes to be planned.
+BOUNDS: dict[tuple[Kind, str], float] = {("tpch", "duckdb"): 1.5, ("tpch", "spark"): 1.15}
 
 
 def run(setting: Setting, kind: Kind, engine: str) -> None:
@@ -55,7 +56,8 @@ def _measure(setting: Setting, data: TpcData, warehouse: Path, engine: str, scal
         + ", ".join(f"{n}: {rounds[plain][n] * 1000:.0f} {rounds[managed][n] * 1000:.0f}" for n in sorted(rounds[plain])),
     )
     setting.add(result)
-    setting.add_bar(result.bar(f"{result.name} / plain Parquet", managed, plain, BOUNDS[engine]))
+    if (bound := BOUNDS.get((data.kind, engine))) is not None:
+        setting.add_bar(result.bar(f"{result.name} / plain Parquet", managed, plain, bound))
 
 
 def _attempt(data: TpcData, run_query: Run, seconds: dict[int, float]) -> Callable[[], Sample]:

@@ -24,7 +24,8 @@ def main(kind: str, scale: float, directory: Path) -> None:
     for folder in ("tables", "answers"):
         (directory / folder).mkdir(parents=True, exist_ok=True)
     for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall():
-        con.execute(f"COPY {name} TO '{directory}/tables/{name}.parquet'")
+        # The codec of our data files, so that the ways to read are compared and not the codecs.
+        con.execute(f"COPY {name} TO '{directory}/tables/{name}.parquet' (COMPRESSION zstd)")
     queries = dict(con.execute(f"SELECT query_nr, query FROM {kind}_queries()").fetchall())
     for number, query in queries.items():
         con.execute(f"COPY ({query.strip().rstrip(';')}) TO '{directory}/answers/{number}.parquet'")

@@ -1,11 +1,11 @@
-"""A bound query becomes DuckDB's SQL over views of this query alone.
+"""A bound query becomes DuckDB's SQL; what it reads stands in the text, or is a view of this query alone.
 
-    relation               view
-    ManagedRelation        its plain files, UNION ALL the stream of what we merge (``scans``)
-    RowsRelation           the stream
-    QueryRelation          its query, over views of its own
-    ConnectorRelation      DuckDB's reader of the files
-    NativeRelation         the object itself: a relation of the session's connection, or anything that exports Arrow data
+    relation             in the text                                               view
+    ManagedRelation      its plain files, UNION ALL a view                         the stream of what we merge (``scans``)
+    RowsRelation                                                                   the stream
+    QueryRelation                                                                  its query
+    ConnectorRelation    DuckDB's reader of the files
+    NativeRelation       the SQL of a relation of the session's connection         anything that exports Arrow data
 """
 
 import re
@@ -30,14 +30,14 @@ from tablestore_duckdb.names import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
+_PLACED = re.compile(rf'"?({VIEW_PREFIX}\d+)"?')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A temporary view: SQL, or an object that is registered under the name. ``stands_for``: the name of its relation."""
+    """A temporary view: SQL, or an object that is registered under the name."""
 
     name: str
-    stands_for: str
     sql: str | None = None
     source: Any = None
 
@@ -60,19 +60,19 @@ class View:
 class Prepared:
     """A query in DuckDB's SQL, and the views that it needs, each after those that it uses itself.
 
-    ``text`` is the query as it was written, for messages.
+    ``text`` is the query as it was written, for messages, ``names`` are those of relations by the names in their place.
     """
 
     sql: str
     text: str
     views: tuple[View, ...] = ()
     scans: tuple[tuple[str, PlannedScan], ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
 
     def readable(self, message: str) -> str:
-        """A message of DuckDB's with the names of relations in place of those of views."""
-        names = {view.name: view.stands_for for view in self.views}
-        return re.sub(rf"{VIEW_PREFIX}\d+", lambda found: names.get(found[0], found[0]), message)
+        """A message of DuckDB's with the names of relations as the user knows them."""
+        return _PLACED.sub(lambda found: self.names.get(found[1], found[0]), message)
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -85,42 +85,59 @@ def prepare(query: BoundQuery, new_name: Callable[[], str]) -> Prepared:
 
     Raises InvalidInputError, UnsupportedError.
     """
-    views: list[View] = []
-    scans: list[tuple[str, PlannedScan]] = []
-    sql = _prepared(query, new_name, views, scans)
-    return Prepared(sql=sql, text=query.text, views=tuple(views), scans=tuple(scans), parameters=query.parameters)
+    preparing = _Preparing(new_name=new_name)
+    sql = preparing.query(query)
+    return Prepared(
+        sql=sql,
+        text=query.text,
+        views=tuple(preparing.views),
+        scans=tuple(preparing.scans),
+        names=preparing.names,
+        parameters=query.parameters,
+    )
 
 
-def _prepared(
-    query: BoundQuery, new_name: Callable[[], str], views: list[View], scans: list[tuple[str, PlannedScan]]
-) -> str:
-    names = [_add_view(relation, new_name, views, scans) for relation in query.relations]
-    return to_duckdb(query.edited(lambda position: names[position]))
+@dataclass(slots=True, kw_only=True)
+class _Preparing:
+    """What the relations of a query come to."""
 
+    new_name: Callable[[], str]
+    views: list[View] = field(default_factory=list)
+    scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
 
-def _add_view(
-    relation: Relation, new_name: Callable[[], str], views: list[View], scans: list[tuple[str, PlannedScan]]
-) -> str:
-    """Add the views of a relation; the name of the one that has its rows."""
-    match relation:
-        case ManagedRelation():
-            planned = plan_managed(relation)
-            scans.append((relation.name, planned))
-            parts = [planned.native_sql()]
-            if (stream := planned.stream()) is not None:
-                views.append(View(name=new_name(), stands_for=relation.name, source=stream))
-                parts.append(f"SELECT * FROM {identifier(views[-1].name)}")
-            sql = " UNION ALL ".join(part for part in parts if part is not None)
-            view = View(name=new_name(), stands_for=relation.name, sql=sql)
-        case RowsRelation():
-            view = View(name=new_name(), stands_for=relation.name, source=Stream(relation.rows.schema, relation.rows.to_batches))
-        case QueryRelation():
-            view = View(name=new_name(), stands_for=relation.name, sql=_prepared(relation.query, new_name, views, scans))
-        case ConnectorRelation():
-            view = View(name=new_name(), stands_for=relation.name, sql=connector_sql(relation))
-        case NativeRelation(value=duckdb.DuckDBPyRelation() as value):
-            view = View(name=new_name(), stands_for=relation.name, sql=value.sql_query())
-        case NativeRelation():
-            view = View(name=new_name(), stands_for=relation.name, source=relation.value)
-    views.append(view)
-    return view.name
+    def query(self, query: BoundQuery) -> str:
+        """A query in DuckDB's SQL: written with names in place of the relations, which are replaced by what they stand for."""
+        placed = {self._named(relation): self._placed(relation) for relation in query.relations}
+        names = tuple(placed)
+        written = to_duckdb(query.edited(lambda position: names[position]))
+        return _PLACED.sub(lambda found: placed.get(found[1], found[0]), written)
+
+    def _placed(self, relation: Relation) -> str:
+        """What stands in the text for a relation."""
+        match relation:
+            case ManagedRelation():
+                planned = plan_managed(relation)
+                self.scans.append((relation.name, planned))
+                native, stream = planned.native_sql(), planned.stream()
+                ours = None if stream is None else self._view(relation, source=stream)
+                return f"({' UNION ALL '.join(part for part in (native, ours and f'SELECT * FROM {ours}') if part)})"
+            case RowsRelation():
+                return self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches))
+            case QueryRelation():
+                return self._view(relation, sql=self.query(relation.query))
+            case ConnectorRelation():
+                return f"({connector_sql(relation)})"
+            case NativeRelation(value=duckdb.DuckDBPyRelation() as value):
+                return f"({value.sql_query()})"
+            case NativeRelation():
+                return self._view(relation, source=relation.value)
+
+    def _view(self, relation: Relation, *, sql: str | None = None, source: Any = None) -> str:
+        self.views.append(View(name=self._named(relation), sql=sql, source=source))
+        return self.views[-1].name
+
+    def _named(self, relation: Relation) -> str:
+        name = self.new_name()
+        self.names[name] = relation.name
+        return name

@@ -36,7 +36,7 @@ def test_objects_that_hold_rows_are_relations(engine: DuckDBEngine) -> None:
     for value in (ROWS, ROWS.to_batches()[0], pd.DataFrame({"id": [1, 2]}), pl.DataFrame({"id": [1, 2]}), own):
         found = rows_of(engine, bound("SELECT sum(id) AS s FROM {0} AS r", NativeRelation(name="r", value=value)))
         assert found == [{"s": 3}]
-    with pytest.raises(ts.InvalidInputError, match=r'"shop\.r" of type "object" not suitable'):
+    with pytest.raises(ts.InvalidInputError, match=r'shop\.r of type "object" not suitable'):
         engine.query(bound("SELECT * FROM {0} AS r", NativeRelation(name="shop.r", value=object())))
 
 
