@@ -52,7 +52,7 @@ ROOMS = {
         "opening",
     ),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "catalog opening"),
-    "sql": ("*", "statements", "parse", "query"),
+    "sql": ("*", "statements", "parse", "query", "duckdb"),
     "environment": (
         "*",
         "managed",

@@ -24,7 +24,7 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
-from tablestore.sql.query.transpile import to_duckdb
+from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore_duckdb.connectors import connector_sql
 from tablestore_duckdb.names import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed

@@ -1,0 +1,1 @@
+"""Queries in DuckDB's dialect: the text that gives the rows which Spark gives."""
