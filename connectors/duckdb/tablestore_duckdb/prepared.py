@@ -25,6 +25,7 @@ from tablestore.environment.engine import (
     RowsRelation,
 )
 from tablestore.sql.duckdb.transpile import to_duckdb
+from tablestore_duckdb.columnkinds import column_kinds
 from tablestore_duckdb.connectors import connector_sql
 from tablestore_duckdb.names import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
@@ -110,7 +111,7 @@ class _Preparing:
         """A query in DuckDB's SQL: written with names in place of the relations, which are replaced by what they stand for."""
         placed = {self._named(relation): self._placed(relation) for relation in query.relations}
         names = tuple(placed)
-        written = to_duckdb(query.edited(lambda position: names[position]))
+        written = to_duckdb(query.edited(lambda position: names[position]), column_kinds(query.relations))
         return _PLACED.sub(lambda found: placed.get(found[1], found[0]), written)
 
     def _placed(self, relation: Relation) -> str:

@@ -1,31 +1,158 @@
-"""Spark's SQL in DuckDB's words."""
+"""Spark's SQL in DuckDB's words.
+
+sqlglot translates. What it does not bring to the same rows is rewritten here before, and what cannot be brought to them is refused
+by name, with Spark as the engine that can. A function is let through if it is known to mean the same (``KNOWN``), so that none
+gives other rows in silence.
+
+    differs in DuckDB                                       so
+    x / 0, x DIV 0, x % 0 are no errors                     a CASE raises one
+    decimals are divided and averaged as doubles            the result is cast to Spark's decimal
+    DATE + INTERVAL is a timestamp                          the result is cast to a date
+    CAST(2.7 AS INT) rounds                                 the fraction is cut off first
+    LIKE has no escape character                            ESCAPE '\\' is said
+    substring counts from 0 as from 1 less                  0 becomes 1
+    days of the week have other numbers and names           computed
+    patterns are RE2's                                      those with look-around and back references are refused
+
+Known to differ: an index behind the end of an array is NULL and no error; columns without an alias have other names.
+"""
+
+from collections.abc import Mapping
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 from sqlglot.errors import UnsupportedError as NotInDuckDB
-from sqlglot.parsers.spark import SparkParser
 
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError
+from tablestore.sql.duckdb.kinds import DATE, Kind, Kinds
+from tablestore.sql.duckdb.rewrites import (
+    KNOWN,
+    KNOWN_NAMES,
+    NAMED,
+    REWRITES,
+    as_date,
+    as_decimal,
+    cast,
+    divided,
+    exploded,
+    group,
+    otherwise,
+    refusal,
+    subscript,
+    table_function,
+)
+from tablestore.sql.query.dialect import Spark4
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.references import find_references
 
 
-class _Spark(Spark):
-    """Spark 4: in its ANSI mode a CAST that fails is an error."""
+def to_duckdb(text: str, columns: Mapping[str, Kind] | None = None) -> str:
+    """A query of Spark's dialect in DuckDB's. ``columns``: kinds of columns by name in small letters, where all tables agree.
 
-    class Parser(SparkParser):
-        STRICT_CAST = True
-
-
-def to_duckdb(text: str) -> str:
-    """A query of Spark's dialect in DuckDB's. Raises InvalidInputError, UnsupportedError."""
+    Raises InvalidInputError for text that is no query, UnsupportedError for what DuckDB does not do as Spark does.
+    """
     try:
-        tree = sqlglot.parse_one(text, read=_Spark)
-        for hint in list(tree.find_all(exp.Hint)):
-            hint.pop()
-        return tree.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
+        tree = sqlglot.parse_one(_with_select(text), read=Spark4)
+        return _rewritten(tree, columns or {}).sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
     except NotInDuckDB as error:
-        raise UnsupportedError(f"DuckDB cannot run the query: {error}; run it on the engine spark", kind="engine") from error
+        raise refusal(str(error)) from error
     except SqlglotError as error:
         raise InvalidInputError(f"the query cannot be parsed: {error}", kind="sql-syntax") from error
+
+
+def _with_select(text: str) -> str:
+    """The text with ``TABLE t`` written as a SELECT. Raises UnsupportedError for pipes, which sqlglot reads in another order."""
+    tokens = Tokens(text)
+    starts = {tokens[at].start: at for at in range(len(tokens))}
+    for at in range(len(tokens)):
+        if tokens.key(at) == "|>":
+            raise refusal("pipes (|>)")
+    parts, done = [], 0
+    for found in find_references(text):
+        word = starts[found.span.start] - 1
+        if tokens.key(word) == "TABLE":
+            parts += [text[done : tokens[word].start], "SELECT * FROM"]
+            done = tokens[word].end
+    return "".join([*parts, text[done:]])
+
+
+def _rewritten(tree: exp.Expr, columns: Mapping[str, Kind]) -> exp.Expr:
+    for hint in list(tree.find_all(exp.Hint)):
+        hint.pop()
+    for select in list(tree.find_all(exp.Select)):
+        laterals = select.args.get("laterals") or []
+        joins = [exp.Join(this=lateral, side="LEFT" if lateral.args.get("outer") else None) for lateral in laterals]
+        select.set("laterals", None)
+        select.set("joins", [*(select.args.get("joins") or []), *joins])
+    kinds = Kinds(tree, columns)
+    nodes = list(tree.walk(bfs=True))
+    # Before anything changes.
+    known = {id(node): kinds.of(node) for node in nodes if isinstance(node, _TYPED)}
+    known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, (exp.Cast, exp.Bracket))}
+    for node in reversed(nodes):
+        parent, key, index = node.parent, node.arg_key or "", node.index
+        made = _node(node, known.get(id(node)))
+        if made is node:
+            continue
+        if parent is None:
+            tree = made
+        else:
+            parent.set(key, made, index)
+    return tree
+
+
+_TYPED = (exp.Div, exp.Add, exp.Sub, exp.Avg, exp.Window, exp.Filter)
+_WRAPPED = (exp.Window, exp.Filter)
+
+
+def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
+    """A node as DuckDB has it; its parts are done already. ``kind``: of the node, of a cast's or subscript's operand."""
+    rewrite = REWRITES.get(type(node))
+    if rewrite is not None:
+        return rewrite(node)
+    match node:
+        case exp.Div() | exp.IntDiv() | exp.Mod():
+            return divided(node, kind)
+        case exp.Avg() | exp.Window() | exp.Filter() if kind is not None and kind.name == "decimal":
+            inner = node
+            while isinstance(inner, _WRAPPED):
+                inner = inner.this
+            return node if isinstance(node.parent, _WRAPPED) or not isinstance(inner, exp.Avg) else as_decimal(node, kind)
+        case exp.Add() | exp.Sub() if kind == DATE:
+            return as_date(node)
+        case exp.Cast():
+            return cast(node, kind)
+        case exp.Bracket():
+            return subscript(node, kind)
+        case exp.Group():
+            return group(node)
+        case exp.Table(this=exp.Func()):
+            return table_function(node)
+        case exp.Join(this=exp.Lateral(this=exp.Func())):
+            return exploded(node)
+        case exp.Star() if isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Count):
+            raise refusal("a star inside of a function")
+        case exp.Command():
+            raise refusal(f"{node.this}")
+        case exp.Not() if isinstance(node.this.unnest(), exp.NullSafeEQ):
+            return otherwise(node.this)
+        case exp.NullSafeNEQ():
+            return otherwise(exp.NullSafeEQ(this=node.this, expression=node.expression))
+        case exp.Func():
+            return _function(node)
+        case _:
+            return node
+
+
+def _function(node: exp.Func) -> exp.Expr:
+    if isinstance(node, exp.Anonymous):
+        name = str(node.this).lower()
+        if name in NAMED:
+            return NAMED[name](*node.expressions)
+        if name not in KNOWN_NAMES:
+            raise refusal(f"the function {name}")
+    elif type(node).__name__ not in KNOWN:
+        raise refusal(f"the function {node.sql_name().lower()}")
+    return node

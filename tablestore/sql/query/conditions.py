@@ -46,14 +46,10 @@ class _NoValue(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Reads conditions for one table. ``field_of`` gives the table's column that a name stands for, None for any other.
-
-    ``texts``: literals in quotes can be believed.
-    """
+    """Reads conditions for one table. ``field_of`` gives the table's column that a name stands for, None for any other."""
 
     field_of: Callable[[exp.Column], Field | None]
     parameters: Mapping[str, Any]
-    texts: bool = True
 
     def implied(self, node: exp.Expr) -> str | None:
         """A condition on the table alone that holds wherever ``node`` is true; None: nothing is known."""
@@ -170,7 +166,7 @@ class Conditions:
                 return self._constant(node.this)
             case exp.Boolean():
                 return bool(node.this)
-            case exp.Literal(is_string=True) if self.texts:
+            case exp.Literal(is_string=True):
                 return str(node.this)
             case exp.Literal(is_string=False):
                 return _number(str(node.this))

@@ -43,10 +43,11 @@ def plan_query(
     tokens = Tokens(text)
     marker_edits, values = bind_parameters(text, tokens, parameters)
     pairs = [(found, made) for found, made in zip(references, replacements, strict=True) if made is not None]
-    cuts = [found.cut for found, _ in pairs if found.cut is not None]
     edits = [edit for relation, (found, _) in enumerate(pairs) for edit in relation_edits(found, relation)]
+    # Time travel and the arguments of a call are gone, with the parameters in them.
+    gone = [edit.span for edit in edits]
+    edits += [edit for edit in marker_edits if not any(span.start <= edit.span.start < span.end for span in gone)]
     edits += prefix_edits(tokens, references, [(found, made.path) for found, made in pairs])
-    edits += [edit for edit in marker_edits if not any(cut.start <= edit.span.start < cut.end for cut in cuts)]
     edits.sort(key=lambda edit: edit.span)
     if not pairs:
         return QueryPlan(edits=tuple(edits), parameters=values, uses=())

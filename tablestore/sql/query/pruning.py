@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from tablestore.sql.query.conditions import Conditions
+from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import Field
@@ -95,7 +96,7 @@ class _Reader:
         self._names = [{known.name.casefold() for known in columns or ()} for columns in fields]
 
     def uses(self) -> tuple[Use, ...]:
-        tree = sqlglot.parse_one(self._text, dialect="spark")
+        tree = sqlglot.parse_one(self._text, read=Spark4)
         self._query(tree, {}, None, all_columns=True)
         for scope in reversed(self._scopes):
             self._ask(scope)
@@ -335,7 +336,6 @@ class _Reader:
             reader = Conditions(
                 field_of=_FieldOf(source, visible, self._fields, self._names),
                 parameters=self._parameters,
-                texts="\\" not in self._text,
             )
             if (implied := reader.implied(condition)) is not None:
                 source.conditions.append(implied)

@@ -139,6 +139,10 @@ def test_parameters_by_place_get_names_and_keep_their_values_when_a_clause_is_cu
     assert edited(text, [1, 2, 3]) == "SELECT :_1 FROM {m0} AS `t` WHERE x = :_3 AND y = '?' -- ?"
 
 
+def test_parameters_of_a_call_are_gone_with_it() -> None:
+    assert edited("SELECT ? FROM table_changes('t', ?, ?) WHERE x = ?", [1, 2, 3, 4]) == "SELECT :_1 FROM {m0} AS `t` WHERE x = :_4"
+
+
 def test_parameters_by_name_are_found() -> None:
     text = "SELECT CAST(a AS STRUCT<b:INT>), ':c' FROM t WHERE x = :d LIMIT :e"
     references = find_references(text)

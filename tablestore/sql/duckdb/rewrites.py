@@ -1,0 +1,302 @@
+"""What is written in another way for DuckDB, node by node (see ``transpile``)."""
+
+import re
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from tablestore.errors import UnsupportedError
+from tablestore.sql.duckdb.kinds import Kind
+
+# Java's patterns that RE2 does not have: look-around, atomic groups, back references, possessive repetitions, sets of sets.
+_NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
+_UNITS = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
+    **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
+    "QUARTER": "QUARTER",
+    "WEEK": "WEEK",
+}
+
+
+def refusal(what: str) -> UnsupportedError:
+    return UnsupportedError(f"DuckDB does not run {what} as Spark does; run the query on the engine spark", kind="engine")
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def as_date(node: exp.Expr) -> exp.Expr:
+    return exp.Cast(this=node, to=exp.DataType.build("DATE"))
+
+
+def as_decimal(node: exp.Expr, kind: Kind) -> exp.Expr:
+    return exp.Cast(this=node, to=exp.DataType.build(f"DECIMAL({kind.precision}, {kind.scale})"))
+
+
+def otherwise(equal: exp.Expr) -> exp.Expr:
+    """Not equal, or one of them null. Not IS DISTINCT FROM: DuckDB 2.0 takes wrong rows where it filters a Parquet file by it."""
+    return exp.Case(ifs=[exp.If(this=equal, true=exp.false())], default=exp.true())
+
+
+def divided(node: exp.Expr, kind: Kind | None) -> exp.Expr:
+    divisor = node.expression
+    if not (isinstance(divisor.unnest(), exp.Literal) and float(divisor.unnest().name or 0) != 0):
+        is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
+        failed = exp.If(this=is_zero, true=_call("ERROR", exp.Literal.string("division by zero")))
+        node.set("expression", exp.Case(ifs=[failed], default=divisor))
+    if isinstance(node, exp.Div):
+        node.set("safe", False)
+        node.set("typed", False)
+        if kind is not None and kind.name == "decimal":
+            return as_decimal(node, kind)
+    return node
+
+
+def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
+    target = node.to.this.name
+    if target in ("TINYINT", "SMALLINT", "INT", "BIGINT") and kind is not None and kind.name in ("decimal", "float", "fraction"):
+        node.set("this", _call("TRUNC", node.this))
+    if target in ("TEXT", "VARCHAR", "CHAR") and kind is not None and kind.name == "float":
+        raise refusal("the cast of a float to a text")
+    return node
+
+
+def subscript(node: exp.Bracket, kind: Kind | None) -> exp.Expr:
+    (index,) = node.expressions if len(node.expressions) == 1 else (None,)
+    if kind is not None and kind.name == "map" and isinstance(index, exp.Literal) and index.is_string:
+        return node
+    if not isinstance(index, exp.Literal) or (kind is not None and kind.name == "map"):
+        raise refusal("a subscript that is computed, or a number for a map")
+    return node
+
+
+def group(node: exp.Group) -> exp.Expr:
+    """``GROUP BY a, b WITH ROLLUP`` is ``GROUP BY ROLLUP (a, b)``."""
+    for key, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        if any(not part.expressions for part in node.args.get(key) or ()):
+            node.set("expressions", [kind(expressions=node.expressions)])
+            node.set(key, None)
+    return node
+
+
+def table_function(node: exp.Table) -> exp.Expr:
+    function = node.this
+    name = str(function.this).lower() if isinstance(function, exp.Anonymous) else ""
+    if name == "error" or (name not in ("range",) and not isinstance(function, exp.Explode)):
+        raise refusal(f"the table-valued function {name or function.sql_name().lower()}")
+    if name == "range" and (node.args.get("alias") is None or not node.args["alias"].columns):
+        table = exp.to_identifier(node.alias or "range")
+        node.set("alias", exp.TableAlias(this=table, columns=[exp.to_identifier("id")]))
+    return node
+
+
+def exploded(join: exp.Join) -> exp.Expr:
+    """A generator beside its rows: ``LATERAL VIEW explode(a) t AS c``, ``JOIN LATERAL explode(a) AS t (c)``."""
+    lateral = join.this
+    function = lateral.this
+    alias = lateral.args.get("alias")
+    columns = [column.name for column in alias.columns] if alias is not None else []
+    table = alias.name if alias is not None and alias.name else "_generated"
+    array = function.this
+    if isinstance(function, exp.Posexplode) and join.side != "LEFT":
+        place, value = columns or ("pos", "col")
+        counted = exp.Sub(this=_call("GENERATE_SUBSCRIPTS", array.copy(), exp.Literal.number(1)), expression=exp.Literal.number(1))
+        rows = exp.select(exp.alias_(counted, place, quoted=True), exp.alias_(_call("UNNEST", array), value, quoted=True))
+    elif type(function) is exp.Explode and len(columns) < 2:
+        rows = exp.select(exp.alias_(_call("UNNEST", array), columns[0] if columns else "col", quoted=True))
+    elif type(function) is exp.Explode:
+        entries = exp.select(exp.alias_(_call("UNNEST", _call("MAP_ENTRIES", array)), "_entry"))
+        rows = exp.select(
+            *[
+                exp.alias_(exp.column(part, table="_entry"), name, quoted=True)
+                for part, name in zip(("key", "value"), columns, strict=True)
+            ]
+        ).from_(entries.subquery("_entries"))
+    else:
+        raise refusal(f"the generator {function.sql_name().lower() if not isinstance(function, exp.Anonymous) else function.this}")
+    named = exp.TableAlias(this=exp.to_identifier(table, quoted=True))
+    outer = join.side == "LEFT"
+    return exp.Join(
+        this=exp.Lateral(this=exp.Subquery(this=rows), alias=named),
+        side="LEFT" if outer else None,
+        kind=None if outer or join.args.get("on") else "CROSS",
+        on=join.args.get("on") or (exp.true() if outer else None),
+    )
+
+
+def _like(node: exp.Expr) -> exp.Expr:
+    pattern = node.expression
+    if isinstance(node.parent, exp.Escape) or (isinstance(pattern, exp.Literal) and "\\" not in pattern.name):
+        return node
+    if isinstance(pattern.unnest(), (exp.Any, exp.All, exp.Tuple)):
+        if any("\\" in literal.name for literal in pattern.find_all(exp.Literal)):
+            raise refusal("LIKE ANY or LIKE ALL with an escape character")
+        return node
+    return exp.Escape(this=node, expression=exp.Literal.string("\\"))
+
+
+def _substring(node: exp.Substring) -> exp.Expr:
+    start = node.args.get("start")
+    if isinstance(start, exp.Literal):
+        if start.name == "0":
+            node.set("start", exp.Literal.number(1))
+    elif start is not None and not isinstance(start.unnest(), exp.Neg):
+        is_zero = exp.EQ(this=exp.paren(start.copy()), expression=exp.Literal.number(0))
+        node.set("start", exp.Case(ifs=[exp.If(this=is_zero, true=exp.Literal.number(1))], default=start))
+    return node
+
+
+def _pattern(node: exp.Expr) -> exp.Expr:
+    pattern = node.expression
+    if not isinstance(pattern, exp.Literal) or _NOT_RE2.search(pattern.name):
+        raise refusal("a regular expression that is computed, or has look-around, back references or possessive repetitions")
+    return node
+
+
+def _replaced(node: exp.RegexpReplace) -> exp.Expr:
+    _pattern(node)
+    replacement = node.args.get("replacement")
+    if not isinstance(replacement, exp.Literal) or "\\" in replacement.name:
+        raise refusal("regexp_replace with a replacement that is computed or has a backslash")
+    node.set("replacement", exp.Literal.string(re.sub(r"\$(\d)", r"\\\1", replacement.name)))
+    return node
+
+
+def _truncated_date(node: exp.DateTrunc) -> exp.Expr:
+    unit = str(node.args["unit"].name).upper()
+    if unit not in _UNITS:
+        raise refusal(f"trunc to {unit}")
+    node.set("unit", exp.Literal.string(_UNITS[unit]))
+    return as_date(node)
+
+
+def _seconds(node: exp.Expr) -> exp.Expr:
+    chosen = node.args.get("format")
+    if chosen is not None and chosen.name.replace("strict", "") != "%Y-%m-%d %H:%M:%S":
+        raise refusal("unix_timestamp with a format")
+    moment = exp.Cast(this=node.this, to=exp.DataType.build("TIMESTAMPTZ"))
+    return exp.Cast(this=_call("EPOCH", moment), to=exp.DataType.build("BIGINT"))
+
+
+def _slice(node: exp.ArraySlice) -> exp.Expr:
+    numbers = [
+        part for part in (node.args.get("start"), node.args.get("end")) if isinstance(part, exp.Literal) and part.name.isdecimal()
+    ]
+    if len(numbers) != 2 or numbers[0].name == "0":
+        raise refusal("slice from a place that is no positive number")
+    return node
+
+
+def _series(node: exp.GenerateSeries) -> exp.Expr:
+    ends = [node.args.get("start"), node.args.get("end")]
+    if node.args.get("step") is not None or not all(isinstance(end, exp.Literal) for end in ends):
+        raise refusal("sequence with computed ends, which may count down")
+    first, last = (int(end.name) for end in ends if end is not None)
+    if first > last:
+        raise refusal("a sequence that counts down")
+    return node
+
+
+def _any(node: exp.Any) -> exp.Expr:
+    if isinstance(node.parent, exp.Predicate) or isinstance(node.this.unnest(), exp.Query):
+        return node
+    return exp.LogicalOr(this=node.this.unnest())
+
+
+def _exists(node: exp.Exists) -> exp.Expr:
+    if node.args.get("expression") is not None:
+        raise refusal("the function exists")
+    return node
+
+
+def _weekday(day: exp.Expr) -> exp.Expr:
+    return exp.Sub(this=_call("ISODOW", day), expression=exp.Literal.number(1))
+
+
+def _day_of_week(node: exp.DayOfWeek) -> exp.Expr:
+    return exp.Paren(this=exp.Add(this=node, expression=exp.Literal.number(1)))
+
+
+def _short(node: exp.Expr) -> exp.Expr:
+    return exp.Left(this=node, expression=exp.Literal.number(3))
+
+
+def _extract(node: exp.Extract) -> exp.Expr:
+    part = node.name.upper()
+    if part in ("DOW", "DAYOFWEEK"):
+        return exp.Paren(this=exp.Add(this=node, expression=exp.Literal.number(1)))
+    if part not in ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE"):
+        raise refusal(f"EXTRACT({part} …)")
+    return node
+
+
+def _positive_modulo(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    once = exp.Paren(this=exp.Mod(this=exp.paren(left), expression=_divisor(right)))
+    return exp.Mod(this=exp.Paren(this=exp.Add(this=once, expression=exp.paren(right.copy()))), expression=exp.paren(right.copy()))
+
+
+def _divisor(node: exp.Expr) -> exp.Expr:
+    guarded: exp.Expr = divided(exp.Mod(this=exp.null(), expression=node), None).expression
+    return guarded
+
+
+def _is_null(value: exp.Expr) -> exp.Expr:
+    return exp.Paren(this=exp.Is(this=value, expression=exp.Null()))
+
+
+def _strict_date(node: exp.TsOrDsToDate) -> exp.Expr:
+    node.set("safe", False)
+    return node
+
+
+REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Substring: _substring,
+    exp.RegexpLike: _pattern,
+    exp.RegexpExtract: _pattern,
+    exp.RegexpSplit: _pattern,
+    exp.RegexpReplace: _replaced,
+    exp.TsOrDsAdd: as_date,
+    exp.AddMonths: as_date,
+    exp.DateFromUnixDate: as_date,
+    exp.TsOrDsToDate: _strict_date,
+    exp.DateTrunc: _truncated_date,
+    exp.StrToUnix: _seconds,
+    exp.TimeToUnix: _seconds,
+    exp.ArraySlice: _slice,
+    exp.GenerateSeries: _series,
+    exp.Any: _any,
+    exp.Exists: _exists,
+    exp.DayOfWeek: _day_of_week,
+    exp.Dayname: _short,
+    exp.Monthname: _short,
+    exp.Extract: _extract,
+    exp.Quantile: lambda node: _call("QUANTILE_CONT", node.this, node.args["quantile"]),
+}
+NAMED: dict[str, Callable[..., exp.Expr]] = {
+    "weekday": _weekday,
+    "pmod": _positive_modulo,
+    "every": lambda condition: exp.LogicalAnd(this=condition),
+    "some": lambda condition: exp.LogicalOr(this=condition),
+    "isnull": _is_null,
+    "isnotnull": lambda value: exp.Not(this=_is_null(value)),
+}
+KNOWN_NAMES = frozenset({"cardinality", "error", "make_date", "map_values", "range"})
+KNOWN = frozenset({
+    "Abs", "And", "ApproxDistinct", "ArgMax", "ArgMin", "Array", "ArrayAgg", "ArrayContains", "ArrayFilter", "ArraySize",
+    "ArraySort", "ArrayToString", "ArrayUniqueAgg", "Ascii", "Atan2", "Avg", "BitwiseCount", "Case", "Cast", "Ceil", "Chr",
+    "Coalesce", "Concat", "ConcatWs", "Contains", "Corr", "Cos", "Count", "CountIf", "CovarPop", "CovarSamp", "Cube",
+    "CumeDist", "CurrentDate", "CurrentTimestamp", "DateDiff", "DateFromParts", "Day", "DayOfMonth", "DayOfYear", "DecodeCase",
+    "Degrees", "DenseRank", "EndsWith", "Exp", "Explode", "First", "FirstValue", "Flatten", "Floor", "Greatest", "Grouping",
+    "Hex", "Hour", "If", "Initcap", "IsNan", "JSONExtractScalar", "JSONFormat", "Lag", "Last", "LastDay", "LastValue", "Lead",
+    "Least", "Left", "Length", "Levenshtein", "Ln", "Log", "LogicalAnd", "LogicalOr", "Lower", "MD5", "MapKeys", "Max",
+    "Median", "Min", "Minute", "Month", "MonthsBetween", "NextDay", "Ntile", "Nullif", "Nvl2", "Or", "Overlay", "Pad",
+    "PercentRank", "Pi", "Posexplode", "Pow", "Quarter", "Radians", "Rank", "Reduce", "Repeat", "Replace", "Reverse", "Right",
+    "Rollup", "Round", "RowNumber", "SHA", "SHA2", "Second", "Sign", "Sin", "SplitPart", "Sqrt", "StartsWith", "Stddev",
+    "StddevPop", "StddevSamp", "StrPosition", "StrToTime", "Struct", "Sum", "Tan", "TimeStrToTime", "TimeToStr",
+    "TimestampDiff", "TimestampTrunc", "Transform", "Translate", "Trim", "TryCast", "Unhex", "UnixDate", "Upper", "VarMap",
+    "Variance", "VariancePop", "WeekOfYear", "Xor", "Year",
+})  # fmt: skip
+"""Functions, by sqlglot's names, that mean the same in both once sqlglot has translated them."""

@@ -1,0 +1,16 @@
+"""Spark 4's dialect for sqlglot, where sqlglot's own is that of an older Spark."""
+
+from typing import ClassVar
+
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+
+
+class Spark4(Spark):
+    """In Spark 4 a quote inside of a text may be doubled, and in its ANSI mode a CAST that fails is an error."""
+
+    class Tokenizer(Spark.Tokenizer):
+        STRING_ESCAPES: ClassVar = ["\\", "'", '"']
+
+    class Parser(SparkParser):
+        STRICT_CAST = True

@@ -1,0 +1,95 @@
+"""The corpus of statements on Spark: managed tables, pruned to what a statement uses, give the rows of plain temp views."""
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tablestore as ts
+from tablestore.environment.engine import BoundQuery, ManagedRelation, Relation
+from tablestore.errors import UnsupportedError
+from tablestore.testing.contracts.queryengine import managed
+from tests.support.sqlcorpus import (
+    EXPECTED,
+    Statement,
+    bind_statement,
+    canonical,
+    corpus_tables,
+    expected,
+    make_tables,
+    statements,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def session(spark: "SparkSession") -> "SparkSession":
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for name, table in corpus_tables().items():
+        spark.createDataFrame(table.rows).createOrReplaceTempView(name if name != "order" else "`order`")
+    return spark
+
+
+def test_managed_tables_give_the_rows_of_temp_views(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> None:
+    tables = make_tables(ts.open_catalog(str(tmp_path_factory.mktemp("warehouse"))))
+    found: dict[str, Any] = {}
+    differ: dict[str, Any] = {}
+    for statement in statements():
+        entry = rows_of_views(session, statement)
+        bound = bind_statement(statement, lambda name: managed(tables[name], name=f"shop.{name}"))
+        if "rows" in entry and rows_of_bound(session, bound, statement) != entry["rows"]:
+            differ[str(statement)] = bound.relations
+        found[str(statement)] = entry
+    assert not differ
+    if os.environ.get("WRITE_SQL_CORPUS"):
+        write(found, tables)
+    else:
+        known = expected()
+        assert {name: entry.get("rows") for name, entry in found.items()} == {name: known[name].get("rows") for name in found}
+
+
+def rows_of_views(session: "SparkSession", statement: Statement) -> dict[str, Any]:
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = session.sql(statement.text, args=statement.parameters or None).toArrow()
+    except PySparkException as error:
+        return {"refused by Spark": error.getCondition()}
+    return {"rows": canonical(rows, ordered=statement.ordered)}
+
+
+def rows_of_bound(session: "SparkSession", query: BoundQuery, statement: Statement) -> list[Any]:
+    text = query.edited(lambda relation: f"{{m{relation}}}", lambda part: part.replace("{", "{{").replace("}", "}}"))
+    frames = {f"m{place}": frame_of(session, relation) for place, relation in enumerate(query.relations)}
+    return canonical(session.sql(text, args=dict(query.parameters) or None, **frames).toArrow(), ordered=statement.ordered)
+
+
+def frame_of(session: "SparkSession", relation: Relation) -> Any:
+    """The rows of a relation as pruned as its columns and filter say: engines may read more, never less."""
+    assert isinstance(relation, ManagedRelation)
+    if relation.columns == ():
+        return session.range(relation.table.scan(filter=relation.filter).count()).select()
+    return session.createDataFrame(relation.table.scan(columns=relation.columns, filter=relation.filter).to_arrow())
+
+
+def write(found: dict[str, Any], tables: dict[str, ts.Table]) -> None:
+    """``expected.json`` anew, with what is read of the tables and what DuckDB refuses."""
+    from tablestore_duckdb.engine import DuckDBEngine
+
+    engine = DuckDBEngine()
+    for statement in statements():
+        entry = found[str(statement)]
+        bound = bind_statement(statement, lambda name: managed(tables[name], name=f"shop.{name}"))
+        entry["reads"] = [[relation.name, relation.columns, relation.filter] for relation in bound.relations]  # type: ignore[union-attr]
+        try:
+            engine.query(bound)
+        except UnsupportedError as error:
+            entry["refused by DuckDB"] = str(error).partition("DuckDB does not run ")[2].partition(" as Spark does")[0]
+    engine.close()
+    lines = [f"{json.dumps(name)}: {json.dumps(entry, ensure_ascii=False)}" for name, entry in found.items()]
+    EXPECTED.write_text("{\n" + ",\n".join(lines) + "\n}\n")

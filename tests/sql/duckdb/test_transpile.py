@@ -1,0 +1,124 @@
+"""Spark's text for DuckDB: what is rewritten, and what is refused by name. The corpus compares rows."""
+
+import duckdb
+import pytest
+import sqlglot
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.sql.duckdb.kinds import DATE, FLOAT, FRACTION, Kind, Kinds
+from tablestore.sql.duckdb.transpile import to_duckdb
+from tablestore.sql.parse.tokens import Kind as TokenKind
+from tablestore.sql.parse.tokens import text_of, tokenize
+from tablestore.sql.query.dialect import Spark4
+
+
+def run(text: str) -> object:
+    """The only value of a query."""
+    with duckdb.connect() as connection:
+        row = connection.execute(to_duckdb(text)).fetchall()[0]
+    return row[0]
+
+
+@pytest.mark.parametrize("divided", ["1 / (x - x)", "1 DIV (x - x)", "1 % (x - x)", "pmod(1, x - x)", "1.5 / 0"])
+def test_a_division_by_zero_is_an_error_as_in_spark(divided: str) -> None:
+    with pytest.raises(duckdb.InvalidInputException, match="division by zero"):
+        run(f"SELECT {divided} FROM VALUES (1) AS t (x)")
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("7 / 2", 3.5),
+        ("-7 DIV 2", -3),
+        ("substring('abc', x - x, 2)", "ab"),
+        ("CAST(x + 0.9 AS INT)", 1),
+        ("'a%' LIKE 'a\\\\%' AND NOT 'ab' LIKE 'a\\\\%'", True),
+        ("array(5, 6)[1]", 6),
+        ("concat('a', NULL)", None),
+        ("count(DISTINCT x, NULL)", 0),
+        ("any(x > 0) AND every(x > 0)", True),
+        ("'it''s' || \"a\"\"b\"", "it'sa\"b"),
+        ("regexp_replace('ab', '(a)(b)', '$2$1')", "ba"),
+        ("dayname(DATE '2024-01-01') || dayofweek(DATE '2024-01-01') || weekday(DATE '2024-01-01')", "Mon20"),
+    ],
+)
+def test_values_are_sparks(expression: str, value: object) -> None:
+    assert run(f"SELECT {expression} FROM VALUES (1) AS t (x)") == value
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("FROM t |> WHERE x > 1", "pipes"),
+        ("SELECT hash(x) FROM t", "the function hash"),
+        ("SELECT nobody_knows(x) FROM t", "the function nobody_knows"),
+        ("SELECT x RLIKE '(?<=a)b' FROM t", "look-around"),
+        ("SELECT x RLIKE y FROM t", "a regular expression that is computed"),
+        ("SELECT a[i] FROM t", "a subscript that is computed"),
+        ("SELECT exists(a, x -> x > 1) FROM t", "the function exists"),
+        ("SELECT struct(*) FROM t", "a star inside of a function"),
+        ("SELECT * FROM t LATERAL VIEW stack(2, 1, 2) AS x", "stack"),
+        ("SELECT CAST(1.5D AS STRING)", "the cast of a float"),
+        ("SELECT trunc(d, 'DECADE') FROM t", "trunc to DECADE"),
+        ("SELECT soundex('x')", "SOUNDEX|soundex"),
+        ("SELECT sequence(3, 1)", "counts down"),
+        ("SELECT percentile_approx(x, 0.5) FROM t", "approx"),
+        ("SELECT unix_timestamp('1', 'yyyy') FROM t", "unix_timestamp with a format"),
+    ],
+)
+def test_what_duckdb_does_not_do_as_spark_does_is_refused_by_name(text: str, named: str) -> None:
+    with pytest.raises(UnsupportedError, match=named) as refused:
+        to_duckdb(text)
+    assert refused.value.kind == "engine"
+    assert "engine spark" in str(refused.value)
+
+
+def test_text_that_is_no_query_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="cannot be parsed"):
+        to_duckdb("SELECT FROM WHERE")
+
+
+def test_hints_are_dropped_and_parameters_named() -> None:
+    assert (
+        to_duckdb("SELECT /*+ BROADCAST(t) */ * FROM t WHERE x = :_1 AND y = :name")
+        == "SELECT * FROM t WHERE x = $_1 AND y = $name"
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("a + b", Kind("decimal", 13, 4)),
+        ("a * b", Kind("decimal", 19, 6)),
+        ("a / b", Kind("decimal", 23, 11)),
+        ("a / 3", Kind("decimal", 14, 6)),
+        ("a / i", Kind("decimal", 21, 13)),
+        ("avg(a)", Kind("decimal", 14, 6)),
+        ("sum(a) / count(*)", FRACTION),
+        ("sum(a) / sum(b)", Kind("decimal", 38, 16)),
+        ("a * 1e0", FLOAT),
+        ("i / 2", FLOAT),
+        ("i * 2", Kind("integer", 10)),
+        ("d + INTERVAL 1 DAY", DATE),
+        ("d - 3", DATE),
+        ("d + INTERVAL 1 HOUR", None),
+        ("coalesce(d, current_date())", DATE),
+        ("CASE WHEN i > 1 THEN a END", Kind("decimal", 10, 2)),
+        ("named", Kind("decimal", 3, 2)),
+        ("x", None),
+    ],
+)
+def test_kinds_follow_sparks_rules(expression: str, kind: Kind | None) -> None:
+    tree = sqlglot.parse_one(f"SELECT {expression} FROM (SELECT 1.25 AS named)", read=Spark4)
+    columns = {"a": Kind("decimal", 10, 2), "b": Kind("decimal", 8, 4), "i": Kind("integer", 10), "d": DATE}
+    assert Kinds(tree, columns).of(tree.selects[0]) == kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"'a\\b'", r"'it''s'", r"'it\'s'", r'"a""b"', r"'\t\n\0'", r"'\u00fc\101'", r"'\%\_'", r"r'a\nb'", r"'a\qb'", "''", r"'\\'''"],
+)
+def test_sqlglot_reads_texts_as_our_tokens_do(text: str) -> None:
+    (token, _) = tokenize(text)
+    assert token.kind is TokenKind.TEXT
+    assert sqlglot.parse_one(f"SELECT {text}", read=Spark4).selects[0].name == text_of(text, token)

@@ -1,0 +1,32 @@
+"""Of each statement of the corpus: the tables that it reads, and what of them."""
+
+import json
+from pathlib import Path
+
+import tablestore as ts
+from tablestore.environment.engine import ManagedRelation
+from tablestore.sql.query.references import find_references
+from tablestore.testing.contracts.queryengine import managed
+from tests.support.sqlcorpus import bind_statement, corpus_tables, expected, make_tables, statements
+
+
+def test_the_corpus_is_large_and_all_of_it_is_understood() -> None:
+    names = {name.casefold() for name in corpus_tables()}
+    assert len(statements()) >= 300
+    unknown = {
+        (str(statement), str(found.path))
+        for statement in statements()
+        for found in find_references(statement.text)
+        if found.path.parts[-1].casefold() not in names
+    }
+    assert not unknown
+
+
+def test_each_statement_reads_the_tables_and_columns_that_it_names(tmp_path: Path) -> None:
+    tables = make_tables(ts.open_catalog(str(tmp_path)))
+    known = expected()
+    for statement in statements():
+        bound = bind_statement(statement, lambda name: managed(tables[name], name=f"shop.{name}"))
+        assert all(isinstance(relation, ManagedRelation) for relation in bound.relations)
+        reads = json.loads(json.dumps([[found.name, found.columns, found.filter] for found in bound.relations]))  # type: ignore[union-attr]
+        assert reads == known[str(statement)]["reads"], statement
