@@ -8,7 +8,7 @@ from tablestore_duckdb.engine import DuckDBEngine
 
 import tablestore as ts
 from tablestore.testing.contracts.queryengine import managed
-from tests.support.sqlcorpus import Statement, bind_statement, canonical, expected, make_tables, statements
+from tests.support.sql.corpus import Statement, bind_statement, canonical, expected, make_tables, statements
 
 EXPECTED = expected()
 

@@ -10,7 +10,7 @@ import tablestore as ts
 from tablestore.environment.engine import BoundQuery, ManagedRelation, Relation
 from tablestore.errors import UnsupportedError
 from tablestore.testing.contracts.queryengine import managed
-from tests.support.sqlcorpus import (
+from tests.support.sql.corpus import (
     EXPECTED,
     Statement,
     bind_statement,

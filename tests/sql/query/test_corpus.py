@@ -7,7 +7,7 @@ import tablestore as ts
 from tablestore.environment.engine import ManagedRelation
 from tablestore.sql.query.references import find_references
 from tablestore.testing.contracts.queryengine import managed
-from tests.support.sqlcorpus import bind_statement, corpus_tables, expected, make_tables, statements
+from tests.support.sql.corpus import bind_statement, corpus_tables, expected, make_tables, statements
 
 
 def test_the_corpus_is_large_and_all_of_it_is_understood() -> None:

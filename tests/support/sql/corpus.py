@@ -22,7 +22,7 @@ import tablestore as ts
 from tablestore.environment.binding import bind
 from tablestore.environment.engine import BoundQuery, Relation
 
-FOLDER = Path(__file__).parents[1] / "sql" / "corpus"
+FOLDER = Path(__file__).parents[2] / "sql" / "corpus"
 EXPECTED = FOLDER / "expected.json"
 _HEAD = re.compile(r"^--- (?P<name>.*?)(?P<ordered> \[ordered\])?(?P<parameters> [\[{].*[\]}])?$")
 
