@@ -42,8 +42,8 @@ class Checked:
         """The columns of a file that are yet to be checked; none: only the footer is; None if all is known."""
         with self._lock:
             if (file.path, None) not in self._sound:
-                return scan.read_columns
-            return tuple(name for name in scan.read_columns if (file.path, name) not in self._sound) or None
+                return scan.checked_columns
+            return tuple(name for name in scan.checked_columns if (file.path, name) not in self._sound) or None
 
     def _check(self, scan: PlannedScan, file: NativeFile, columns: tuple[str, ...]) -> None:
         reader = scan.scan.reader.open_file(file.path, file.meta)

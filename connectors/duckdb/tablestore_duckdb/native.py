@@ -61,8 +61,13 @@ def are_clear(columns: Sequence[pa.Field]) -> bool:
 
 def native_scan(paths: Sequence[str], columns: Sequence[str], *, positions: bool) -> str:
     """SQL that reads the columns of Parquet files, by absolute local paths; ``positions``: and where each row lies."""
-    chosen, options = [identifier(name) for name in columns], _OPTIONS
+    chosen, options = names_of(columns), _OPTIONS
     if positions:
-        chosen += [f"parse_filename(filename) AS {DATA_FILE_COLUMN}", f"file_row_number AS {ROW_POSITION_COLUMN}"]
+        chosen += f", parse_filename(filename) AS {DATA_FILE_COLUMN}, file_row_number AS {ROW_POSITION_COLUMN}"
         options += ", filename=true, file_row_number=true"
-    return f"SELECT {', '.join(chosen)} FROM read_parquet([{', '.join(map(literal, paths))}], {options})"
+    return f"SELECT {chosen} FROM read_parquet([{', '.join(map(literal, paths))}], {options})"
+
+
+def names_of(columns: Sequence[str]) -> str:
+    """A list of columns in SQL."""
+    return ", ".join(map(identifier, columns))

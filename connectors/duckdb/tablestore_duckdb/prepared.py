@@ -1,7 +1,7 @@
 """A bound query becomes DuckDB's SQL; what it reads stands in the text, or is a view of this query alone.
 
     relation             in the text                                               view
-    ManagedRelation      its plain files, UNION ALL a view                         the stream of what we merge (``scans``)
+    ManagedRelation      the files that DuckDB reads, UNION ALL a view             the stream of what we merge (``scans``)
     RowsRelation                                                                   the stream
     QueryRelation                                                                  its query
     ConnectorRelation    DuckDB's reader of the files
@@ -120,9 +120,7 @@ class _Preparing:
             case ManagedRelation():
                 planned = plan_managed(relation)
                 self.scans.append((relation.name, planned))
-                native, stream = planned.native_sql(), planned.stream()
-                ours = None if stream is None else self._view(relation, source=stream)
-                return f"({' UNION ALL '.join(part for part in (native, ours and f'SELECT * FROM {ours}') if part)})"
+                return f"({planned.to_sql(lambda stream: self._view(relation, source=stream))})"
             case RowsRelation():
                 return self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches))
             case QueryRelation():

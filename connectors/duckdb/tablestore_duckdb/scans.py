@@ -1,25 +1,33 @@
 """What of a managed table at a snapshot does DuckDB read itself, and what do we merge for it?
 
-    plain files    DuckDB's own Parquet scan: its push-down, its threads
-    all others     a stream of ours, begun anew each time that DuckDB scans it
+    plain files                    DuckDB's own Parquet scan: its push-down, its threads
+    files under a few newer rows   the same, without the rows whose keys the newer files have
+    all others                     a stream of ours, begun anew each time that DuckDB scans it; also the newer rows
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from tablestore.distributed.layers import BucketFile, layer_key
 from tablestore.distributed.plainfiles import set_plain_aside
 from tablestore.environment.engine import ManagedRelation
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.store.scan.splits import Split
+from tablestore.lsm.keyorder import KeyOrder
+from tablestore.lsm.run import partition_intervals
+from tablestore.store.context import TableContext
+from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.scan.splits import Split, file_pruning
 from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, Scan, check_columns
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import columns as filter_columns
+from tablestore.types.filter.predicate import keep_only
 from tablestore.types.schema import TableSchema
-from tablestore_duckdb.native import are_clear, can_name, choose, native_scan, reads_alike
+from tablestore_duckdb.names import identifier
+from tablestore_duckdb.native import are_clear, can_name, choose, names_of, native_scan, reads_alike
 from tablestore_duckdb.rowtypes import cast, rows_in
 
 _WIDTHS = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 1, TypeRoot.SMALLINT: 2, TypeRoot.INT: 4, TypeRoot.DATE: 4, TypeRoot.FLOAT: 4}
@@ -57,6 +65,14 @@ class NativeFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayeredFiles:
+    """Files of which DuckDB reads the rows that have no key of the ``newer`` ones."""
+
+    base: tuple[NativeFile, ...]
+    newer: tuple[BucketFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedScan:
     """A managed table, planned: the files that DuckDB reads, and the splits that we merge.
 
@@ -66,20 +82,49 @@ class PlannedScan:
     scan: Scan
     location: str
     read_columns: tuple[str, ...]
-    native: tuple[NativeFile, ...]
-    rest: tuple[Split, ...]
+    plain: tuple[NativeFile, ...] = ()
+    layers: tuple[LayeredFiles, ...] = ()
+    rest: tuple[Split, ...] = ()
 
-    def native_sql(self) -> str | None:
-        """The query over the files that DuckDB reads, None if there are none."""
-        paths = [f"{self.location}/{file.path}" for file in self.native]
-        return native_scan(paths, self.scan.columns, positions=self.scan.reader.positions) if paths else None
+    @property
+    def native(self) -> tuple[NativeFile, ...]:
+        """All files that DuckDB reads."""
+        return (*self.plain, *(file for layer in self.layers for file in layer.base))
 
-    def stream(self) -> Stream | None:
-        """The rows that we merge; None if DuckDB reads all. Filtered as far as the plan was, so DuckDB sees fewer."""
-        if self.native and not self.rest:
-            return None
-        reader = self.scan.reader
-        return Stream(reader.arrow_schema, lambda: (batch for split in self.rest for batch in reader.read(split)))
+    @property
+    def checked_columns(self) -> tuple[str, ...]:
+        """The columns that DuckDB reads of its files."""
+        key = layer_key(self.scan.context) if self.layers else None
+        return self.read_columns if key is None or key.name in self.read_columns else (*self.read_columns, key.name)
+
+    def to_sql(self, view: Callable[[Stream], str]) -> str:
+        """The rows as a query; ``view`` makes a view of a stream and gives its name."""
+        columns, reader = self.scan.columns, self.scan.reader
+        parts = [native_scan(self._paths(self.plain), columns, positions=reader.positions)] if self.plain else []
+        parts += [self._layer_sql(layer, view) for layer in self.layers if layer.base]
+        if self.rest or not parts:
+            # Filtered as far as the plan was, so DuckDB sees fewer rows.
+            rows = Stream(reader.arrow_schema, lambda: (batch for split in self.rest for batch in reader.read(split)))
+            parts.append(f"SELECT * FROM {view(rows)}")
+        return " UNION ALL ".join(parts)
+
+    def _layer_sql(self, layer: LayeredFiles, view: Callable[[Stream], str]) -> str:
+        columns = self.scan.columns
+        key = layer_key(self.scan.context)
+        assert key is not None, "layers have a key"
+        wanted = columns if key.name in columns else (*columns, key.name)
+        base = native_scan(self._paths(layer.base), wanted, positions=False)
+        if not layer.newer:
+            return f"SELECT {names_of(columns)} FROM ({base})"
+        reader = SplitReader.of(self.scan.context, (key.name,), None)
+        hidden = Stream(
+            reader.arrow_schema,
+            lambda: (batch for one in layer.newer for batch in reader.file_rows(one.directory, one.file, (key.name,), ())),
+        )
+        return f"SELECT {names_of(columns)} FROM ({base}) ANTI JOIN {view(hidden)} USING ({identifier(key.name)})"
+
+    def _paths(self, files: Sequence[NativeFile]) -> list[str]:
+        return [f"{self.location}/{file.path}" for file in files]
 
     def explain(self, name: str) -> str:
         """What is read, as text for people."""
@@ -102,19 +147,45 @@ def plan_managed(relation: ManagedRelation) -> PlannedScan:
     made = ReadOptimizedScan if pin.read_optimised else Scan
     scan = made(context, snapshot, names or (_narrowest(schema),), predicate, positions=relation.positions)
     _check_clear(relation.name, scan.schema)
-    native, rest = _shared_out(scan, pin.spec.location)
-    return PlannedScan(scan=scan, location=pin.spec.location, read_columns=names, native=native, rest=rest)
+    return _shared_out(PlannedScan(scan=scan, location=pin.spec.location, read_columns=names))
 
 
-def _shared_out(scan: Scan, location: str) -> tuple[tuple[NativeFile, ...], tuple[Split, ...]]:
-    """The files that DuckDB reads, and the splits without them."""
+def _shared_out(planned: PlannedScan) -> PlannedScan:
+    """The scan with its files shared out."""
+    scan, location = planned.scan, planned.location
+    context, splits = scan.context, scan.plan.splits
     asked = {*scan.columns, *filter_columns(scan.predicate)}
-    needed = [field for field in scan.context.schema.fields if field.name in asked]
+    needed = [field for field in context.schema.fields if field.name in asked]
     if not (location.startswith("/") and can_name(location) and all(reads_alike(field.type) for field in needed)):
-        return (), tuple(scan.plan.splits)
-    aside = set_plain_aside(scan.context, scan.plan.splits, [field.name for field in needed], choose)
+        return replace(planned, rest=splits)
+    aside = set_plain_aside(context, splits, [field.name for field in needed], choose, layers=True)
     files = {file.file_name: file for file in scan.plan.files}
-    return tuple(NativeFile(path=path, meta=files[path.rpartition("/")[2]]) for path in aside.paths), aside.splits
+    may_match = file_pruning(context, scan.predicate)
+    key = layer_key(context)
+    # A file hides only rows of keys that it may have.
+    may_hide = file_pruning(context, keep_only(scan.predicate, (key.name,)) if key is not None else None)
+    layers = [
+        LayeredFiles(
+            base=tuple(NativeFile(path=one.path, meta=one.file) for one in layer.base if may_match(one.file)),
+            newer=tuple(one for one in layer.newer if may_hide(one.file)),
+        )
+        for layer in aside.layers
+    ]
+    newer = {one.file.file_name for layer in layers for one in layer.newer}
+    return replace(
+        planned,
+        plain=tuple(NativeFile(path=path, meta=files[path.rpartition("/")[2]]) for path in aside.paths),
+        layers=tuple(layers),
+        rest=(*aside.splits, *_only(splits, newer, context)),
+    )
+
+
+def _only(splits: Sequence[Split], names: Collection[str], context: TableContext) -> Iterator[Split]:
+    """The files of these names alone, to be merged with one another."""
+    order = KeyOrder.of(context.schema.key_fields)
+    for split in splits if names else ():
+        if files := [file for file in split.files if file.file_name in names]:
+            yield replace(split, sections=partition_intervals(files, order))
 
 
 def _check_clear(name: str, schema: pa.Schema) -> None:

@@ -1,9 +1,10 @@
 """What DuckDB reads itself, what tablestore reads for it, and what it is not asked."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from random import Random
 
 import duckdb
 import pyarrow as pa
@@ -46,11 +47,43 @@ def test_duckdb_reads_files_that_need_no_merge_and_only_those(tmp_path: Path) ->
     table.upsert(ROWS)
     table.compact(full=True)
     assert shares(table) == (2, 0)
-    table.upsert(ROWS.slice(0, 1))
-    # Monday's two files overlap.
-    assert shares(table) == (1, 2)
-    assert shares(table, filter="day = 'tue'") == (1, 0)
+    table.upsert(ROWS.slice(0, 20))
+    # Monday's two files overlap: the rows of the older one that are not in the newer one are DuckDB's, as are Tuesday's.
+    assert shares(table) == (2, 2)
+    assert shares(table, filter="day = 'tue'") == (1, 1)
+    assert shares(table, filter="id = 90") == (2, 0)
+    table.upsert(ROWS)
+    assert shares(table, filter="day = 'tue'") == (0, 3)
     assert shares(table, filter="day = 'sun'") == (0, 0)
+
+
+def test_rows_under_newer_ones_are_those_of_a_scan(tmp_path: Path, engine: DuckDBEngine) -> None:
+    chance = Random(7)
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    schema = pa.schema([("id", pa.int16()), ("part", pa.string()), ("x", pa.float64())])
+    options = {"bucket": "2", "write-only": "true"}
+    table = catalog.create_table("d.t", schema=schema, primary_key=["id", "part"], partition_by=["part"], options=options)
+
+    def rows(ids: Iterable[int]) -> pa.Table:
+        x = [chance.choice([None, float("nan"), -0.0, chance.random()]) for _ in ids]
+        return pa.table({"id": ids, "part": ["even" if i % 2 == 0 else "odd" for i in ids], "x": x}, schema=schema)
+
+    table.upsert(rows(range(-2000, 2000)))
+    table.compact(full=True)
+    layered = 0
+    for _ in range(6):
+        table.upsert(rows(chance.sample(range(-2200, 2200), chance.choice([1, 60, 150]))))
+        table.delete(rows(chance.sample(range(-2200, 2200), 20)))
+        for condition in (None, f"id = {chance.randrange(-2000, 2000)}", "x > 0.5", "x IS NULL AND part = 'odd'", "id > 1900"):
+            relation = managed(table, filter=condition)
+            layered += sum(bool(layer.newer) for layer in plan_managed(relation).layers)
+            query = bound(f"SELECT * FROM {{0}} AS t WHERE {condition or 'true'} ORDER BY part, id", relation)
+            found = engine.query(query).to_reader().read_all()
+            wanted = table.scan(filter=condition).to_arrow().sort_by([("part", "ascending"), ("id", "ascending")])
+            # As text, because NaN is not equal to itself.
+            assert repr(found.to_pylist()) == repr(wanted.to_pylist()), condition
+    assert layered > 20
 
 
 def test_an_append_tables_files_are_duckdbs_but_for_those_with_deleted_rows(tmp_path: Path) -> None:
