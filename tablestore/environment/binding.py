@@ -1,35 +1,49 @@
 """From the text of a query to a BoundQuery: its tables are found, resolved by the caller, and read no more than the query needs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tablestore.environment.engine import BoundQuery, ManagedRelation, Relation
+from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, Relation
 from tablestore.sql.query.parameters import Parameters
-from tablestore.sql.query.plan import Replacement, plan_query
+from tablestore.sql.query.plan import Replacement, View, plan_query
 from tablestore.sql.query.references import Reference, find_references
+from tablestore.sql.query.use import Use
 
 
 def bind(text: str, resolve: Callable[[Reference], Relation | None], parameters: Parameters = ()) -> BoundQuery:
     """Bind a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself."""
     references = find_references(text)
     resolved = [resolve(reference) for reference in references]
-    plan = plan_query(text, references, [_replacement(*pair) for pair in zip(references, resolved, strict=True)], parameters)
-    relations = [relation for relation in resolved if relation is not None]
-    return BoundQuery(
-        text=text,
-        relations=tuple(
-            replace(relation, columns=use.columns, filter=use.filter) if isinstance(relation, ManagedRelation) else relation
-            for relation, use in zip(relations, plan.uses, strict=True)
-        ),
-        edits=plan.edits,
-        parameters=plan.parameters,
-    )
+    made = [None if relation is None else _replacement(relation) for relation in resolved]
+    plan = plan_query(text, references, made, parameters)
+    uses = iter(plan.uses)
+    relations = tuple(_pruned(relation, uses) for relation in resolved if relation is not None)
+    return BoundQuery(text=text, relations=relations, edits=plan.edits, parameters=plan.parameters)
 
 
-def _replacement(reference: Reference, relation: Relation | None) -> Replacement | None:
-    if relation is None:
-        return None
-    if not isinstance(relation, ManagedRelation):
-        return Replacement(path=reference.path.parts)
-    fields = relation.pin.spec.open(relation.pin.schema_id).schema.fields
-    return Replacement(path=tuple(relation.name.split(".")), fields=fields)
+def _replacement(relation: Relation) -> Replacement:
+    match relation:
+        case ManagedRelation():
+            fields = relation.pin.spec.open(relation.pin.schema_id).schema.fields
+            return Replacement(path=tuple(relation.name.split(".")), fields=fields)
+        case QueryRelation(query=query):
+            made = tuple(_replacement(inner) for inner in query.relations)
+            return Replacement(
+                path=tuple(relation.name.split(".")), view=View(text=query.text, edits=query.edits, replacements=made)
+            )
+        case _:
+            return Replacement(path=tuple(relation.name.split(".")))
+
+
+def _pruned(relation: Relation, uses: Iterator[Use]) -> Relation:
+    """The relation with what is used of it, or of those that its query reads."""
+    match relation:
+        case ManagedRelation():
+            use = next(uses)
+            # Where nothing is known of the whole query, what the query of a view uses still holds.
+            return relation if use == Use() else replace(relation, columns=use.columns, filter=use.filter)
+        case QueryRelation(query=query):
+            return replace(relation, query=replace(query, relations=tuple(_pruned(inner, uses) for inner in query.relations)))
+        case _:
+            next(uses)
+            return relation

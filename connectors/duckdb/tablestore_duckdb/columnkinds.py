@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from tablestore.environment.engine import ConnectorRelation, ManagedRelation, Relation, RowsRelation
+from tablestore.environment.engine import ConnectorRelation, ManagedRelation, NativeRelation, Relation, RowsRelation
 from tablestore.errors import UnsupportedError
 from tablestore.sql.duckdb.kinds import Kind, kind_of_type
 from tablestore.types.arrowtypes import from_arrow_type
@@ -27,6 +27,8 @@ def _kinds(relation: Relation) -> list[tuple[str, Kind | None]]:
         case RowsRelation():
             return [(field.name, _kind(field)) for field in relation.rows.schema]
         case ConnectorRelation(schema=pa.Schema() as schema):
+            return [(field.name, _kind(field)) for field in schema]
+        case NativeRelation(value=value) if isinstance(schema := getattr(value, "schema", None), pa.Schema):
             return [(field.name, _kind(field)) for field in schema]
         case _:
             return []

@@ -15,15 +15,29 @@ from tablestore.types.datatypes import Field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """A relation takes the place of a reference. ``path``: the whole name of its table; ``fields``: its columns, to be pruned."""
+    """A relation takes the place of a reference. ``path``: the whole name of its table; ``fields``: its columns, to be pruned.
+
+    ``view``: what is read is the rows of another query.
+    """
 
     path: tuple[str, ...]
     fields: tuple[Field, ...] | None = None
+    view: "View | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A query that others read like a table: its text, with the replacements that its edits count."""
+
+    text: str
+    edits: tuple[Edit, ...]
+    replacements: tuple[Replacement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryPlan:
-    """``Edit.relation`` counts the replaced references in order, as ``uses`` does. ``parameters`` are by name."""
+    """``Edit.relation`` counts the replaced references in order. ``uses`` has one use for each, and in the place of a view those of
+    its own relations. ``parameters`` are by name."""
 
     edits: tuple[Edit, ...]
     parameters: Mapping[str, Any]
@@ -51,8 +65,22 @@ def plan_query(
     edits.sort(key=lambda edit: edit.span)
     if not pairs:
         return QueryPlan(edits=tuple(edits), parameters=values, uses=())
-    named = apply_edits(text, edits, lambda relation: f"{PREFIX}{relation}")
+    fields: list[tuple[Field, ...] | None] = []
+    named = _with_names(View(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs)), fields)
     # sqlglot takes a while to load; a query that reads no table of ours does without it.
     from tablestore.sql.query.pruning import prune
 
-    return QueryPlan(edits=tuple(edits), parameters=values, uses=prune(named, [made.fields for _, made in pairs], values))
+    return QueryPlan(edits=tuple(edits), parameters=values, uses=prune(named, fields, values))
+
+
+def _with_names(view: View, fields: list[tuple[Field, ...] | None]) -> str:
+    """The text of a query with a name of its own for each relation, and the text of a view in the place of it."""
+
+    def name(relation: int) -> str:
+        made = view.replacements[relation]
+        if made.view is not None:
+            return f"({_with_names(made.view, fields)})"
+        fields.append(made.fields)
+        return f"{PREFIX}{len(fields) - 1}"
+
+    return apply_edits(view.text, view.edits, name)

@@ -9,7 +9,7 @@ sqlglot reads the text, in which each table has a name of its own already, and t
 Whatever is not understood (pipes, syntax that sqlglot does not know) is read whole; this module never refuses a query.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,13 +67,26 @@ class _Source:
 
 @dataclass(slots=True)
 class _Scope:
-    """One SELECT. ``need``: what is asked of its columns."""
+    """One SELECT. ``need``: what is asked of its columns; ``above``: conditions on its rows, of the only query that reads it."""
 
     select: exp.Select
     outer: "_Scope | None"
     sources: list[_Source] = field(default_factory=list)
     star: bool = False
     need: _Need = field(default_factory=_Need)
+    readers: int = 0
+    above: list["_Above"] = field(default_factory=list)
+
+
+_Resolve = Callable[[exp.Column], exp.Column | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Above:
+    """A condition of a query, and which column of the query below a column in it stands for."""
+
+    condition: exp.Expr
+    resolve: _Resolve
 
 
 _Queries = Mapping[str, "_Scope | None"]
@@ -195,8 +208,9 @@ class _Reader:
                 source.query = self._query(node.this, inside, scope.outer, all_columns=_is_ordered(node))
             case _:
                 self._words([node], scope, known)
-        if alias is not None and alias.args.get("columns") and source.query is not None:
-            source.query.need.all = True
+        if source.query is not None:
+            source.query.readers += 1
+            source.query.need.all = source.query.need.all or bool(alias is not None and alias.args.get("columns"))
         if alias is not None and alias.args.get("columns"):
             source.need.all = True
             source.fixed = True
@@ -326,19 +340,46 @@ class _Reader:
             if side in ("RIGHT", "FULL"):
                 for source in left:
                     source.optional = True
+        seen = [source for source in scope.sources if not source.hidden]
         if (where := args.get("where")) is not None:
-            self._imply(where.this, [source for source in scope.sources if not source.hidden], scope.sources)
+            self._imply(where.this, seen, scope.sources)
+        for above in scope.above:
+            self._imply(above.condition, seen, scope.sources, above.resolve)
 
-    def _imply(self, condition: exp.Expr | None, visible: Sequence[_Source], eligible: Sequence[_Source]) -> None:
+    def _imply(
+        self,
+        condition: exp.Expr | None,
+        visible: Sequence[_Source],
+        eligible: Sequence[_Source],
+        resolve: _Resolve = lambda column: column,
+    ) -> None:
         for source in eligible:
-            if condition is None or source.relation is None or source.optional or source.hidden or source.fixed:
+            if condition is None or source.optional or source.hidden or source.fixed:
                 continue
-            reader = Conditions(
-                field_of=_FieldOf(source, visible, self._fields, self._names),
-                parameters=self._parameters,
-            )
-            if (implied := reader.implied(condition)) is not None:
-                source.conditions.append(implied)
+            if source.relation is not None:
+                field_of = _FieldOf(source, visible, self._fields, self._names, resolve)
+                if (implied := Conditions(field_of=field_of, parameters=self._parameters).implied(condition)) is not None:
+                    source.conditions.append(implied)
+            elif source.query is not None and source.query.readers == 1 and _passes(source.query.select):
+                source.query.above.append(_Above(condition, _Through(source, visible, resolve)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Through:
+    """Which column of a derived table's query a column of the query around it is."""
+
+    source: _Source
+    visible: Sequence[_Source]
+    resolve: _Resolve
+
+    def __call__(self, column: exp.Column) -> exp.Column | None:
+        found = self.resolve(column)
+        if found is None or found.args.get("db") is not None or self.source.query is None:
+            return None
+        # Of a name without a table it is only known in which of them it is if there is one.
+        meant = [source for source in self.visible if not found.table or source.alias == found.table.casefold()]
+        only = len(meant) == 1 and meant[0] is self.source
+        return _projected(self.source.query.select, found.name.casefold()) if only else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,10 +390,11 @@ class _FieldOf:
     visible: Sequence[_Source]
     fields: Sequence[Sequence[Field] | None]
     names: Sequence[set[str]]
+    resolve: _Resolve
 
-    def __call__(self, column: exp.Column) -> Field | None:
-        relation = self.source.relation
-        if relation is None or column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
+    def __call__(self, written: exp.Column) -> Field | None:
+        relation, column = self.source.relation, self.resolve(written)
+        if relation is None or column is None or column.args.get("db") is not None or not isinstance(column.this, exp.Identifier):
             return None
         name = column.name.casefold()
         if column.table:
@@ -369,6 +411,24 @@ class _FieldOf:
 def _is_ordered(node: exp.Expr) -> bool:
     """Whether parentheses around a query are followed by an ORDER BY, which names columns of it."""
     return bool(node.args.get("order"))
+
+
+def _passes(select: exp.Select) -> bool:
+    """Whether a condition on the rows of a query may be asked before it: it neither counts, ranks nor cuts them."""
+    if any(select.args.get(key) for key in ("group", "having", "qualify", "windows", "limit", "offset")):
+        return False
+    return not any(isinstance(node, (exp.AggFunc, exp.Window)) for item in select.expressions for node in item.walk())
+
+
+def _projected(select: exp.Select, name: str) -> exp.Column | None:
+    """The column that a query hands on under a name."""
+    named = [item for item in select.expressions if not item.is_star and item.alias_or_name.casefold() == name]
+    if len(named) == 1:
+        column = named[0].unalias()
+        return column if isinstance(column, exp.Column) else None
+    stars = [item for item in select.expressions if item.is_star]
+    plain = len(stars) == 1 and isinstance(stars[0], exp.Star) and not any(stars[0].args.values())
+    return exp.column(name, quoted=True) if plain and not named else None
 
 
 def _has_ordinals(order: exp.Expr | None) -> bool:

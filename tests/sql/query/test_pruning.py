@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from tablestore.sql.query.plan import Replacement, plan_query
+from tablestore.sql.query.plan import Replacement, View, plan_query
 from tablestore.sql.query.references import find_references
 from tablestore.sql.query.use import Use
 from tablestore.types.datatypes import Field, RowType
@@ -213,3 +213,45 @@ def filters(text: str) -> list[str | None]:
 )
 def test_a_filter_never_comes_from_the_side_that_an_outer_join_fills(text: str, expected: list[str | None]) -> None:
     assert filters(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT id FROM (SELECT * FROM t) q WHERE k = 1 AND q.x > 2.5", ["`k` = 1 AND `x` > 2.5"]),
+        ("SELECT a FROM (SELECT id AS a, k + 1 AS b FROM t WHERE ok) WHERE a = 1 AND b = 2", ["`ok` AND `id` = 1"]),
+        ("WITH q AS (SELECT * FROM t), r AS (SELECT id, k AS z FROM q) SELECT id FROM r WHERE z = 1", ["`k` = 1"]),
+        ("WITH q AS (SELECT * FROM t) SELECT 1 FROM q WHERE k = 1 UNION SELECT 1 FROM q WHERE k = 2", [None]),
+        (
+            "SELECT 1 FROM u LEFT JOIN (SELECT * FROM t) q ON q.id = u.id AND q.k = 1 WHERE q.x = 2.5 AND u.y = 1",
+            ["`y` = 1.0", "`k` = 1"],
+        ),
+        ("SELECT 1 FROM (SELECT * FROM t LEFT JOIN u USING (id)) q WHERE q.x = 2.5 AND q.y = 1", ["`x` = 2.5", None]),
+        ("SELECT 1 FROM (SELECT DISTINCT k FROM t) q WHERE k = 1", ["`k` = 1"]),
+        ("SELECT 1 FROM (SELECT k, count(*) AS n FROM t GROUP BY k) WHERE k = 1", [None]),
+        ("SELECT 1 FROM (SELECT max(k) AS k FROM t) WHERE k = 1", [None]),
+        ("SELECT 1 FROM (SELECT k, row_number() OVER (ORDER BY id) AS r FROM t) WHERE k = 1", [None]),
+        ("SELECT 1 FROM (SELECT * FROM t LIMIT 3) WHERE k = 1", [None]),
+        ("SELECT 1 FROM (SELECT * FROM t) TABLESAMPLE (5 ROWS) q WHERE k = 1", [None]),
+        ("SELECT 1 FROM (SELECT * FROM t) q (a, b, c, d, e, f, g, h, i, j, k) WHERE k = 1", [None]),
+        ("SELECT 1 FROM (SELECT * EXCEPT (x) FROM t) q WHERE k = 1", [None]),
+        ("SELECT 1 FROM (SELECT k, id AS k2 FROM t UNION ALL SELECT k, id FROM u) WHERE k = 1", [None, None]),
+        ("SELECT 1 FROM (SELECT * FROM t) q, u WHERE x = 2.5", [None, None]),
+    ],
+)
+def test_conditions_go_down_into_derived_tables_that_neither_count_nor_cut(text: str, expected: list[str | None]) -> None:
+    assert filters(text) == expected
+
+
+def test_a_view_is_read_as_its_reader_needs_it() -> None:
+    inner = "SELECT *, x * 2 AS twice FROM t WHERE ok"
+    (found,) = find_references(inner)
+    made = Replacement(path=("t",), fields=FIELDS["t"])
+    view = View(text=inner, edits=plan_query(inner, [found], [made]).edits, replacements=(made,))
+    text = "SELECT v.id, u.note FROM v JOIN u ON v.id = u.id AND v.k = 3 WHERE twice > 1 AND u.k = 4"
+    replacements = [Replacement(path=("v",), view=view), Replacement(path=("u",), fields=FIELDS["u"])]
+    plan = plan_query(text, find_references(text), replacements)
+    assert plan.uses == (
+        Use(columns=("id", "k", "x", "ok"), filter="`ok` AND `k` = 3"),
+        Use(columns=("id", "k", "note"), filter="`k` = 4"),
+    )
