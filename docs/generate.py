@@ -430,7 +430,7 @@ def requirements_page() -> str:
     lines = [
         "# Requirements and tests",
         "",
-        "What the design of managed tables (FLIP-188) asks for, and the tests that hold it.",
+        "What the designs of managed tables (FLIP-188) and temporary objects (FLIP-64) ask for, and the tests that hold it.",
         "",
         "| | it asks that | tests |",
         "|---|---|---|",

@@ -62,7 +62,7 @@ ROOMS = {
         "procedures",
         "inspection",
         "execution",
-        "configuration query tableenvironment",
+        "configuration query temporary deprecated tableenvironment",
     ),
     "cli": ("*", "text", "session", "rows", "shell", "commands", "main"),
 }

@@ -187,6 +187,10 @@ class QueryEngine(Protocol):
         """Names of the engine's own temporary views."""
         ...
 
+    def is_native(self, value: object) -> bool:
+        """Whether a value is an object of the engine's own with rows: what NativeRelation holds."""
+        ...
+
     def execute(self, text: str) -> QueryRows | None:
         """Run a statement that is none of tablestore's."""
         ...

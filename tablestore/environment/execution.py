@@ -7,6 +7,7 @@ from tablestore.environment.definition.alter import alter_table, truncate_table
 from tablestore.environment.definition.create import create_table
 from tablestore.environment.definition.databases import create_catalog, create_database, drop_catalog, drop_database, use
 from tablestore.environment.definition.drop import drop
+from tablestore.environment.definition.temporary import create_temporary_table, drop_temporary
 from tablestore.environment.definition.views import create_view
 from tablestore.environment.inspection.describe import describe
 from tablestore.environment.inspection.show import OPTIONS_SCHEMA, show
@@ -72,6 +73,17 @@ def _by_engine(session: Session, statement: EngineStatement, source: Source) -> 
     return done() if rows is None else Result(rows)
 
 
+def _create_table(session: Session, statement: CreateTable, source: Source) -> Result:
+    create = create_temporary_table if statement.temporary else create_table
+    return create(session, statement, source)
+
+
+def _drop(session: Session, statement: Drop, source: Source) -> Result:
+    if statement.what == "function":
+        raise UnsupportedError(source.mark("functions are not supported", statement.path.span), kind="unsupported")
+    return (drop_temporary if statement.temporary else drop)(session, statement, source)
+
+
 def _query(session: Session, statement: Query, source: Source, parameters: Parameters) -> Result:
     return run_query(session, statement.query, source, parameters)
 
@@ -86,9 +98,9 @@ _ROWS: Mapping[type, RunRows] = {
     Explain: explain,
 }
 _RUN: Mapping[type, Run] = {
-    CreateTable: create_table,
+    CreateTable: _create_table,
     CreateView: create_view,
-    Drop: drop,
+    Drop: _drop,
     AlterTable: alter_table,
     TruncateTable: truncate_table,
     CreateDatabase: create_database,

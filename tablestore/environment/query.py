@@ -5,14 +5,25 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from tablestore.environment.result import Result
+from tablestore.sql.query.parameters import Parameters
 from tablestore.table.read.scan import ArrowSource
 
 
 class Query(ArrowSource):
     """Made by ``env.sql_query(text)`` and ``env.from_path(path)``: an Arrow stream with the conversions of a scan."""
 
-    def __init__(self, run: Callable[[], Result], explain: Callable[[], str], text: str) -> None:
-        self._run, self._explain, self._text = run, explain, text
+    def __init__(self, run: Callable[[], Result], explain: Callable[[], str], text: str, parameters: Parameters = ()) -> None:
+        self._run, self._explain, self._text, self._parameters = run, explain, text, parameters
+
+    @property
+    def text(self) -> str:
+        """The query as it was written."""
+        return self._text
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether values were given for its ``?`` or ``:name``."""
+        return bool(self._parameters)
 
     @property
     def schema(self) -> pa.Schema:

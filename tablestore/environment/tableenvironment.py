@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from tablestore.clock import Clock, SystemClock
 from tablestore.environment.configuration import Configuration
+from tablestore.environment.deprecated import DeprecatedNames
 from tablestore.environment.engine import QueryEngine
 from tablestore.environment.execution import execute
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
@@ -42,11 +43,12 @@ from tablestore.types.typestring import quote_identifier
 CatalogSource = Catalog | str | os.PathLike[str] | Mapping[str, Any]
 
 
-class TableEnvironment:
+class TableEnvironment(DeprecatedNames):
     """Catalogs, settings, temporary objects and an engine; statements run in it. Made by :meth:`create`."""
 
     def __init__(self, session: Session, *, closes_engine: bool) -> None:
-        self._session, self._closes_engine = session, closes_engine
+        super().__init__(session)
+        self._closes_engine = closes_engine
 
     @classmethod
     def create(
@@ -152,6 +154,7 @@ class TableEnvironment:
             lambda: self._execute(rows.Query(query=query), source, parameters),
             lambda: explain_query(self._session, query, source, parameters),
             query.text,
+            parameters,
         )
 
     def _execute(self, statement: Statement, source: Source, parameters: Parameters) -> Result:
@@ -193,10 +196,12 @@ class TableEnvironment:
         """Databases of the current catalog, ascending."""
         return self._session.catalogs.databases(self.current_catalog)
 
-    def list_tables(self) -> tuple[str, ...]:
-        """The permanent tables of the current database, ascending."""
-        result = self._execute(parse_statement("SHOW TABLES"), Source(), ())
-        return tuple(result.to_arrow().column(0).to_pylist())
+    def list_tables(self, include_temporary: bool = False) -> tuple[str, ...]:
+        """The permanent tables of the current database, ascending; ``include_temporary``: temporary tables and views too."""
+        permanent = self._listed("SHOW TABLES")
+        if not include_temporary:
+            return permanent
+        return tuple(sorted({*permanent, *self.list_temporary_tables(), *self.list_temporary_views()}))
 
     # -- settings, end
 

@@ -70,6 +70,10 @@ class DuckDBEngine:
         """Names of the temporary views of the session."""
         return tuple(sorted(name for database, _, name, is_view in self._names() if database == "temp" and is_view))
 
+    def is_native(self, value: object) -> bool:
+        """Whether a value is a relation of DuckDB's."""
+        return isinstance(value, duckdb.DuckDBPyRelation)
+
     def execute(self, text: str) -> KeptRows | None:
         """Run a statement of DuckDB's own, now; its rows are kept."""
         with self._alone(text) as run:

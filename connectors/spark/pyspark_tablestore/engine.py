@@ -140,6 +140,9 @@ class SparkEngine:
     def list_views(self) -> tuple[str, ...]:
         return tuple(sorted(table.name for table in self._spark.catalog.listTables() if table.isTemporary))
 
+    def is_native(self, value: object) -> bool:
+        return isinstance(value, DataFrame)
+
     def execute(self, text: str) -> SparkRows | None:
         with query_errors("the statement"):
             return SparkRows(self, self._spark.sql(text))

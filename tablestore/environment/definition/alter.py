@@ -62,6 +62,11 @@ def truncate_table(session: Session, statement: TruncateTable, source: Source) -
 
 def _rename(session: Session, statement: AlterTable, rename: RenameTo, source: Source) -> Result:
     old = session.expand(statement.path)
+    if session.stored(old) != old:
+        raise UnsupportedError(
+            source.mark(f"{old} is a temporary table, which keeps its name: create another one, or a view", statement.path.span),
+            kind="unsupported",
+        )
     new = _beside(old, rename, source)
     if old.suffix or new.suffix:
         raise InvalidInputError(source.mark("a part of a table cannot be renamed", rename.path.span), kind="invalid-name")
@@ -101,7 +106,9 @@ def _compact(session: Session, path: ObjectPath, table: Table, compact: Compact,
     if session.settings.is_streaming:
         raise UnsupportedError("Compact managed table only works under batch mode.", kind="streaming")
     partitions = None if compact.partition is None else [partition_of(table, compact.partition, source)]
-    session.factory.on_compact_table(stored_context(session, path), partitions)
+    session.factory.on_compact_table(
+        stored_context(session, session.stored(path), temporary=session.stored(path) != path), partitions
+    )
     if session.engine is None:
         table.compact(full=True, partitions=partitions)
     else:
@@ -114,15 +121,13 @@ def _alter_connector_table(session: Session, found: ConnectorTable, statement: A
     for action in statement.actions:
         altered = _altered(session, altered, action, statement, source)
     if altered.path != found.path:
-        session.objects.move(found.path, altered.path, altered)
+        session.objects.move(found, altered)
     else:
         session.objects.add(altered, replace=True)
     return done()
 
 
-def _altered(
-    session: Session, found: Found, action: AlterAction, statement: AlterTable, source: Source
-) -> ConnectorTable:
+def _altered(session: Session, found: Found, action: AlterAction, statement: AlterTable, source: Source) -> ConnectorTable:
     assert isinstance(found, ConnectorTable)
     match action:
         case SetOptions(partition=None) if CONNECTOR not in action.options:

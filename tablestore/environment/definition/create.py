@@ -29,12 +29,12 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
     """Create a table. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
     path = session.expand(statement.path, source)
     _check_form(statement, path, source)
-    if statement.if_not_exists and session.objects.find(path) is not None:
+    if statement.if_not_exists and session.objects.permanent(path) is not None:
         return done()
     definition = define(session, statement, source)
-    connector, options = _connector(statement, definition)
+    connector, options = connector_of(statement.provider, definition)
     if connector is not None:
-        session.objects.add(_connector_table(path, definition, connector, options))
+        session.objects.add(connector_table(path, definition, connector, options))
         return done()
     catalog = session.catalog_of(path, statement.path, source)
     if not catalog.supports_managed_table:
@@ -52,7 +52,9 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
     return done()
 
 
-def managed_context(session: Session, path: ObjectPath, catalog: Catalog, definition: TableDefinition) -> ManagedTableContext:
+def managed_context(
+    session: Session, path: ObjectPath, catalog: Catalog, definition: TableDefinition, *, temporary: bool = False
+) -> ManagedTableContext:
     """What the factory learns of a table to be made, its options enriched."""
     plain = ManagedTableContext(
         path=path,
@@ -63,6 +65,7 @@ def managed_context(session: Session, path: ObjectPath, catalog: Catalog, defini
         partition_by=definition.partition_by,
         comment=definition.comment,
         configuration=session.settings.all(),
+        is_temporary=temporary,
     )
     return plain.with_options(session.factory.enrich_options(plain))
 
@@ -76,19 +79,17 @@ def _check_form(statement: CreateTable, path: ObjectPath, source: Source) -> Non
             source.mark(f"{path} is the name of a part of a table; CALL create_branch makes a branch", statement.path.span),
             kind="invalid-name",
         )
-    if statement.temporary:
-        raise refuse("CREATE TEMPORARY TABLE is not supported; CREATE TEMPORARY VIEW is")
     if statement.replace:
         raise refuse("CREATE OR REPLACE TABLE is not supported: DROP TABLE IF EXISTS, then CREATE TABLE")
     if statement.query is not None:
         raise refuse("CREATE TABLE … AS is not supported: CREATE TABLE, then INSERT INTO it")
 
 
-def _connector(statement: CreateTable, definition: TableDefinition) -> tuple[str | None, Mapping[str, str]]:
-    """The connector, None for a managed table, and its options."""
+def connector_of(provider: str | None, definition: TableDefinition) -> tuple[str | None, Mapping[str, str]]:
+    """The connector, None for a managed table, and its options; ``provider`` is what follows USING."""
     options = {key: value for key, value in definition.options.items() if key != CONNECTOR}
     named = definition.options.get(CONNECTOR, "").strip()
-    provider = (statement.provider or OURS).lower()
+    provider = (provider or OURS).lower()
     if named:
         return named, options
     if provider in _FILE_FORMATS:
@@ -96,9 +97,10 @@ def _connector(statement: CreateTable, definition: TableDefinition) -> tuple[str
     return (None if provider == OURS else provider), options
 
 
-def _connector_table(
-    path: ObjectPath, definition: TableDefinition, connector: str, options: Mapping[str, str]
+def connector_table(
+    path: ObjectPath, definition: TableDefinition, connector: str, options: Mapping[str, str], *, temporary: bool = False
 ) -> ConnectorTable:
+    """A table that the session keeps."""
     return ConnectorTable(
         path=path,
         connector=connector,
@@ -107,6 +109,7 @@ def _connector_table(
         primary_key=definition.primary_key,
         partition_by=definition.partition_by,
         comment=definition.comment,
+        temporary=temporary,
     )
 
 

@@ -1,10 +1,9 @@
-"""DROP TABLE, DROP VIEW."""
+"""DROP TABLE, DROP VIEW: permanent objects only. While a temporary object has the name they are refused."""
 
 from tablestore.environment.definition.tabledefinition import definition_of
 from tablestore.environment.managed.factory import ManagedTableContext
 from tablestore.environment.paths import ObjectPath
 from tablestore.environment.result import Result, done
-from tablestore.environment.session.objects import ConnectorTable, View
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
@@ -14,33 +13,14 @@ from tablestore.table.table import Table
 
 def drop(session: Session, statement: Drop, source: Source) -> Result:
     """Drop a table or view. Raises NotFoundError, InvalidInputError, UnsupportedError."""
-    match statement.what:
-        case "table" if not statement.temporary:
-            return _drop_table(session, statement, source)
-        case "view" if statement.temporary:
-            return _drop_view(session, statement, source)
-        case "view":
-            found = session.objects.find(session.expand(statement.path, source))
-            if isinstance(found, View):
-                raise _refused(statement, source, f"view {found.path} is a temporary one: DROP TEMPORARY VIEW {found.path.quoted}")
-            raise _refused(statement, source, "there are no permanent views; DROP TEMPORARY VIEW drops one of this session")
-    raise _refused(statement, source, f"DROP {'TEMPORARY ' * statement.temporary}{statement.what.upper()} is not supported")
-
-
-def _drop_table(session: Session, statement: Drop, source: Source) -> Result:
     path = session.expand(statement.path, source)
-    found = session.objects.find(path)
-    if isinstance(found, View):
-        # The permanent table below a temporary object is not dropped by accident.
-        raise InvalidInputError(
-            source.mark(
-                f"Temporary view with identifier '{path.quoted}' exists. Drop it first before removing the permanent table.",
-                statement.path.span,
-            ),
-            kind="temporary-object",
-        )
-    if isinstance(found, ConnectorTable):
-        session.objects.drop(path)
+    with placing(source, statement.path.span):
+        session.objects.check_permanent(path, statement.what)
+        if statement.what == "view":
+            raise UnsupportedError(
+                "there are no permanent views; DROP TEMPORARY VIEW drops one of this session", kind="unsupported"
+            )
+    if session.objects.drop_permanent(path):
         return done()
     if path.suffix:
         raise InvalidInputError(
@@ -70,10 +50,12 @@ def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bo
     session.factory.on_drop_table(stored_context(session, path), ignore_if_not_exists)
 
 
-def stored_context(session: Session, path: ObjectPath) -> ManagedTableContext:
+def stored_context(session: Session, path: ObjectPath, *, temporary: bool = False) -> ManagedTableContext:
     """What the factory learns of a table that is there: what is stored, as far as it can be read."""
     catalog = session.catalogs.get(path.catalog)
-    plain = ManagedTableContext(path=path, catalog=catalog, options={}, configuration=session.settings.all())
+    plain = ManagedTableContext(
+        path=path, catalog=catalog, options={}, configuration=session.settings.all(), is_temporary=temporary
+    )
     try:
         table = session.open_table(path)
     except TablestoreError:
@@ -90,19 +72,5 @@ def stored_context(session: Session, path: ObjectPath) -> ManagedTableContext:
         partition_by=definition.partition_by,
         comment=definition.comment,
         configuration=session.settings.all(),
+        is_temporary=temporary,
     )
-
-
-def _drop_view(session: Session, statement: Drop, source: Source) -> Result:
-    path = session.expand(statement.path, source)
-    if isinstance(session.objects.find(path), View):
-        session.objects.drop(path)
-    elif not statement.if_exists:
-        raise NotFoundError(
-            source.mark(f"View with identifier '{path.quoted}' does not exist.", statement.path.span), kind="no-such-view"
-        )
-    return done()
-
-
-def _refused(statement: Drop, source: Source, message: str) -> UnsupportedError:
-    return UnsupportedError(source.mark(message, statement.path.span), kind="unsupported")

@@ -1,13 +1,27 @@
-"""CREATE TEMPORARY VIEW: a name for a query, in this session. It may hide a permanent table."""
+"""CREATE TEMPORARY VIEW: a name for a query or for rows, in this session. It may hide a permanent table.
 
+    a query                                        kept as text, run whenever the view is read
+    a scan, a table's change                       read anew each time
+    an object of the engine (a Spark DataFrame)    handed to it as it is
+    anything else that Arrow can see               read once, kept in memory
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.environment.paths import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.rows.relations import Relations
-from tablestore.environment.session.objects import View
+from tablestore.environment.session.objects import RowsView, View
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
 from tablestore.sql.source import Span
 from tablestore.sql.statements.definition import CreateView
+from tablestore.table.read.scan import ArrowSource
+from tablestore.table.write.rows import schema_and_tables
 
 
 def create_view(session: Session, statement: CreateView, source: Source) -> Result:
@@ -18,7 +32,7 @@ def create_view(session: Session, statement: CreateView, source: Source) -> Resu
             kind="unsupported",
         )
     path = session.expand(statement.path, source)
-    if statement.if_not_exists and session.objects.find(path) is not None:
+    if statement.if_not_exists and session.objects.temporary(path) is not None:
         return done()
     catalog, database = session.place
     view = View(
@@ -34,3 +48,27 @@ def create_view(session: Session, statement: CreateView, source: Source) -> Resu
     session.engine_for("a view").query(relations.bind(view.query))
     session.objects.add(view, replace=statement.replace)
     return done()
+
+
+def add_rows_view(session: Session, path: ObjectPath, rows: Any, *, replace: bool) -> None:
+    """Keep rows under a name. Raises InvalidInputError for what holds no rows, AlreadyExistsError."""
+    if session.engine is not None and session.engine.is_native(rows):
+        view = RowsView(path=path, rows=rows, native=True)
+    else:
+        view = RowsView(path=path, rows=rows if isinstance(rows, ArrowSource) else _Held(rows))
+    session.objects.add(view, replace=replace)
+
+
+class _Held(ArrowSource):
+    """Rows in memory, to be read several times."""
+
+    def __init__(self, rows: Any) -> None:
+        schema, tables = schema_and_tables(rows)
+        self._rows = pa.concat_tables([schema.empty_table(), *tables])
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._rows.schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        yield from self._rows.to_batches()

@@ -19,7 +19,7 @@ from tablestore.environment.inspection.watermark import newest_watermark
 from tablestore.environment.managed.nonphysical import read_unstored
 from tablestore.environment.paths import ObjectPath
 from tablestore.environment.result import Result, records
-from tablestore.environment.session.objects import ConnectorTable, View
+from tablestore.environment.session.objects import VIEWS, ConnectorTable, View
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
@@ -57,10 +57,9 @@ def _columns(session: Session, statement: Describe, source: Source) -> Result:
     found = session.find(statement.path, source)
     if isinstance(found, Table | SystemTable | ConnectorTable):
         return records(COLUMNS_SCHEMA, column_rows(found))
-    if isinstance(found, View):
-        raise UnsupportedError(
-            source.mark(f"{found.path} is a temporary view of: {found.query}", statement.path.span), kind="unsupported"
-        )
+    if isinstance(found, VIEWS):
+        of = found.query if isinstance(found, View) else "rows that Python has"
+        raise UnsupportedError(source.mark(f"{found.path} is a temporary view of: {of}", statement.path.span), kind="unsupported")
     rows = session.engine_for("DESCRIBE").execute(f"DESCRIBE {source.text[statement.path.span.start : statement.path.span.end]}")
     assert rows is not None, "an engine describes what it knows"
     return Result(rows)

@@ -35,9 +35,11 @@ def show(session: Session, statement: Show, source: Source) -> Result:
                 catalog = str(statement.path) if statement.path is not None else session.catalogs.current
                 return listed("database", matching(session.catalogs.databases(catalog), statement))
         case ShowKind.TABLES:
-            return listed("table", matching(_tables(session, statement, source), statement))
+            names = _temporary if statement.temporary else _tables
+            return listed("table", matching(names(session, statement, source), statement))
         case ShowKind.VIEWS:
-            return listed("view", matching(_views(session, statement, source), statement))
+            names = _temporary if statement.temporary else _views
+            return listed("view", matching(names(session, statement, source), statement))
         case ShowKind.CURRENT_CATALOG:
             return listed("catalog", [session.catalogs.current])
         case ShowKind.CURRENT_DATABASE:
@@ -105,17 +107,24 @@ def _partitions(table: Table, statement: Show, source: Source) -> Result:
 
 def _tables(session: Session, statement: Show, source: Source) -> list[str]:
     catalog, database = _database(session, statement, source)
-    ours = [one.path.name for one in session.objects.tables() if (one.path.catalog, one.path.database) == (catalog, database)]
+    ours = [
+        one.path.name for one in session.objects.connector_tables() if (one.path.catalog, one.path.database) == (catalog, database)
+    ]
     if ours and catalog not in session.catalogs.names():
         return ours
     with placing(source, statement.path.span if statement.path else NOWHERE):
         return sorted({*session.catalogs.tables(catalog, database), *ours})
 
 
+def _temporary(session: Session, statement: Show, source: Source) -> list[str]:
+    """The temporary tables or views of a database, which need not exist."""
+    place = _database(session, statement, source)
+    found = session.objects.temporary_tables() if statement.kind is ShowKind.TABLES else session.objects.views()
+    return [one.path.name for one in found if (one.path.catalog, one.path.database) == place]
+
+
 def _views(session: Session, statement: Show, source: Source) -> list[str]:
-    catalog, database = _database(session, statement, source)
-    views = [one.path.name for one in session.objects.views() if (one.path.catalog, one.path.database) == (catalog, database)]
-    return sorted({*views, *(session.engine.list_views() if session.engine is not None else ())})
+    return sorted({*_temporary(session, statement, source), *(session.engine.list_views() if session.engine is not None else ())})
 
 
 def _database(session: Session, statement: Show, source: Source) -> tuple[str, str]:

@@ -5,7 +5,7 @@
     table$ro                      its fully compacted part, as a managed table
     other system tables           rows that tablestore makes
     table_changes('t', 1, 5)      rows that tablestore makes: the changes of snapshots 2 to 5
-    temporary view                its query, its names filled up as they were when it was made
+    temporary view                its query, its names filled up as they were when it was made; or rows of Python
     table with a connector        whatever the engine reads under that name
     none of these                 the engine's own
 """
@@ -21,13 +21,14 @@ from tablestore.environment.engine import (
     BoundQuery,
     ConnectorRelation,
     ManagedRelation,
+    NativeRelation,
     QueryRelation,
     Relation,
     RowsRelation,
 )
 from tablestore.environment.managed.nonphysical import in_order, read_unstored
 from tablestore.environment.paths import ObjectPath
-from tablestore.environment.session.objects import ConnectorTable, View
+from tablestore.environment.session.objects import ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, UnsupportedError
@@ -91,15 +92,17 @@ class Relations:
             match found:
                 case View():
                     return self._view(found)
+                case RowsView(native=True):
+                    return NativeRelation(name=str(found.path), value=found.rows)
+                case RowsView():
+                    return RowsRelation(name=str(found.path), rows=found.rows)
                 case ConnectorTable():
                     return ConnectorRelation(
                         name=str(found.path), connector=found.connector, options=found.options, schema=found.schema
                     )
         return None
 
-    def managed(
-        self, path: ObjectPath, table: Table, travel: TimeTravel | None = None, *, positions: bool = False
-    ) -> Relation:
+    def managed(self, path: ObjectPath, table: Table, travel: TimeTravel | None = None, *, positions: bool = False) -> Relation:
         """A managed table with all its columns; ``positions``: also those that say where a row lies."""
         relation = self._stored(path, table, travel)
         if not isinstance(relation, ManagedRelation):
@@ -220,5 +223,3 @@ def _time(value: object) -> datetime | int:
         raise InvalidInputError(
             f"AS OF: expected a time such as TIMESTAMP '2026-01-31 12:00:00', found {value!r:.80}", kind="time-travel"
         ) from error
-
-

@@ -1,16 +1,20 @@
-"""Objects that only this session knows: tables that are not managed, and temporary views.
+"""Objects that only this session knows: temporary tables and views, and tables with a connector.
 
-They are kept as properties and text, by their whole name, and looked at before the catalogs: what they stand for is resolved when
-they are read or written. They may lie in a catalog or database that does not exist. All are gone with the session.
+    a path -> temporary object -> table with a connector -> (the catalogs)
+
+They are kept as properties and text, by their whole name: what they stand for is resolved when they are read or written. They may
+lie in a catalog or database that does not exist. A temporary object hides whatever else has its name, and is gone with the session.
+Tables with a connector are this session's permanent tables; they too end with it.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from tablestore.environment.paths import ObjectPath
-from tablestore.errors import AlreadyExistsError
+from tablestore.errors import AlreadyExistsError, InvalidInputError
 
 CONNECTOR = "connector"
 
@@ -26,6 +30,15 @@ class ConnectorTable:
     primary_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     comment: str | None = None
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporaryTable:
+    """A temporary managed table: its rows are those of the table ``storage`` of a catalog, which outlives the session."""
+
+    path: ObjectPath
+    storage: ObjectPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,39 +53,93 @@ class View:
     database: str
 
 
-SessionObject = ConnectorTable | View
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsView:
+    """A temporary view of rows that Python has: an ArrowSource, or where ``native`` an object of the engine's own."""
+
+    path: ObjectPath
+    rows: Any
+    native: bool = False
+
+
+TemporaryObject = ConnectorTable | TemporaryTable | View | RowsView
+VIEWS = (View, RowsView)
+TABLES = (ConnectorTable, TemporaryTable)
 
 
 @dataclass(slots=True)
 class SessionObjects:
     """All of them, by whole name."""
 
-    _all: dict[ObjectPath, SessionObject] = field(default_factory=dict)
+    _temporary: dict[ObjectPath, TemporaryObject] = field(default_factory=dict)
+    _permanent: dict[ObjectPath, ConnectorTable] = field(default_factory=dict)
 
-    def find(self, path: ObjectPath) -> SessionObject | None:
-        """The object of a name."""
-        return self._all.get(path)
+    def find(self, path: ObjectPath) -> TemporaryObject | None:
+        """The object of a name; a temporary one first."""
+        return self._temporary.get(path) or self._permanent.get(path)
 
-    def add(self, found: SessionObject, *, replace: bool = False) -> None:
-        """Add an object. Raises AlreadyExistsError."""
-        if found.path in self._all and not replace:
-            what = "Temporary view" if isinstance(self._all[found.path], View) else "Table"
-            raise AlreadyExistsError(f"{what} '{found.path.quoted}' already exists", kind="table-exists")
-        self._all[found.path] = found
+    def temporary(self, path: ObjectPath) -> TemporaryObject | None:
+        """The temporary object of a name."""
+        return self._temporary.get(path)
 
-    def drop(self, path: ObjectPath) -> bool:
-        """Forget an object; whether there was one."""
-        return self._all.pop(path, None) is not None
+    def permanent(self, path: ObjectPath) -> ConnectorTable | None:
+        """The table with a connector of a name, hidden or not."""
+        return self._permanent.get(path)
 
-    def move(self, path: ObjectPath, new: ObjectPath, found: SessionObject) -> None:
-        """Replace one object by another of a new name."""
-        self.add(found)
-        self.drop(path)
+    def add(self, found: TemporaryObject, *, replace: bool = False) -> None:
+        """Add an object; ``replace``: in place of one of its kind. Raises AlreadyExistsError."""
+        if isinstance(found, ConnectorTable) and not found.temporary:
+            if found.path in self._permanent and not replace:
+                raise AlreadyExistsError(f"Table '{found.path.quoted}' already exists", kind="table-exists")
+            self._permanent[found.path] = found
+            return
+        there = self._temporary.get(found.path)
+        if there is not None and not (replace and isinstance(there, VIEWS) == isinstance(found, VIEWS)):
+            raise AlreadyExistsError(f"Temporary {kind_of(there)} '{found.path.quoted}' already exists", kind="table-exists")
+        self._temporary[found.path] = found
 
-    def tables(self) -> tuple[ConnectorTable, ...]:
-        """The tables, by name."""
-        return tuple(found for _, found in sorted(self._all.items()) if isinstance(found, ConnectorTable))
+    def drop_temporary(self, path: ObjectPath) -> None:
+        """Forget a temporary object."""
+        self._temporary.pop(path, None)
 
-    def views(self) -> tuple[View, ...]:
-        """The views, by name."""
-        return tuple(found for _, found in sorted(self._all.items()) if isinstance(found, View))
+    def drop_permanent(self, path: ObjectPath) -> bool:
+        """Forget a table with a connector; whether there was one."""
+        return self._permanent.pop(path, None) is not None
+
+    def move(self, old: ConnectorTable, new: ConnectorTable) -> None:
+        """Replace one table with a connector by another of a new name."""
+        self.add(new)
+        if old.temporary:
+            self.drop_temporary(old.path)
+        else:
+            self.drop_permanent(old.path)
+
+    def check_permanent(self, path: ObjectPath, what: str) -> None:
+        """Raise InvalidInputError if a temporary object hides the ``table`` or ``view`` that is to be removed."""
+        if (found := self._temporary.get(path)) is not None:
+            raise InvalidInputError(
+                f"Temporary {kind_of(found)} with identifier '{path.quoted}' exists. Drop it first before removing the permanent "
+                f"{what}.",
+                kind="temporary-object",
+            )
+
+    def connector_tables(self) -> tuple[ConnectorTable, ...]:
+        """The tables with a connector that are not temporary, by name."""
+        return tuple(found for _, found in sorted(self._permanent.items()))
+
+    def temporary_tables(self) -> tuple[ConnectorTable | TemporaryTable, ...]:
+        """The temporary tables, by name."""
+        return tuple(found for _, found in sorted(self._temporary.items()) if isinstance(found, TABLES))
+
+    def views(self) -> tuple[View | RowsView, ...]:
+        """The temporary views, by name."""
+        return tuple(found for _, found in sorted(self._temporary.items()) if isinstance(found, VIEWS))
+
+    def names(self) -> tuple[ObjectPath, ...]:
+        """The names of all objects."""
+        return tuple(sorted({*self._temporary, *self._permanent}))
+
+
+def kind_of(found: TemporaryObject) -> str:
+    """``table`` or ``view``."""
+    return "view" if isinstance(found, VIEWS) else "table"

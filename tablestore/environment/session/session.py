@@ -1,11 +1,11 @@
 """One session: what a name means here, and where that is looked up.
 
-    a name -> filled up -> objects of the session -> the catalog -> the engine's own tables -> an error with the nearest name
+    a name -> filled up -> temporary objects -> tables with a connector -> the catalog -> the engine's own tables -> an error
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tablestore.clock import Clock
 from tablestore.distributed.spec import TableSpec
@@ -14,7 +14,7 @@ from tablestore.environment.managed.factory import ManagedTableFactory
 from tablestore.environment.paths import MOST_PARTS, ObjectPath, expand, known
 from tablestore.environment.session.catalogs import Catalogs
 from tablestore.environment.session.engines import no_engine
-from tablestore.environment.session.objects import ConnectorTable, SessionObjects, View
+from tablestore.environment.session.objects import VIEWS, ConnectorTable, RowsView, SessionObjects, TemporaryTable, View
 from tablestore.environment.session.settings import Settings
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
@@ -23,7 +23,7 @@ from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 
-Found = Table | SystemTable | ConnectorTable | View
+Found = Table | SystemTable | ConnectorTable | View | RowsView
 Place = tuple[str, str]
 _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-name")
 
@@ -66,10 +66,10 @@ class Session:
             return None
         path = self.expand(written, source, place)
         found = self.objects.find(path)
-        if found is not None:
+        if found is not None and not isinstance(found, TemporaryTable):
             return found
         try:
-            return self.open_table(path)
+            return self.open_table(self.stored(path))
         except TablestoreError as error:
             if error.kind not in _NOT_THERE:
                 raise
@@ -77,6 +77,11 @@ class Session:
                 return None
             source.place(error, written.span)
             raise
+
+    def stored(self, path: ObjectPath) -> ObjectPath:
+        """The name by which a catalog knows a managed table: its own, but for a temporary one."""
+        found = self.objects.temporary(path.plain)
+        return replace(found.storage, suffix=path.suffix) if isinstance(found, TemporaryTable) else path
 
     def open_table(self, path: ObjectPath) -> Table | SystemTable:
         """The managed table of a whole name. Raises NotFoundError."""
@@ -103,8 +108,8 @@ class Session:
         )
 
     def spec(self, path: ObjectPath, table: Table) -> TableSpec:
-        """How any process finds a table of a catalog."""
-        catalog = self.catalogs.get(path.catalog)
+        """How any process finds a managed table."""
+        catalog = self.catalogs.get(self.stored(path).catalog)
         return TableSpec(
             location=table.location,
             storage_options=catalog.storage_options,
@@ -121,8 +126,8 @@ class Session:
             there: Iterable[str] = self.catalogs.tables(path.catalog, path.database)
         except NotFoundError as error:
             return error
-        beside = [*(one.path for one in self.objects.tables()), *(one.path for one in self.objects.views())]
-        names = [*there, *(one.name for one in beside if (one.catalog, one.database) == (path.catalog, path.database))]
+        beside = [one.name for one in self.objects.names() if (one.catalog, one.database) == (path.catalog, path.database)]
+        names = sorted({*there, *beside})
         return NotFoundError(
             f"Table with identifier '{path.plain.quoted}' does not exist{known(names, path.name)}", kind="no-such-table"
         )
@@ -131,7 +136,7 @@ class Session:
 _KINDS: dict[type, tuple[str, str]] = {
     SystemTable: ("a system table", "it can only be read"),
     ConnectorTable: ("a table with a connector of its own", "change it where it is kept"),
-    View: ("a temporary view", "drop it, or change the tables that it reads"),
+    **dict.fromkeys(VIEWS, ("a temporary view", "drop it, or change the tables that it reads")),
     type(None): ("a table of the query engine itself", "change it with the engine's own statements"),
 }
 

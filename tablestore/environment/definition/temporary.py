@@ -1,0 +1,96 @@
+"""CREATE and DROP of temporary tables, and DROP of temporary views.
+
+    with a connector      properties only: what they stand for is resolved when the table is read or written
+    managed               its storage is the table ``temporary.<catalog>-<database>-<table>`` of its catalog, or, where that catalog
+                          does not exist, of the current one
+
+The session forgets both at its end. The storage of a managed one stays, with its rows, until DROP TEMPORARY TABLE deletes it; a
+later session takes it up again with CREATE TEMPORARY TABLE IF NOT EXISTS.
+"""
+
+from tablestore.environment.definition.create import connector_of, connector_table, managed_context
+from tablestore.environment.definition.drop import stored_context
+from tablestore.environment.definition.tabledefinition import TableDefinition, define
+from tablestore.environment.paths import ObjectPath
+from tablestore.environment.result import Result, done
+from tablestore.environment.session.objects import TemporaryTable, kind_of
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.names import check_name
+from tablestore.sql.statements.definition import CreateTable, Drop
+
+STORAGE_DATABASE = "temporary"
+
+
+def create_temporary_table(session: Session, statement: CreateTable, source: Source) -> Result:
+    """CREATE TEMPORARY TABLE. Raises InvalidInputError, UnsupportedError, AlreadyExistsError."""
+    path = session.expand(statement.path, source)
+    with placing(source, statement.path.span):
+        if statement.query is not None:
+            raise UnsupportedError(
+                "CREATE TEMPORARY TABLE … AS is not supported: a temporary table would leave its rows behind; CREATE TEMPORARY "
+                "VIEW … AS keeps the query",
+                kind="temporary-object",
+            )
+        if statement.replace:
+            raise UnsupportedError("CREATE OR REPLACE TEMPORARY TABLE is not supported: DROP it first", kind="unsupported")
+        add_temporary_table(
+            session, path, define(session, statement, source), provider=statement.provider, ignore_if_exists=statement.if_not_exists
+        )
+    return done()
+
+
+def add_temporary_table(
+    session: Session, path: ObjectPath, definition: TableDefinition, *, provider: str | None = None, ignore_if_exists: bool = False
+) -> None:
+    """Make a temporary table. Raises InvalidInputError, AlreadyExistsError."""
+    if path.suffix:
+        raise InvalidInputError(f"{path} is the name of a part of a table", kind="invalid-name")
+    if (there := session.objects.temporary(path)) is not None:
+        if ignore_if_exists:
+            return
+        raise AlreadyExistsError(f"Temporary {kind_of(there)} '{path.quoted}' already exists", kind="table-exists")
+    connector, options = connector_of(provider, definition)
+    if connector is not None:
+        session.objects.add(connector_table(path, definition, connector, options, temporary=True))
+        return
+    storage = _storage(session, path)
+    catalog = session.catalogs.get(storage.catalog)
+    catalog.create_database(STORAGE_DATABASE, ignore_if_exists=True)
+    session.factory.on_create_table(managed_context(session, storage, catalog, definition, temporary=True), ignore_if_exists)
+    session.objects.add(TemporaryTable(path=path, storage=storage))
+
+
+def _storage(session: Session, path: ObjectPath) -> ObjectPath:
+    catalogs = session.catalogs
+    catalog = path.catalog if path.catalog in catalogs.names() else catalogs.current
+    if not catalogs.get(catalog).supports_managed_table:
+        raise UnsupportedError(
+            f"catalog {catalog!r} does not support managed tables: give the table the option 'connector'", kind="not-managed"
+        )
+    parts = ((path.catalog, "catalog"), (path.database, "database"), (path.name, "table"))
+    # No name begins with "-", so the parts can be told from each other.
+    return ObjectPath(catalog, STORAGE_DATABASE, "-".join(check_name(part, what).replace("-", "--") for part, what in parts))
+
+
+def drop_temporary(session: Session, statement: Drop, source: Source) -> Result:
+    """DROP TEMPORARY TABLE, DROP TEMPORARY VIEW. Raises NotFoundError."""
+    path = session.expand(statement.path, source)
+    with placing(source, statement.path.span):
+        if not drop_temporary_object(session, path, statement.what) and not statement.if_exists:
+            raise NotFoundError(
+                f"{statement.what.capitalize()} with identifier '{path.quoted}' does not exist.", kind=f"no-such-{statement.what}"
+            )
+    return done()
+
+
+def drop_temporary_object(session: Session, path: ObjectPath, what: str) -> bool:
+    """Drop a temporary ``table``, with the storage of a managed one, or a temporary ``view``; whether there was one."""
+    found = session.objects.temporary(path)
+    if found is None or kind_of(found) != what:
+        return False
+    if isinstance(found, TemporaryTable):
+        session.factory.on_drop_table(stored_context(session, found.storage, temporary=True), True)
+    session.objects.drop_temporary(path)
+    return True

@@ -1,0 +1,110 @@
+"""Temporary objects from Python: what CREATE TEMPORARY …, DROP TEMPORARY … and SHOW TEMPORARY … do in SQL.
+
+A path is a text of one to three parts, as in a query; what is missing is that of the current catalog and database. Temporary
+objects hide permanent ones of their name, may lie in catalogs and databases that do not exist, and end with the environment.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.environment.definition.tabledefinition import TableDefinition
+from tablestore.environment.definition.temporary import add_temporary_table, drop_temporary_object
+from tablestore.environment.definition.views import add_rows_view
+from tablestore.environment.execution import execute
+from tablestore.environment.paths import ObjectPath
+from tablestore.environment.query import Query
+from tablestore.environment.session.session import Session
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError
+from tablestore.sql.parse.statement import parse_path, parse_statement
+from tablestore.sql.source import Fragment, Span
+from tablestore.sql.statements import rows
+from tablestore.sql.statements.definition import CreateView
+from tablestore.types.arrowtypes import fields_from_arrow
+
+
+class TemporaryObjects:
+    """The part of a TableEnvironment that is about temporary objects."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    # -- views
+
+    def create_temporary_view(self, path: str, what: Any, *, replace: bool = False) -> None:
+        """Name a query or rows: SQL text, a Query, a scan, a DataFrame of the engine's, or anything that Arrow can see.
+
+        A query is checked now and run whenever the view is read. Other rows are read once, but for
+        those of a scan or of the engine. Raises InvalidInputError, AlreadyExistsError unless ``replace``.
+        """
+        whole = self._path(path)
+        if isinstance(what, str | Query):
+            self._create_view(path, what, replace)
+        else:
+            add_rows_view(self._session, whole, what, replace=replace)
+
+    def drop_temporary_view(self, path: str) -> bool:
+        """Drop a temporary view; whether there was one. Nothing permanent is touched."""
+        return drop_temporary_object(self._session, self._path(path), "view")
+
+    def list_temporary_views(self) -> tuple[str, ...]:
+        """The temporary views of the current database, ascending."""
+        return self._listed("SHOW TEMPORARY VIEWS")
+
+    # -- tables
+
+    def create_temporary_table(
+        self,
+        path: str,
+        options: Mapping[str, str] | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        comment: str | None = None,
+        ignore_if_exists: bool = False,
+    ) -> None:
+        """A table from properties alone, which are resolved when it is read or written; without ``connector`` a managed one.
+
+        The storage of a managed temporary table outlives the environment, until it is dropped. Raises InvalidInputError,
+        AlreadyExistsError.
+        """
+        definition = TableDefinition(
+            fields=() if schema is None else fields_from_arrow(schema)[0],
+            primary_key=tuple(primary_key),
+            partition_by=tuple(partition_by),
+            comment=comment,
+            options=dict(options or {}),
+        )
+        add_temporary_table(self._session, self._path(path), definition, ignore_if_exists=ignore_if_exists)
+
+    def drop_temporary_table(self, path: str) -> bool:
+        """Drop a temporary table, a managed one with its storage; whether there was one. Nothing permanent is touched."""
+        return drop_temporary_object(self._session, self._path(path), "table")
+
+    def list_temporary_tables(self) -> tuple[str, ...]:
+        """The temporary tables of the current database, ascending."""
+        return self._listed("SHOW TEMPORARY TABLES")
+
+    def _create_view(self, path: str, what: str | Query, replace: bool) -> None:
+        if isinstance(what, Query):
+            if what.has_parameters:
+                raise InvalidInputError(
+                    "a query with parameters cannot be a view: write the values into its text", kind="parameters"
+                )
+            what = what.text
+        statement = parse_statement(what)
+        if not isinstance(statement, rows.Query):
+            raise InvalidInputError("create_temporary_view: expected a query", kind="not-a-query")
+        text = statement.query.text
+        view = CreateView(path=parse_path(path), query=Fragment(text, Span(0, len(text))), temporary=True, replace=replace)
+        execute(self._session, view, Source(text))
+
+    def _path(self, path: str) -> ObjectPath:
+        return self._session.expand(parse_path(path))
+
+    def _listed(self, text: str) -> tuple[str, ...]:
+        result = execute(self._session, parse_statement(text), Source())
+        return tuple(result.to_arrow().column(0).to_pylist())
