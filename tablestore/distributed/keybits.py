@@ -4,9 +4,10 @@ A set of keys is a bitmap, with a bit for each number between the first key and 
 
     words     [0b0110] [0b0001] …   bit k & 63 of words[(k >> 6) - low_word]: is k among the keys?
 
-Keys with a number for each are a hash table, of the size of the keys:
+Keys with a number for each are a hash table:
 
-    starts    [0, 2, 2, 3]          the keys of place p are keys[starts[p]:starts[p + 1]], where p is k modulo the number of places
+    starts    [0, 2, 2, 3]          the keys of place p are keys[starts[p]:starts[p + 1]], where p is k modulo the number of places;
+                                    most places are empty, up to a million of them
     keys      [6, 9, 8]
     numbers   [7, 7, 9]             one for each key
 """
@@ -56,7 +57,7 @@ class NumberedKeys:
     def of(cls, keys: Longs, numbers: Longs) -> "NumberedKeys":
         """The keys, each once, and the number of each."""
         # Odd, so that keys with a common power of two spread. Keys that share places anyway cost time only.
-        count = len(keys) | 1
+        count = max(len(keys), min(8 * len(keys), 1 << 20)) | 1
         places = keys % count
         order = np.argsort(places, kind="stable")
         starts = np.searchsorted(places[order], np.arange(count + 1)).astype(np.int32)

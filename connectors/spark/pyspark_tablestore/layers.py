@@ -78,4 +78,5 @@ def _number_of(numbered: NumberedKeys, key: str) -> str:
     start, end = (f"get({quoted(_STARTS)}, {place} + {step})" for step in (0, 1))
     # Counted from 1, and 0 where there is none.
     position = f"array_position(slice({quoted(_KEYS)}, {start} + 1, {end} - {start}), {key})"
-    return f"get({quoted(_NUMBERS)}, CAST(IF({position} = 0, -1L, {start} + {position} - 1) AS INT))"
+    number = f"get({quoted(_NUMBERS)}, CAST(IF({position} = 0, -1L, {start} + {position} - 1) AS INT))"
+    return f"IF({start} = {end}, NULL, {number})"
