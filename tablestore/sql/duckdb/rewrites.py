@@ -99,13 +99,13 @@ def exploded(join: exp.Join) -> exp.Expr:
     columns = [column.name for column in alias.columns] if alias is not None else []
     table = alias.name if alias is not None and alias.name else "_generated"
     array = function.this
-    if isinstance(function, exp.Posexplode) and join.side != "LEFT":
+    if isinstance(function, exp.Posexplode) and join.side != "LEFT" and len(columns) in (0, 2):
         place, value = columns or ("pos", "col")
         counted = exp.Sub(this=_call("GENERATE_SUBSCRIPTS", array.copy(), exp.Literal.number(1)), expression=exp.Literal.number(1))
         rows = exp.select(exp.alias_(counted, place, quoted=True), exp.alias_(_call("UNNEST", array), value, quoted=True))
     elif type(function) is exp.Explode and len(columns) < 2:
         rows = exp.select(exp.alias_(_call("UNNEST", array), columns[0] if columns else "col", quoted=True))
-    elif type(function) is exp.Explode:
+    elif type(function) is exp.Explode and len(columns) == 2:
         entries = exp.select(exp.alias_(_call("UNNEST", _call("MAP_ENTRIES", array)), "_entry"))
         rows = exp.select(
             *[
@@ -198,6 +198,13 @@ def _series(node: exp.GenerateSeries) -> exp.Expr:
     return node
 
 
+def _percentile(node: exp.Quantile) -> exp.Expr:
+    share = node.args.get("quantile")
+    if share is None:
+        raise refusal("percentile without a share")
+    return _call("QUANTILE_CONT", node.this, share)
+
+
 def _any(node: exp.Any) -> exp.Expr:
     if isinstance(node.parent, exp.Predicate) or isinstance(node.this.unnest(), exp.Query):
         return node
@@ -273,7 +280,7 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.Dayname: _short,
     exp.Monthname: _short,
     exp.Extract: _extract,
-    exp.Quantile: lambda node: _call("QUANTILE_CONT", node.this, node.args["quantile"]),
+    exp.Quantile: _percentile,
 }
 NAMED: dict[str, Callable[..., exp.Expr]] = {
     "weekday": _weekday,

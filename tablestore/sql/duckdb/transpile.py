@@ -53,12 +53,19 @@ def to_duckdb(text: str, columns: Mapping[str, Kind] | None = None) -> str:
 
     Raises InvalidInputError for text that is no query, UnsupportedError for what DuckDB does not do as Spark does.
     """
+    tree = _parsed(_with_select(text))
+    rewritten = _rewritten(tree, columns or {})
     try:
-        tree = sqlglot.parse_one(_with_select(text), read=Spark4)
-        return _rewritten(tree, columns or {}).sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
+        return rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
     except NotInDuckDB as error:
         raise refusal(str(error)) from error
-    except SqlglotError as error:
+
+
+def _parsed(text: str) -> exp.Expr:
+    try:
+        return sqlglot.parse_one(text, read=Spark4)
+    except (SqlglotError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        # On broken text sqlglot stumbles in many ways.
         raise InvalidInputError(f"the query cannot be parsed: {error}", kind="sql-syntax") from error
 
 

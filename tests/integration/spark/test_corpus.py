@@ -2,12 +2,14 @@
 
 import json
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark_tablestore.engine import open_engine
 
 import tablestore as ts
-from tablestore.environment.engine import BoundQuery, ManagedRelation, Relation
+from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryEngine, Relation
 from tablestore.errors import UnsupportedError
 from tablestore.testing.contracts.queryengine import managed
 from tests.support.sql.corpus import (
@@ -27,16 +29,24 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.fixture
-def session(spark: "SparkSession") -> "SparkSession":
+@pytest.fixture(scope="module")
+def session(spark: "SparkSession") -> "Iterator[SparkSession]":
+    zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     for name, table in corpus_tables().items():
-        spark.createDataFrame(table.rows).createOrReplaceTempView(name if name != "order" else "`order`")
-    return spark
+        spark.createDataFrame(table.rows).createOrReplaceTempView(f"`{name}`")
+    yield spark
+    spark.conf.set("spark.sql.session.timeZone", str(zone))
+    for name in corpus_tables():
+        spark.catalog.dropTempView(name)
 
 
-def test_managed_tables_give_the_rows_of_temp_views(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> None:
-    tables = make_tables(ts.open_catalog(str(tmp_path_factory.mktemp("warehouse"))))
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ts.Table]:
+    return make_tables(ts.open_catalog(str(tmp_path_factory.mktemp("warehouse"))))
+
+
+def test_pruned_tables_give_the_rows_of_temp_views(session: "SparkSession", tables: dict[str, ts.Table]) -> None:
     found: dict[str, Any] = {}
     differ: dict[str, Any] = {}
     for statement in statements():
@@ -51,6 +61,25 @@ def test_managed_tables_give_the_rows_of_temp_views(session: "SparkSession", tmp
     else:
         known = expected()
         assert {name: entry.get("rows") for name, entry in found.items()} == {name: known[name].get("rows") for name in found}
+
+
+def test_the_engine_gives_the_rows_of_temp_views(session: "SparkSession", tables: dict[str, ts.Table]) -> None:
+    known = expected()
+    engine = open_engine(session)
+    differ = [
+        str(statement)
+        for statement in statements()
+        if (rows := known[str(statement)].get("rows")) is not None and rows_of_engine(engine, statement, tables) != rows
+    ]
+    assert not differ
+
+
+def rows_of_engine(engine: QueryEngine, statement: Statement, tables: dict[str, ts.Table]) -> list[Any] | str:
+    bound = bind_statement(statement, lambda name: managed(tables[name], name=f"shop.{name}"))
+    try:
+        return canonical(engine.query(bound).to_reader().read_all(), ordered=statement.ordered)
+    except ts.TablestoreError as error:
+        return str(error)
 
 
 def rows_of_views(session: "SparkSession", statement: Statement) -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """Spark's text for DuckDB: what is rewritten, and what is refused by name. The corpus compares rows."""
 
+from contextlib import suppress
+from random import Random
+
 import duckdb
 import pytest
 import sqlglot
@@ -10,6 +13,8 @@ from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.parse.tokens import text_of, tokenize
 from tablestore.sql.query.dialect import Spark4
+from tablestore.sql.query.references import find_references
+from tests.support.sql.corpus import statements
 
 
 def run(text: str) -> object:
@@ -122,3 +127,21 @@ def test_sqlglot_reads_texts_as_our_tokens_do(text: str) -> None:
     (token, _) = tokenize(text)
     assert token.kind is TokenKind.TEXT
     assert sqlglot.parse_one(f"SELECT {text}", read=Spark4).selects[0].name == text_of(text, token)
+
+
+def test_broken_text_gives_our_errors_only() -> None:
+    chosen = Random(1)
+    for text in chosen.choices([statement.text for statement in statements()], k=400):
+        tokens = tokenize(text)[:-1]
+        first, second = sorted(chosen.choices(tokens, k=2), key=lambda token: token.start)
+        between = text[first.end : second.start]
+        broken = chosen.choice(
+            [
+                text[: first.start] + text[first.end :],
+                f"{text[: first.end]} {first.text} {text[first.end :]}",
+                f"{text[: first.start]}{second.text}{between}{first.text if first is not second else ''}{text[second.end :]}",
+            ]
+        )
+        with suppress(InvalidInputError, UnsupportedError):
+            find_references(broken)
+            to_duckdb(broken)
