@@ -33,7 +33,8 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _INTEGER_CASTS = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _TIMESTAMP_CASTS = frozenset({"TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"})
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _DAY = dt.timedelta(days=1)
 # Wider decimals lose digits when Spark brings two of them to one type.
 _MOST_DIGITS = 38
@@ -245,7 +246,9 @@ def _cast(value: Any, to: exp.DataType) -> Any:
 
 def _moment(value: Any) -> dt.datetime:
     """A timestamp in some zone: the reader adds a day on both sides."""
-    text = value.strip() if isinstance(value, str) else value.isoformat()
+    text = value if isinstance(value, str) else value.isoformat()
+    if isinstance(value, str) and not _MOMENT.fullmatch(text):
+        raise _NoValue
     moment = dt.datetime.fromisoformat(text)
     return moment if moment.tzinfo is None else moment.astimezone(dt.UTC).replace(tzinfo=None)
 
@@ -255,7 +258,7 @@ def _around(op: str, name: str, value: Any, *, zoned: bool) -> str | None:
     try:
         moment = _moment(value)
         first, last = moment - _DAY, moment + _DAY
-    except (TypeError, ValueError, OverflowError, AttributeError):
+    except (_NoValue, ValueError, OverflowError, AttributeError):
         return None
     low = f"{name} >= TIMESTAMP '{first.isoformat(' ')}{'Z' if zoned else ''}'"
     high = f"{name} <= TIMESTAMP '{last.isoformat(' ')}{'Z' if zoned else ''}'"

@@ -160,6 +160,11 @@ def test_conditions_that_scan_and_engine_see_alike_become_a_filter(condition: st
         "name ILIKE 'a%'",
         "id = x.y",
         "day > date '9999-12-31' + interval 1 day",
+        "at > '20240101'",
+        "at > '2024-01-01 25:00:00'",
+        "at > TIMESTAMP '0001-01-01 00:00:00'",
+        "at > 5",
+        "zat > TRUE",
     ],
 )
 def test_conditions_that_may_mean_something_else_are_left_to_the_engine(condition: str) -> None:
