@@ -19,6 +19,7 @@ _UNITS = {
 
 
 def refusal(what: str) -> UnsupportedError:
+    """The error that names what DuckDB does not do."""
     return UnsupportedError(f"DuckDB does not run {what} as Spark does; run the query on the engine spark", kind="engine")
 
 
@@ -27,10 +28,12 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
 
 
 def as_date(node: exp.Expr) -> exp.Expr:
+    """A date, of what DuckDB makes a timestamp."""
     return exp.Cast(this=node, to=exp.DataType.build("DATE"))
 
 
 def as_decimal(node: exp.Expr, kind: Kind) -> exp.Expr:
+    """A decimal of Spark's digits, of what DuckDB computes as a double."""
     return exp.Cast(this=node, to=exp.DataType.build(f"DECIMAL({kind.precision}, {kind.scale})"))
 
 
@@ -40,8 +43,10 @@ def otherwise(equal: exp.Expr) -> exp.Expr:
 
 
 def divided(node: exp.Expr, kind: Kind | None) -> exp.Expr:
+    """A quotient or remainder that is an error for a divisor of zero, and a decimal where Spark has one."""
     divisor = node.expression
-    if not (isinstance(divisor.unnest(), exp.Literal) and float(divisor.unnest().name or 0) != 0):
+    plain = divisor.unnest()
+    if not isinstance(plain, exp.Literal) or plain.is_string or float(plain.name) == 0:
         is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
         failed = exp.If(this=is_zero, true=_call("ERROR", exp.Literal.string("division by zero")))
         node.set("expression", exp.Case(ifs=[failed], default=divisor))
@@ -54,6 +59,7 @@ def divided(node: exp.Expr, kind: Kind | None) -> exp.Expr:
 
 
 def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
+    """A cast that cuts fractions off. ``kind``: of what is cast."""
     target = node.to.this.name
     if target in ("TINYINT", "SMALLINT", "INT", "BIGINT") and kind is not None and kind.name in ("decimal", "float", "fraction"):
         node.set("this", _call("TRUNC", node.this))
@@ -63,6 +69,7 @@ def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
 
 
 def subscript(node: exp.Bracket, kind: Kind | None) -> exp.Expr:
+    """A constant subscript: sqlglot counts from one where Spark counts from zero, but cannot know of what is computed."""
     (index,) = node.expressions if len(node.expressions) == 1 else (None,)
     if kind is not None and kind.name == "map" and isinstance(index, exp.Literal) and index.is_string:
         return node
@@ -81,6 +88,7 @@ def group(node: exp.Group) -> exp.Expr:
 
 
 def table_function(node: exp.Table) -> exp.Expr:
+    """``range``, whose column has the name ``id`` in Spark, and ``explode``."""
     function = node.this
     name = str(function.this).lower() if isinstance(function, exp.Anonymous) else ""
     if name == "error" or (name not in ("range",) and not isinstance(function, exp.Explode)):
