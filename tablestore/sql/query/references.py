@@ -185,13 +185,24 @@ class _Walk:
             # (a JOIN b ON …), ((SELECT …) UNION …): a relation again, or more parentheses.
             self.query(self._relation(at + 1, bound, scope), tokens.close(at), bound)
             return tokens.after_group(at)
-        if not tokens.is_name(at) or (tokens.key(at) == "VALUES" and self._is_value(at + 1)):
+        if not tokens.is_name(at):
             return at
+        if tokens.key(at) == "VALUES" and self._is_value(at + 1):
+            return self._rows(at + 1, bound)
         behind = tokens.after_chain(at)
         if tokens.key(behind) == "(":
             return self._call(at, behind, bound, scope)
         if (reference := self._named(at, behind, bound, scope)) is not None:
             self.found.append(reference)
+        return self._behind_table(behind)[0]
+
+    def _rows(self, at: int, bound: frozenset[str]) -> int:
+        """The rows of VALUES in a FROM, to behind its alias: a comma before that is followed by a row."""
+        behind = self.tokens.after_expression(at)
+        self.query(at, behind, bound, reads=False)
+        while self.tokens.key(behind) == ",":
+            at, behind = behind + 1, self.tokens.after_expression(behind + 1)
+            self.query(at, behind, bound, reads=False)
         return self._behind_table(behind)[0]
 
     def _is_value(self, at: int) -> bool:

@@ -33,6 +33,9 @@ from tablestore.sql.source import Edit, apply_edits
         ("SELECT * FROM a TABLESAMPLE (10 PERCENT) REPEATABLE (3) s, b NATURAL JOIN c ANTI JOIN d USING (k)", list("abcd")),
         ("SELECT table, t.table, count(*) FILTER (WHERE join > 1) FROM a", ["a"]),
         ("VALUES (1, 2)", []),
+        ("SELECT * FROM VALUES (1, 'a'), (NULL, 'b') AS v(x, y), a", ["a"]),
+        ("SELECT * FROM VALUES (true), (false), ((SELECT max(x) FROM a)) JOIN b", ["a", "b"]),
+        ("SELECT * FROM VALUES 1, NULL, -x, (SELECT 1 FROM a) v, b", ["a", "b"]),
         ("SELECT 1 FROM t$files", ["t$files"]),
     ],
 )
