@@ -3,6 +3,9 @@
 Where DuckDB would read other rows, and what is done about it:
 
 * Parquet statistics of a float column leave NaN out, and DuckDB takes NaN for the greatest value: ``can_have_nan``.
+* A text or binary column whose values are all equal but for some NULLs comes out as NULL everywhere if DuckDB 2.0 filters it in
+  the scan. So no condition on such a column that holds NULLs reaches the scan: it is *screened*, read through an expression that
+  changes nothing and that no condition is pushed through.
 * Folders named ``a=b`` become columns: ``hive_partitioning`` is off, the files hold the partition columns.
 * DuckDB matches column names without regard to case. tablestore reads the files in which that is ambiguous.
 * Some characters make a path a pattern, and cannot be escaped.
@@ -11,12 +14,12 @@ Where DuckDB would read other rows, and what is done about it:
 Timestamps finer than microseconds lie in a layout (INT96) that DuckDB cuts to microseconds: tablestore reads them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import pyarrow as pa
 
 from tablestore.distributed.plainfiles import PlainFile
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.datatypes import LENGTH_ROOTS, ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot
 from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
 from tablestore_duckdb.names import identifier, literal
 
@@ -59,9 +62,15 @@ def are_clear(columns: Sequence[pa.Field]) -> bool:
     )
 
 
-def native_scan(paths: Sequence[str], columns: Sequence[str], *, positions: bool) -> str:
+def is_screened(data_type: DataType) -> bool:
+    """Whether conditions on a column of this type have to stay out of the scan if it holds NULLs."""
+    return isinstance(data_type, AtomicType) and data_type.root in LENGTH_ROOTS
+
+
+def native_scan(paths: Sequence[str], columns: Sequence[str], *, screened: Collection[str], positions: bool) -> str:
     """SQL that reads the columns of Parquet files, by absolute local paths; ``positions``: and where each row lies."""
-    chosen, options = names_of(columns), _OPTIONS
+    quoted = [(name in screened, identifier(name)) for name in columns]
+    chosen, options = ", ".join(f"list_value({name})[1] AS {name}" if screen else name for screen, name in quoted), _OPTIONS
     if positions:
         chosen += f", parse_filename(filename) AS {DATA_FILE_COLUMN}, file_row_number AS {ROW_POSITION_COLUMN}"
         options += ", filename=true, file_row_number=true"

@@ -1,8 +1,8 @@
 """What of a managed table at a snapshot does DuckDB read itself, and what do we merge for it?
 
-    plain files                    DuckDB's own Parquet scan: its push-down, its threads
-    files under a few newer rows   the same, without the rows whose keys the newer files have
-    all others                     a stream of ours, begun anew each time that DuckDB scans it; also the newer rows
+plain files                    DuckDB's own Parquet scan: its push-down, its threads
+files under a few newer rows   the same, without the rows whose keys the newer files have
+all others                     a stream of ours, begun anew each time that DuckDB scans it; also the newer rows
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,11 +23,11 @@ from tablestore.store.scan.splits import Split, file_pruning
 from tablestore.table.read.scan import ArrowSource, ReadOptimizedScan, Scan, check_columns
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.filter.filters import parse_filter
+from tablestore.types.filter.predicate import IsNull, keep_only
 from tablestore.types.filter.predicate import columns as filter_columns
-from tablestore.types.filter.predicate import keep_only
 from tablestore.types.schema import TableSchema
 from tablestore_duckdb.names import identifier
-from tablestore_duckdb.native import are_clear, can_name, choose, names_of, native_scan, reads_alike
+from tablestore_duckdb.native import are_clear, can_name, choose, is_screened, names_of, native_scan, reads_alike
 from tablestore_duckdb.rowtypes import cast, rows_in
 
 _WIDTHS = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 1, TypeRoot.SMALLINT: 2, TypeRoot.INT: 4, TypeRoot.DATE: 4, TypeRoot.FLOAT: 4}
@@ -92,6 +92,15 @@ class PlannedScan:
         return (*self.plain, *(file for layer in self.layers for file in layer.base))
 
     @property
+    def screened(self) -> frozenset[str]:
+        """The columns on which no condition may reach DuckDB's scan (``native``)."""
+        context = self.scan.context
+        found = [context.schema.field(name) for name in self.checked_columns]
+        can_be_null = [field for field in found if field.type.nullable and is_screened(field.type)]
+        holds_null = ((field.name, file_pruning(context, IsNull(field.name))) for field in can_be_null)
+        return frozenset(name for name, may_hold in holds_null if any(may_hold(file.meta) for file in self.native))
+
+    @property
     def checked_columns(self) -> tuple[str, ...]:
         """The columns that DuckDB reads of its files."""
         key = layer_key(self.scan.context) if self.layers else None
@@ -100,7 +109,11 @@ class PlannedScan:
     def to_sql(self, view: Callable[[Stream], str]) -> str:
         """The rows as a query; ``view`` makes a view of a stream and gives its name."""
         columns, reader = self.scan.columns, self.scan.reader
-        parts = [native_scan(self._paths(self.plain), columns, positions=reader.positions)] if self.plain else []
+        parts = (
+            [native_scan(self._paths(self.plain), columns, screened=self.screened, positions=reader.positions)]
+            if self.plain
+            else []
+        )
         parts += [self._layer_sql(layer, view) for layer in self.layers if layer.base]
         if self.rest or not parts:
             # Filtered as far as the plan was, so DuckDB sees fewer rows.
@@ -113,7 +126,7 @@ class PlannedScan:
         key = layer_key(self.scan.context)
         assert key is not None, "layers have a key"
         wanted = columns if key.name in columns else (*columns, key.name)
-        base = native_scan(self._paths(layer.base), wanted, positions=False)
+        base = native_scan(self._paths(layer.base), wanted, screened=self.screened, positions=False)
         if not layer.newer:
             return f"SELECT {names_of(columns)} FROM ({base})"
         reader = SplitReader.of(self.scan.context, (key.name,), None)

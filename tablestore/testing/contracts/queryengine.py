@@ -139,6 +139,31 @@ class QueryEngineContract:
             found = rows_of(engine, bound(f"SELECT id FROM {{0}} AS f WHERE {condition} ORDER BY id", managed(table)))
             assert [row["id"] for row in found] == ids, condition
 
+    @pytest.mark.parametrize("keyed", [False, True])
+    def test_conditions_on_text_see_which_values_are_null(self, engine: QueryEngine, catalog: Catalog, keyed: bool) -> None:
+        schema = pa.schema([("id", pa.int64()), ("t", pa.string()), ("b", pa.binary())])
+        table = catalog.create_table(
+            "shop.texts", schema=schema, primary_key=["id"] if keyed else [], options={"bucket": "1"} if keyed else {}
+        )
+        rows = pa.table({"id": [1, 2, 3, 4], "t": ["yes", None, "yes", "yes"], "b": [None, b"1", b"1", None]}, schema=schema)
+        if keyed:
+            table.upsert(rows)
+            table.compact(full=True)
+        else:
+            table.append(rows)
+        for condition, ids in (
+            ("t IS NULL", [2]),
+            ("t IS NOT NULL", [1, 3, 4]),
+            ("t <=> NULL", [2]),
+            ("coalesce(t, 'no') = 'no'", [2]),
+            ("t = 'yes' OR t IS NULL", [1, 2, 3, 4]),
+            ("t <> 'yes'", []),
+            ("b IS NULL", [1, 4]),
+            ("b IS NULL AND t = 'yes'", [1, 4]),
+        ):
+            found = rows_of(engine, bound(f"SELECT id, t FROM {{0}} AS f WHERE {condition} ORDER BY id", managed(table)))
+            assert found == [{"id": one, "t": None if one == 2 else "yes"} for one in ids], condition
+
     def test_a_relation_that_is_read_twice_gives_the_same_rows_twice(self, engine: QueryEngine, orders: Table) -> None:
         joined = "SELECT count(*) AS n FROM {0} AS a JOIN {1} AS b ON a.id = b.id"
         assert rows_of(engine, bound(joined, managed(orders), managed(orders, name="b"))) == [{"n": 9}]
@@ -192,9 +217,7 @@ class QueryEngineContract:
         one = "SELECT id FROM {0} AS v WHERE day = 'a=b' ORDER BY id"
         assert [row["id"] for row in rows_of(engine, bound(one, managed(table, filter="day = 'a=b'")))] == [1, 7, 10]
 
-    def test_views_rows_of_tablestore_and_files_are_relations_too(
-        self, engine: QueryEngine, orders: Table, tmp_path: Path
-    ) -> None:
+    def test_views_rows_of_tablestore_and_files_are_relations_too(self, engine: QueryEngine, orders: Table, tmp_path: Path) -> None:
         pq.write_table(pa.table({"id": [5, 6], "label": ["five", "six"]}), tmp_path / "labels.parquet")
         files = ConnectorRelation(name="l", connector="filesystem", options={"path": str(tmp_path / "labels.parquet")})
         view = QueryRelation(name="v", query=bound("SELECT id, note FROM {0} AS o WHERE id > 4", managed(orders)))
