@@ -1,5 +1,8 @@
 """DuckDB behind the port ``QueryEngine``."""
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -21,8 +24,8 @@ from tablestore_duckdb.sessions import Run, Sessions
 from tablestore_duckdb.writing import change_rows, insert_rows
 
 VERIFY_CHECKSUMS = "duckdb.verify-checksums"
-# The settings of a connection of our own. A table that is not there shall not be a variable of some module of ours.
-_DEFAULTS = {"timezone": "UTC", "python_enable_replacements": "false"}
+# The time zone of a connection of our own.
+TIME_ZONE = "UTC"
 
 
 class DuckDBEngine:
@@ -32,9 +35,9 @@ class DuckDBEngine:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self._owns = connection is None
-        self._sessions = Sessions(duckdb.connect(":memory:") if connection is None else connection)
-        for key, value in _DEFAULTS.items() if self._owns else ():
-            self.set_option(key, value)
+        self._sessions = Sessions(self._own_connection() if connection is None else connection)
+        if self._owns:
+            self.set_option("timezone", None)
 
     def query(self, query: BoundQuery) -> DuckDBRows:
         """Make a query ready: its scans are planned, its columns are known. Raises InvalidInputError, UnsupportedError."""
@@ -93,8 +96,8 @@ class DuckDBEngine:
             known = [name.lower() for (name,) in run.connection.sql("SELECT name FROM duckdb_settings()").fetchall()]
             if key not in known:
                 raise InvalidInputError(f"DuckDB has no setting {key!r}{did_you_mean(key, known)}", kind="unknown-option")
-            if value is None and self._owns:
-                value = _DEFAULTS.get(key)
+            if value is None and self._owns and key == "timezone":
+                value = TIME_ZONE
             if value is None:
                 run.connection.execute(f"RESET {identifier(key)}").complete()
                 self._sessions.settings.pop(key, None)
@@ -111,6 +114,14 @@ class DuckDBEngine:
         self._sessions.close()
         if self._owns:
             self._sessions.connection.close()
+            self._remove_spilled()
+
+    def _own_connection(self) -> duckdb.DuckDBPyConnection:
+        # What does not fit into memory goes to a folder that no other process has; by default it would be in the working directory.
+        spilled = tempfile.mkdtemp(prefix="tablestore-duckdb-")
+        self._remove_spilled = weakref.finalize(self, shutil.rmtree, spilled, ignore_errors=True)
+        # A table that is not there shall not be a variable of some module of ours.
+        return duckdb.connect(":memory:", config={"temp_directory": spilled, "python_enable_replacements": False})
 
     @contextmanager
     def _alone(self, text: str) -> Iterator[Run]:
