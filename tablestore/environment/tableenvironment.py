@@ -65,10 +65,11 @@ class TableEnvironment(DeprecatedNames):
         """An environment over a warehouse: the catalog ``tablestore``, its current one.
 
         ``engine`` runs the queries: ``"duckdb"``, ``"spark"`` or an engine; a ``spark`` session stands for Spark with that session,
-        and without any of them there is DDL only. ``catalogs`` are more catalogs by name. A catalog is given as a warehouse (path
-        or URL), as options with the key ``warehouse``, or as one that is open. ``config`` are the first settings, which RESET
-        goes back to. Raises InvalidInputError, UnsupportedError.
+        and without any of them there is DDL only. ``catalogs`` are more catalogs by name; without a warehouse the first of them is
+        the current one. A catalog is given as a warehouse (path or URL), as options with the key ``warehouse``, or as one that is
+        open. ``config`` are the first settings, which RESET goes back to. Raises InvalidInputError, UnsupportedError.
         """
+        factory = discover_factory()
         opened, closes = _engine(engine, spark)
         settings = Settings(config, None if opened is None else opened.set_option)
         registered = Catalogs()
@@ -88,7 +89,7 @@ class TableEnvironment(DeprecatedNames):
         session = Session(
             catalogs=registered,
             settings=settings,
-            factory=discover_factory(),
+            factory=factory,
             clock=clock or SystemClock(),
             engine=opened,
         )

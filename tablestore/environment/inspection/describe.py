@@ -31,6 +31,7 @@ from tablestore.sql.statements.session import Describe
 from tablestore.store.datapaths import entry_directory
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
+from tablestore.types.typestring import quote_identifier
 
 DETAILS_SCHEMA = pa.schema([("name", pa.string()), ("type", pa.string()), ("value", pa.string())])
 
@@ -60,7 +61,8 @@ def _columns(session: Session, statement: Describe, source: Source) -> Result:
     if isinstance(found, VIEWS):
         of = found.query if isinstance(found, View) else "rows that Python has"
         raise UnsupportedError(source.mark(f"{found.path} is a temporary view of: {of}", statement.path.span), kind="unsupported")
-    rows = session.engine_for("DESCRIBE").execute(f"DESCRIBE {source.text[statement.path.span.start : statement.path.span.end]}")
+    name = ".".join(map(quote_identifier, statement.path.parts))
+    rows = session.engine_for("DESCRIBE").execute(f"DESCRIBE {name}")
     assert rows is not None, "an engine describes what it knows"
     return Result(rows)
 
