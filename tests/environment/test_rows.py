@@ -107,6 +107,9 @@ def test_computed_columns_are_computed_when_the_table_is_read(env: ts.TableEnvir
     env.execute_sql("UPDATE c SET name = 'big' WHERE twice > 4")
     env.execute_sql("DELETE FROM c WHERE twice = 3")
     assert rows_of(env.execute_sql("SELECT id, twice, name FROM c")) == [(2, 5.0, "big")]
+    (plan,) = env.execute_sql("EXPLAIN SELECT twice FROM c WHERE id = 2").to_arrow().column("plan").to_pylist()
+    assert "filter `id` = 2" in plan, "the condition reaches the table below"
+    assert rows_of(env.execute_sql("SELECT count(*) FROM c")) == [(1,)]
     with pytest.raises(ts.InvalidInputError, match="twice is computed from it"):
         env.execute_sql("ALTER TABLE c DROP COLUMN price")
     env.execute_sql("ALTER TABLE c DROP COLUMN twice")

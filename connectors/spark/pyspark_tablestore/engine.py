@@ -22,7 +22,7 @@ from pyspark_tablestore.compact import compact
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.queryerrors import query_errors
 from pyspark_tablestore.relation import read_pinned, write_job
-from pyspark_tablestore.schema import arrow_schema
+from pyspark_tablestore.schema import arrow_schema, spark_schema
 from tablestore.distributed.change import commit_changes, prepare_change
 from tablestore.distributed.read import ReadPin, pinned_scan
 from tablestore.distributed.write import prepare_write
@@ -42,8 +42,11 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import CompactReport
+from tablestore.types.arrowtypes import fields_from_arrow
 
 FILESYSTEM = "filesystem"
+# What files of these formats hold is what the reader takes them for.
+_TEXT_FILES = ("csv", "json")
 
 
 class SparkRows:
@@ -117,6 +120,18 @@ class SparkEngine:
                 commit_user=target.commit_user,
                 commit_identifier=target.commit_identifier,
             )
+
+    def write(self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool) -> None:
+        """Write the rows of a query to a table of another system, by Spark's own data source."""
+        source, options = _source_of(target)
+        with query_errors(f"writing to {target.name}"), self.cancellable():
+            frame = self._frame(query)
+            if target.schema is not None:
+                # Files without names have their columns in the order of the table.
+                columns = spark_schema(fields_from_arrow(target.schema)[0]).fields
+                missing = {one.name: sf.lit(None).cast(one.dataType).alias(one.name) for one in columns}
+                frame = frame.select(*(f"`{one.name}`" if one.name in frame.columns else missing[one.name] for one in columns))
+            frame.write.format(source).options(**options).mode("overwrite" if overwrite else "append").save()
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
         """Apply the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""
@@ -219,12 +234,11 @@ class SparkEngine:
 
     def _connected(self, relation: ConnectorRelation) -> DataFrame:
         """A table of another system, by Spark's own data source."""
-        options = dict(relation.options)
-        source = relation.connector
-        if source == FILESYSTEM:
-            source = options.pop("format", "parquet")
+        source, options = _source_of(relation)
         with query_errors(f"reading {relation.name}"):
             reader = self._spark.read.format(source).options(**options)
+            if relation.schema is not None and source.lower() in _TEXT_FILES:
+                reader = reader.schema(spark_schema(fields_from_arrow(relation.schema)[0]))
             frame = reader.load()
         if relation.schema is None:
             return frame
@@ -236,6 +250,12 @@ class SparkEngine:
                 kind="unknown-column",
             )
         return frame.select(*(f"`{name}`" for name in names))
+
+
+def _source_of(relation: ConnectorRelation) -> tuple[str, dict[str, str]]:
+    """Spark's data source that a connector stands for, and its options."""
+    options = dict(relation.options)
+    return (options.pop("format", "parquet") if relation.connector == FILESYSTEM else relation.connector), options
 
 
 def open_engine(session: object | None = None, **settings: str) -> SparkEngine:
