@@ -5,7 +5,7 @@ Where DuckDB would read other rows, and what is done about it:
 * Parquet statistics of a float column leave NaN out, and DuckDB takes NaN for the greatest value: ``can_have_nan``.
 * A text or binary column whose values are all equal but for some NULLs comes out as NULL everywhere if DuckDB 2.0 filters it in
   the scan. So no condition on such a column that holds NULLs reaches the scan: it is *screened*, read through an expression that
-  changes nothing and that no condition is pushed through.
+  changes nothing and that no condition is pushed through. Of a struct with such a field nobody counts the NULLs: it always is.
 * Folders named ``a=b`` become columns: ``hive_partitioning`` is off, the files hold the partition columns.
 * DuckDB matches column names without regard to case. tablestore reads the files in which that is ambiguous.
 * Some characters make a path a pattern, and cannot be escaped.
@@ -65,6 +65,11 @@ def are_clear(columns: Sequence[pa.Field]) -> bool:
 def is_screened(data_type: DataType) -> bool:
     """Whether conditions on a column of this type have to stay out of the scan if it holds NULLs."""
     return isinstance(data_type, AtomicType) and data_type.root in LENGTH_ROOTS
+
+
+def has_screened_field(data_type: DataType) -> bool:
+    """Whether it is a struct with such a column inside."""
+    return isinstance(data_type, RowType) and any(is_screened(f.type) or has_screened_field(f.type) for f in data_type.fields)
 
 
 def native_scan(paths: Sequence[str], columns: Sequence[str], *, screened: Collection[str], positions: bool) -> str:

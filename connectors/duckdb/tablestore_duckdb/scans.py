@@ -1,8 +1,8 @@
 """What of a managed table at a snapshot does DuckDB read itself, and what do we merge for it?
 
-plain files                    DuckDB's own Parquet scan: its push-down, its threads
-files under a few newer rows   the same, without the rows whose keys the newer files have
-all others                     a stream of ours, begun anew each time that DuckDB scans it; also the newer rows
+    plain files                    DuckDB's own Parquet scan: its push-down, its threads
+    files under a few newer rows   the same, without the rows whose keys the newer files have
+    all others                     a stream of ours, begun anew each time that DuckDB scans it; also the newer rows
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,7 +27,16 @@ from tablestore.types.filter.predicate import IsNull, keep_only
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.schema import TableSchema
 from tablestore_duckdb.names import identifier
-from tablestore_duckdb.native import are_clear, can_name, choose, is_screened, names_of, native_scan, reads_alike
+from tablestore_duckdb.native import (
+    are_clear,
+    can_name,
+    choose,
+    has_screened_field,
+    is_screened,
+    names_of,
+    native_scan,
+    reads_alike,
+)
 from tablestore_duckdb.rowtypes import cast, rows_in
 
 _WIDTHS = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 1, TypeRoot.SMALLINT: 2, TypeRoot.INT: 4, TypeRoot.DATE: 4, TypeRoot.FLOAT: 4}
@@ -95,10 +104,12 @@ class PlannedScan:
     def screened(self) -> frozenset[str]:
         """The columns on which no condition may reach DuckDB's scan (``native``)."""
         context = self.scan.context
+        metas = [file.meta for file in self.native]
         found = [context.schema.field(name) for name in self.checked_columns]
         can_be_null = [field for field in found if field.type.nullable and is_screened(field.type)]
         holds_null = ((field.name, file_pruning(context, IsNull(field.name))) for field in can_be_null)
-        return frozenset(name for name, may_hold in holds_null if any(may_hold(file.meta) for file in self.native))
+        inside = {field.name for field in found if has_screened_field(field.type)}
+        return frozenset(inside.union(name for name, may_hold in holds_null if any(map(may_hold, metas))))
 
     @property
     def checked_columns(self) -> tuple[str, ...]:

@@ -122,6 +122,28 @@ def test_files_that_duckdb_would_read_otherwise_are_read_for_it(tmp_path: Path, 
         engine.query(bound("SELECT * FROM {0} AS t", managed(cased)))
 
 
+def test_conditions_on_values_that_are_equal_but_for_nulls_see_the_nulls(tmp_path: Path, engine: DuckDBEngine) -> None:
+    texts = ["a", None, "a", "a", None] * 20
+    structs = [{"s": text, "deep": {"b": None if text is None else b"a"}} for text in texts]
+    kinds = pa.struct([("s", pa.string()), ("deep", pa.struct([("b", pa.binary())]))])
+    rows = pa.table({"text": texts, "pair": pa.array(structs, kinds), "notes": [[text] for text in texts]})
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema=rows.schema)
+    table.append(rows)
+    assert shares(table) == (1, 0)
+    for condition, wanted in (
+        ("t.text IS NULL", 40),
+        ("t.pair.s IS NULL", 40),
+        ("t.pair.deep.b IS NULL", 40),
+        ("t.notes[0] IS NULL", 40),
+        ("t.pair.s = 'a'", 60),
+        ("t.text IS NULL OR t.text = 'b'", 40),
+        ("t.pair IS NULL", 0),
+    ):
+        assert rows_of(engine, bound(f"SELECT count(*) AS n FROM {{0}} AS t WHERE {condition}", managed(table))) == [{"n": wanted}]
+
+
 def test_a_connection_that_is_given_is_used_and_stays_open(tmp_path: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TEMPORARY TABLE labels AS SELECT 5 AS id, 'five' AS label").complete()
