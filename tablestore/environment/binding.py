@@ -8,14 +8,20 @@ from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.plan import Replacement, View, plan_query
 from tablestore.sql.query.references import Reference, find_references
 from tablestore.sql.query.use import Use
+from tablestore.sql.source import Path
 
 
-def bind(text: str, resolve: Callable[[Reference], Relation | None], parameters: Parameters = ()) -> BoundQuery:
-    """Bind a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself."""
+def bind(
+    text: str,
+    resolve: Callable[[Reference], Relation | None],
+    parameters: Parameters = (),
+    functions: Callable[[Path], str | None] | None = None,
+) -> BoundQuery:
+    """Bind a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself; so ``functions``."""
     references = find_references(text)
     resolved = [resolve(reference) for reference in references]
     made = [None if relation is None else _replacement(relation) for relation in resolved]
-    plan = plan_query(text, references, made, parameters)
+    plan = plan_query(text, references, made, parameters, functions)
     uses = iter(plan.uses)
     relations = tuple(_pruned(relation, uses) for relation in resolved if relation is not None)
     return BoundQuery(text=text, relations=relations, edits=plan.edits, parameters=plan.parameters)

@@ -44,6 +44,11 @@ class DeprecatedNames(TemporaryObjects, ABC):
         _warn("register_table_sink", "create_temporary_table")
         self.create_temporary_table(quote_identifier(name), options, schema)
 
+    def register_function(self, name: str, function: Any) -> None:
+        """Deprecated: ``create_temporary_function``."""
+        _warn("register_function", "create_temporary_function")
+        self.create_temporary_system_function(quote_identifier(name), function)
+
     def scan(self, *path: str) -> Query:
         """Deprecated: ``from_path``."""
         _warn("scan", "from_path")

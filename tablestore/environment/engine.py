@@ -95,6 +95,20 @@ class BoundQuery:
         return apply_edits(self.text, self.edits, name, plain)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function of Python's, or of the engine's own kind. ``name`` is the user's, for errors.
+
+    Types are None where they are not known. ``by_column``: it takes and gives Arrow arrays, and not a value at a time.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    arguments: tuple[pa.DataType, ...] | None = None
+    returns: pa.DataType | None = None
+    by_column: bool = False
+
+
 class QueryRows(Protocol):
     """The rows of a query that is ready to run. Nothing runs before rows are asked for; each reading runs it again."""
 
@@ -185,6 +199,18 @@ class QueryEngine(Protocol):
 
     def list_views(self) -> tuple[str, ...]:
         """Names of the engine's own temporary views."""
+        ...
+
+    def register_function(self, name: str, function: Function) -> None:
+        """Let queries call a function by this name. Raises InvalidInputError, UnsupportedError for what cannot be one."""
+        ...
+
+    def drop_function(self, name: str) -> None:
+        """Forget a function that was registered."""
+        ...
+
+    def has_function(self, name: str) -> bool:
+        """Whether the engine has a function of its own of this name, regardless of case."""
         ...
 
     def is_native(self, value: object) -> bool:

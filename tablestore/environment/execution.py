@@ -7,6 +7,7 @@ from tablestore.environment.definition.alter import alter_table, truncate_table
 from tablestore.environment.definition.create import create_table
 from tablestore.environment.definition.databases import create_catalog, create_database, drop_catalog, drop_database, use
 from tablestore.environment.definition.drop import drop
+from tablestore.environment.definition.functions import create_function, drop_function
 from tablestore.environment.definition.temporary import create_temporary_table, drop_temporary
 from tablestore.environment.definition.views import create_view
 from tablestore.environment.inspection.describe import describe
@@ -25,6 +26,7 @@ from tablestore.sql.statements.alter import AlterTable, TruncateTable
 from tablestore.sql.statements.definition import (
     CreateCatalog,
     CreateDatabase,
+    CreateFunction,
     CreateTable,
     CreateView,
     Drop,
@@ -80,7 +82,7 @@ def _create_table(session: Session, statement: CreateTable, source: Source) -> R
 
 def _drop(session: Session, statement: Drop, source: Source) -> Result:
     if statement.what == "function":
-        raise UnsupportedError(source.mark("functions are not supported", statement.path.span), kind="unsupported")
+        return drop_function(session, statement, source)
     return (drop_temporary if statement.temporary else drop)(session, statement, source)
 
 
@@ -100,6 +102,7 @@ _ROWS: Mapping[type, RunRows] = {
 _RUN: Mapping[type, Run] = {
     CreateTable: _create_table,
     CreateView: create_view,
+    CreateFunction: create_function,
     Drop: _drop,
     AlterTable: alter_table,
     TruncateTable: truncate_table,

@@ -217,8 +217,11 @@ class TableEnvironment(DeprecatedNames):
 
     def close(self) -> None:
         """Give up what was opened for this environment; catalogs and sessions that were handed in stay."""
-        if self._session.engine is not None and self._closes_engine:
-            self._session.engine.close()
+        if (engine := self._session.engine) is not None:
+            for name in self._session.functions.called():
+                engine.drop_function(name)
+            if self._closes_engine:
+                engine.close()
         self._session.catalogs.close()
 
     def __enter__(self) -> Self:

@@ -9,12 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from tablestore.environment.definition.functions import add_function, drop_temporary_function
 from tablestore.environment.definition.tabledefinition import TableDefinition
 from tablestore.environment.definition.temporary import add_temporary_table, drop_temporary_object
 from tablestore.environment.definition.views import add_rows_view
 from tablestore.environment.execution import execute
 from tablestore.environment.paths import ObjectPath
 from tablestore.environment.query import Query
+from tablestore.environment.session.callables import TypeSource, function_of
+from tablestore.environment.session.functions import system_key, written_key
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError
@@ -87,6 +90,53 @@ class TemporaryObjects:
     def list_temporary_tables(self) -> tuple[str, ...]:
         """The temporary tables of the current database, ascending."""
         return self._listed("SHOW TEMPORARY TABLES")
+
+    # -- functions
+
+    def create_temporary_function(
+        self,
+        path: str,
+        function: Any,
+        *,
+        arguments: Sequence[TypeSource] | None = None,
+        returns: TypeSource | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Name a function for queries: a Python function, a class, an object, or an object of the engine's (a Spark UDF or UDTF).
+
+        A path of one part makes a system function, one of two or three a function of a catalog. Types are Arrow's or SQL text; type
+        hints stand for them. A function whose hints are pyarrow arrays gets columns. Raises InvalidInputError, AlreadyExistsError.
+        """
+        written = parse_path(path)
+        key = written_key(written, self._session.place)
+        made = function_of(key.name, function, arguments=arguments, returns=returns)
+        add_function(self._session, key, made, replace=replace)
+
+    def create_temporary_system_function(
+        self,
+        name: str,
+        function: Any,
+        *,
+        arguments: Sequence[TypeSource] | None = None,
+        returns: TypeSource | None = None,
+        replace: bool = False,
+    ) -> None:
+        """As ``create_temporary_function`` with a name of one part, which comes before the functions of the engine."""
+        key = system_key(parse_path(name))
+        made = function_of(key.name, function, arguments=arguments, returns=returns)
+        add_function(self._session, key, made, replace=replace)
+
+    def drop_temporary_function(self, path: str) -> bool:
+        """Drop a temporary function; whether there was one."""
+        return drop_temporary_function(self._session, written_key(parse_path(path), self._session.place))
+
+    def drop_temporary_system_function(self, name: str) -> bool:
+        """Drop a temporary system function; whether there was one."""
+        return drop_temporary_function(self._session, system_key(parse_path(name)))
+
+    def list_temporary_functions(self) -> tuple[str, ...]:
+        """The temporary system functions, and those of the current database, ascending."""
+        return self._listed("SHOW TEMPORARY FUNCTIONS")
 
     def _create_view(self, path: str, what: str | Query, replace: bool) -> None:
         if isinstance(what, Query):

@@ -10,13 +10,15 @@ from typing import Any
 import duckdb
 
 from tablestore.distributed.read import ReadPin
-from tablestore.environment.engine import BoundQuery, ChangeTarget, InsertTarget
+from tablestore.environment.engine import BoundQuery, ChangeTarget, Function, InsertTarget
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bool
+from tablestore.sql.query.dialect import is_spark_function
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import Checked
+from tablestore_duckdb.functions import create_function
 from tablestore_duckdb.names import identifier
 from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, prepare
 from tablestore_duckdb.rows import DuckDBRows, KeptRows
@@ -72,6 +74,20 @@ class DuckDBEngine:
     def list_views(self) -> tuple[str, ...]:
         """Names of the temporary views of the session."""
         return tuple(sorted(name for database, _, name, is_view in self._names() if database == "temp" and is_view))
+
+    def register_function(self, name: str, function: Function) -> None:
+        """Let queries call a function, by column or by value. Raises InvalidInputError if its types are not known."""
+        with self._alone(function.name):
+            create_function(self._sessions.connection, name, function)
+
+    def drop_function(self, name: str) -> None:
+        """Forget a function that was registered."""
+        with self._alone(name):
+            self._sessions.connection.remove_function(name)
+
+    def has_function(self, name: str) -> bool:
+        """Whether Spark's dialect, in which queries are written, has a function of this name."""
+        return is_spark_function(name)
 
     def is_native(self, value: object) -> bool:
         """Whether a value is a relation of DuckDB's."""

@@ -19,6 +19,7 @@ from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.change import change_messages
 from pyspark_tablestore.compact import compact
+from pyspark_tablestore.functions import register_function
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.queryerrors import query_errors
 from pyspark_tablestore.relation import read_pinned, write_job
@@ -30,6 +31,7 @@ from tablestore.environment.engine import (
     BoundQuery,
     ChangeTarget,
     ConnectorRelation,
+    Function,
     InsertTarget,
     ManagedRelation,
     NativeRelation,
@@ -154,6 +156,18 @@ class SparkEngine:
 
     def list_views(self) -> tuple[str, ...]:
         return tuple(sorted(table.name for table in self._spark.catalog.listTables() if table.isTemporary))
+
+    def register_function(self, name: str, function: Function) -> None:
+        with query_errors(f"function {function.name}"):
+            register_function(self._spark, name, function)
+
+    def drop_function(self, name: str) -> None:
+        with query_errors("DROP FUNCTION"):
+            self._spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
+
+    def has_function(self, name: str) -> bool:
+        with query_errors("the names of functions"):
+            return bool(self._spark.catalog.functionExists("`" + name.replace("`", "``") + "`"))
 
     def is_native(self, value: object) -> bool:
         return isinstance(value, DataFrame)

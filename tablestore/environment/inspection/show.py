@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
@@ -16,6 +17,7 @@ from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import NOWHERE, Path
 from tablestore.sql.statements.session import Show, ShowKind
 from tablestore.table.inspect.listing import partition_values
@@ -54,11 +56,14 @@ def show(session: Session, statement: Show, source: Source) -> Result:
             return listed("result", [create_catalog_statement(str(name), entry.shown())])
         case ShowKind.PROCEDURES:
             return listed("procedure", matching([f"{SYSTEM}.{name}" for name in PROCEDURES], statement))
+        case ShowKind.FUNCTIONS if statement.temporary:
+            return listed("function", matching(session.functions.names(_database(session, statement, source)), statement))
         case ShowKind.FUNCTIONS:
             rows = session.engine_for("SHOW FUNCTIONS").execute("SHOW FUNCTIONS")
             if rows is None:
                 raise UnsupportedError("this engine does not list its functions", kind="unsupported")
-            return Result(rows)
+            found = rows.to_reader().read_all()
+            return Result(found.filter(pc.invert(pc.starts_with(found.column(0), FUNCTION_PREFIX))))
         case ShowKind.JOBS:
             raise UnsupportedError("there are no jobs: every statement ends before the next one begins", kind="unsupported")
     return _of_table(session, statement, source)

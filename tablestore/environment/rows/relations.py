@@ -71,7 +71,7 @@ class Relations:
             found = given.get(reference.path.parts[0]) if given and len(reference.path.parts) == 1 else None
             return self.resolve(reference) if found is None else found
 
-        return bind(text, resolve, self.parameters)
+        return bind(text, resolve, self.parameters, lambda path: self.session.function(path, self.place))
 
     def resolve(self, reference: Reference) -> Relation | None:
         """What a reference reads; None for what the engine knows itself."""

@@ -14,6 +14,7 @@ from tablestore.environment.managed.factory import ManagedTableFactory
 from tablestore.environment.paths import MOST_PARTS, ObjectPath, expand, known
 from tablestore.environment.session.catalogs import Catalogs
 from tablestore.environment.session.engines import no_engine
+from tablestore.environment.session.functions import Functions
 from tablestore.environment.session.objects import VIEWS, ConnectorTable, RowsView, SessionObjects, TemporaryTable, View
 from tablestore.environment.session.settings import Settings
 from tablestore.environment.source import NO_SOURCE, Source
@@ -38,6 +39,7 @@ class Session:
     clock: Clock
     engine: QueryEngine | None = None
     objects: SessionObjects = field(default_factory=SessionObjects)
+    functions: Functions = field(default_factory=Functions)
 
     @property
     def place(self) -> Place:
@@ -77,6 +79,13 @@ class Session:
                 return None
             source.place(error, written.span)
             raise
+
+    def function(self, written: Path, place: Place | None = None) -> str | None:
+        """The name by which the engine calls a temporary function; None for what is none."""
+        engine = self.engine
+        if engine is None or not 1 <= len(written.parts) <= MOST_PARTS:
+            return None
+        return self.functions.find(written, place or self.place, engine.has_function)
 
     def stored(self, path: ObjectPath) -> ObjectPath:
         """The name by which a catalog knows a managed table: its own, but for a temporary one."""

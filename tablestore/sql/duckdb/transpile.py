@@ -45,6 +45,7 @@ from tablestore.sql.duckdb.rewrites import (
 )
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.query.references import find_references
 
 
@@ -158,7 +159,7 @@ def _function(node: exp.Func) -> exp.Expr:
         name = str(node.this).lower()
         if name in NAMED:
             return NAMED[name](*node.expressions)
-        if name not in KNOWN_NAMES:
+        if name not in KNOWN_NAMES and not name.startswith(FUNCTION_PREFIX):
             raise refusal(f"the function {name}")
     elif type(node).__name__ not in KNOWN:
         raise refusal(f"the function {node.sql_name().lower()}")

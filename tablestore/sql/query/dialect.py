@@ -14,3 +14,9 @@ class Spark4(Spark):
 
     class Parser(SparkParser):
         STRICT_CAST = True
+
+
+def is_spark_function(name: str) -> bool:
+    """Whether Spark has a function of this name."""
+    parser = Spark4.Parser
+    return name.upper() in parser.FUNCTIONS or name.upper() in parser.FUNCTION_PARSERS

@@ -1,15 +1,16 @@
 """What is done with a query whose tables are resolved: the edits of its text, its parameters, and what it uses of each table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tablestore.sql.query.edits import prefix_edits, relation_edits
 from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.functions import function_edits
 from tablestore.sql.query.parameters import Parameters, bind_parameters
 from tablestore.sql.query.references import Reference
 from tablestore.sql.query.use import PREFIX, Use
-from tablestore.sql.source import Edit, apply_edits
+from tablestore.sql.source import Edit, Path, apply_edits
 from tablestore.types.datatypes import Field
 
 
@@ -49,8 +50,10 @@ def plan_query(
     references: Sequence[Reference],
     replacements: Sequence[Replacement | None],
     parameters: Parameters = (),
+    functions: Callable[[Path], str | None] | None = None,
 ) -> QueryPlan:
     """Plan a query. ``replacements``: one for each reference, None where the engine knows the table itself.
+    ``functions``: the names to put in the places of functions, None for those that stay.
 
     Raises InvalidInputError if parameters and values do not match.
     """
@@ -60,7 +63,8 @@ def plan_query(
     edits = [edit for relation, (found, _) in enumerate(pairs) for edit in relation_edits(found, relation)]
     # Time travel and the arguments of a call are gone, with the parameters in them.
     gone = [edit.span for edit in edits]
-    edits += [edit for edit in marker_edits if not any(span.start <= edit.span.start < span.end for span in gone)]
+    call_edits = () if functions is None else tuple(function_edits(tokens, functions))
+    edits += [edit for edit in (*marker_edits, *call_edits) if not any(span.start <= edit.span.start < span.end for span in gone)]
     edits += prefix_edits(tokens, references, [(found, made.path) for found, made in pairs])
     edits.sort(key=lambda edit: edit.span)
     if not pairs:

@@ -1,0 +1,114 @@
+"""What a user gives as a function, as the value that an engine takes.
+
+    a class                           an instance of it
+    an object with ``eval``           that method
+    anything else that is callable    itself, also an object of the engine's own (a Spark UDF or UDTF)
+
+Types come from what is said, else from type hints. Hints of pyarrow arrays mean: a column at a time.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from importlib import import_module
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+
+from tablestore.environment.engine import Function
+from tablestore.errors import InvalidInputError
+from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.datatype import data_type
+from tablestore.types.arrowtypes import to_arrow_type
+
+TypeSource: TypeAlias = pa.DataType | str
+_HINTED: Mapping[object, pa.DataType] = {
+    bool: pa.bool_(),
+    int: pa.int64(),
+    float: pa.float64(),
+    str: pa.string(),
+    bytes: pa.binary(),
+    date: pa.date32(),
+    datetime: pa.timestamp("us"),
+}
+_COLUMNS = (pa.Array, pa.ChunkedArray)
+
+
+def function_of(
+    name: str, given: Any, *, arguments: Sequence[TypeSource] | None = None, returns: TypeSource | None = None
+) -> Function:
+    """The function that is meant. Raises InvalidInputError for what cannot be called."""
+    made = given
+    if inspect.isclass(given):
+        try:
+            made = given()
+        except TypeError as error:
+            raise InvalidInputError(
+                f"function {name}: the class {given.__qualname__} cannot be made without arguments ({error}); give an instance",
+                kind="function",
+            ) from error
+    call = getattr(made, "eval", made)
+    if not callable(call):
+        raise InvalidInputError(
+            f"function {name}: expected a function, a class or an object that can be called, found {type(made).__qualname__}",
+            kind="function",
+        )
+    hints = _hints(call)
+    hinted = [hints.get(parameter) for parameter in _parameters(call)]
+    known = [_HINTED.get(hint) for hint in hinted]
+    if arguments is not None:
+        types: tuple[pa.DataType, ...] | None = tuple(_type(name, one) for one in arguments)
+    else:
+        types = tuple(one for one in known if one is not None) if None not in known else None
+    return Function(
+        name=name,
+        call=call,
+        arguments=types,
+        returns=_HINTED.get(hints.get("return")) if returns is None else _type(name, returns),
+        by_column=any(hint in _COLUMNS for hint in (*hinted, hints.get("return"))),
+    )
+
+
+def named_callable(name: str) -> Any:
+    """What ``module.name`` stands for. Raises InvalidInputError."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{name!r:.200}: expected 'module.name' of a Python function or class that can be imported: {error}", kind="function"
+        ) from error
+
+
+def _type(name: str, given: TypeSource) -> pa.DataType:
+    if isinstance(given, pa.DataType):
+        return given
+    if not isinstance(given, str):
+        raise InvalidInputError(f"function {name}: expected a type as Arrow's or as SQL text, found {given!r:.80}", kind="function")
+    cursor = Cursor(given)
+    found = data_type(cursor)
+    cursor.expect_end()
+    return to_arrow_type(found)
+
+
+def _hints(call: Callable[..., Any]) -> dict[str, object]:
+    routine = call if inspect.isroutine(call) else getattr(call, "__call__", call)  # noqa: B004
+    try:
+        return {name: _without_none(hint) for name, hint in get_type_hints(routine).items()}
+    except (NameError, TypeError):
+        return {}
+
+
+def _without_none(hint: object) -> object:
+    if get_origin(hint) in (Union, UnionType):
+        others = [one for one in get_args(hint) if one is not NoneType]
+        return others[0] if len(others) == 1 else None
+    return hint
+
+
+def _parameters(call: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(call).parameters)
+    except (TypeError, ValueError):
+        return []

@@ -1,0 +1,89 @@
+"""Temporary objects in Spark: DataFrames as views, and functions of all its kinds by names of one to three parts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tablestore as ts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def env(spark: "SparkSession", tmp_path: Path) -> Iterator[ts.TableEnvironment]:
+    from pyspark_tablestore.engine import SparkEngine
+
+    with ts.TableEnvironment.create(tmp_path / "wh", engine=SparkEngine(spark)) as made:
+        yield made
+
+
+class Add:
+    def __init__(self, what: int = 10) -> None:
+        self._what = what
+
+    def eval(self, x: int) -> int:
+        return x + self._what
+
+
+def shout(text: pa.Array) -> pa.Array:
+    return pc.utf8_upper(text)
+
+
+def rows_of(env: ts.TableEnvironment, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in env.execute_sql(text).to_arrow().to_pylist()]
+
+
+def test_a_dataframe_is_a_view_by_a_whole_name_and_hides_a_table(env: ts.TableEnvironment, spark: "SparkSession") -> None:
+    env.execute_sql("CREATE TABLE t (id BIGINT)")
+    env.create_temporary_view("t", spark.range(3))
+    env.create_temporary_view("nowhere.shop.v", pa.table({"id": [1, 7]}))
+    assert rows_of(env, "SELECT t.id FROM t JOIN nowhere.shop.v AS v ON t.id = v.id") == [(1,)]
+    env.create_temporary_view("s", spark.readStream.format("rate").load())
+    with pytest.raises(ts.TablestoreError):
+        env.execute_sql("SELECT * FROM s").to_arrow()
+    assert env.drop_temporary_view("t")
+    assert rows_of(env, "SELECT count(*) FROM t") == [(0,)]
+    with pytest.raises(ts.TablestoreError):
+        env.execute_sql("SELECT * FROM shop.v")
+
+
+def test_functions_of_every_kind_are_called_and_gone_with_the_environment(env: ts.TableEnvironment, spark: "SparkSession") -> None:
+    from pyspark.sql import functions as sf
+
+    def total(values: Any) -> float:
+        return float(values.sum())
+
+    class Pieces:
+        def eval(self, text: str) -> Iterator[tuple[str]]:
+            for piece in text.split(","):
+                yield (piece,)
+
+    env.create_temporary_function("add", Add)
+    env.create_temporary_function("nowhere.shop.add", Add(100))
+    env.create_temporary_function("shout", shout, returns="STRING")
+    env.create_temporary_function("default.half", sf.udf(lambda x: x / 2, "double"))
+    env.create_temporary_function("total", sf.pandas_udf(total, "double", sf.PandasUDFType.GROUPED_AGG))
+    env.create_temporary_function("pieces", sf.udtf(Pieces, returnType="piece STRING"))
+    env.create_temporary_function("default.abs", Add)
+    env.execute_sql("CREATE TABLE t (id BIGINT, s STRING)")
+    env.execute_sql("INSERT INTO t SELECT add(1), shout('a,b') UNION ALL SELECT nowhere.shop.add(1), 'c'")
+    assert sorted(rows_of(env, "SELECT id, s FROM t")) == [(11, "A,B"), (101, "c")]
+    assert rows_of(env, "SELECT half(id) AS h FROM t WHERE add(id) = 21") == [(5.5,)]
+    assert rows_of(env, "SELECT total(id) AS n FROM t") == [(112.0,)]
+    assert sorted(rows_of(env, "SELECT p.piece FROM t, LATERAL pieces(t.s) AS p")) == [("A",), ("B",), ("c",)]
+    assert rows_of(env, "SELECT abs(-3) AS a, `default`.abs(-3) AS b") == [(3, 7)]
+    assert not [name for name in rows_of(env, "SHOW FUNCTIONS") if "tablestore" in name[0]]
+    with pytest.raises(ts.InvalidInputError, match="Spark needs the type"):
+        env.create_temporary_function("untyped", lambda x: x)
+    env.drop_temporary_function("pieces")
+    with pytest.raises(ts.TablestoreError):
+        env.execute_sql("SELECT * FROM pieces('a')")
+    env.close()
+    assert not [one.name for one in spark.catalog.listFunctions() if one.name.startswith("__tablestore")]
