@@ -12,6 +12,7 @@ Not safe for threads: each has an environment of its own, over the same warehous
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Self
 
 from tablestore.clock import Clock, SystemClock
@@ -219,7 +220,9 @@ class TableEnvironment(DeprecatedNames):
         """Give up what was opened for this environment; catalogs and sessions that were handed in stay."""
         if (engine := self._session.engine) is not None:
             for name in self._session.functions.called():
-                engine.drop_function(name)
+                # A session that its owner has closed took them along.
+                with suppress(TablestoreError):
+                    engine.drop_function(name)
             if self._closes_engine:
                 engine.close()
         self._session.catalogs.close()
