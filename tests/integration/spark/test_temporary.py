@@ -55,9 +55,10 @@ def test_a_dataframe_is_a_view_by_a_whole_name_and_hides_a_table(env: ts.TableEn
 
 
 def test_functions_of_every_kind_are_called_and_gone_with_the_environment(env: ts.TableEnvironment, spark: "SparkSession") -> None:
+    import pandas as pd
     from pyspark.sql import functions as sf
 
-    def total(values: Any) -> float:
+    def total(values: pd.Series) -> float:
         return float(values.sum())
 
     class Pieces:
@@ -69,7 +70,7 @@ def test_functions_of_every_kind_are_called_and_gone_with_the_environment(env: t
     env.create_temporary_function("nowhere.shop.add", Add(100))
     env.create_temporary_function("shout", shout, returns="STRING")
     env.create_temporary_function("default.half", sf.udf(lambda x: x / 2, "double"))
-    env.create_temporary_function("total", sf.pandas_udf(total, "double", sf.PandasUDFType.GROUPED_AGG))
+    env.create_temporary_function("total", sf.pandas_udf(total, "double"))
     env.create_temporary_function("pieces", sf.udtf(Pieces, returnType="piece STRING"))
     env.create_temporary_function("default.abs", Add)
     env.execute_sql("CREATE TABLE t (id BIGINT, s STRING)")
