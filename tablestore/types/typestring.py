@@ -12,7 +12,7 @@ Types that Paimon knows and tablestore does not are refused by name.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tablestore.errors import FormatError, UnsupportedError
@@ -92,20 +92,23 @@ def parse_field(json: object) -> Field:
     return _parse_field(json, depth=0)
 
 
-def type_to_sql(data_type: DataType) -> str:
-    """The type as people write it in DDL: ``ROW<`a` INT, `b` ARRAY<STRING NOT NULL>> NOT NULL``."""
+def type_to_sql(data_type: DataType, *, about: Callable[[Field], str] = lambda field: "") -> str:
+    """The type as people write it in DDL: ``ROW<`a` INT, `b` ARRAY<STRING NOT NULL>> NOT NULL``.
+
+    ``about``: what follows the type of a nested field, such as its comment.
+    """
     suffix = "" if data_type.nullable else " NOT NULL"
     match data_type:
         case AtomicType():
             return atomic_text(data_type) + suffix
         case ArrayType():
-            return f"ARRAY<{type_to_sql(data_type.element)}>{suffix}"
+            return f"ARRAY<{type_to_sql(data_type.element, about=about)}>{suffix}"
         case MapType():
-            return f"MAP<{type_to_sql(data_type.key)}, {type_to_sql(data_type.value)}>{suffix}"
+            return f"MAP<{type_to_sql(data_type.key, about=about)}, {type_to_sql(data_type.value, about=about)}>{suffix}"
         case MultisetType():
-            return f"MULTISET<{type_to_sql(data_type.element)}>{suffix}"
+            return f"MULTISET<{type_to_sql(data_type.element, about=about)}>{suffix}"
         case RowType():
-            inner = ", ".join(f"{quote_identifier(f.name)} {type_to_sql(f.type)}" for f in data_type.fields)
+            inner = ", ".join(f"{quote_identifier(f.name)} {type_to_sql(f.type, about=about)}{about(f)}" for f in data_type.fields)
             return f"ROW<{inner}>{suffix}"
 
 

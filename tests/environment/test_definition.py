@@ -126,6 +126,74 @@ def test_truncate_and_drop_partition_remove_rows(env: ts.TableEnvironment) -> No
     assert env.execute_sql("ALTER TABLE t DROP IF EXISTS PARTITION (day = 'a')").snapshot is None
 
 
+def test_show_partitions_lists_null_and_an_empty_text_which_have_one_name(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE t (day STRING, hour INT, v INT) PARTITIONED BY (day, hour)")
+    rows = {"day": [None, "", "a", None], "hour": [None, None, 1, 2], "v": [1, 2, 3, 4]}
+    env.catalog().table("default.t").append(pa.table(rows, pa.schema({"day": pa.string(), "hour": pa.int32(), "v": pa.int32()})))
+    none = "__DEFAULT_PARTITION__"
+    assert rows_of(env.execute_sql("SHOW PARTITIONS t")) == [
+        (f"day={none}/hour=2",), (f"day={none}/hour={none}",), (f"day={none}/hour={none}",), ("day=a/hour=1",),
+    ]  # fmt: skip
+
+
+def test_dropping_or_resetting_what_is_not_there_changes_nothing(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (a INT, r ROW<x INT, y INT>) WITH ('target-file-size' = '1 mb')")
+    before = env.catalog().table("default.t").table_schema
+    env.execute_sql("ALTER TABLE t DROP COLUMN IF EXISTS nope")
+    env.execute_sql("ALTER TABLE t DROP COLUMN IF EXISTS r.nope")
+    env.execute_sql("ALTER TABLE t DROP COLUMN IF EXISTS nope.x")
+    env.execute_sql("ALTER TABLE t RESET ('write-buffer-size')")
+    assert env.catalog().table("default.t").table_schema == before
+    with pytest.raises(ts.InvalidInputError, match="did you mean 'target-file-size'"):
+        env.execute_sql("ALTER TABLE t RESET ('target-file-sise')")
+    env.execute_sql("ALTER TABLE t DROP COLUMN IF EXISTS r.x")
+    env.execute_sql("ALTER TABLE t RESET ('target-file-size', 'write-buffer-size')")
+    table = env.catalog().table("default.t")
+    assert "target-file-size" not in table.options()
+    assert table.schema.field("r").type == pa.struct({"y": pa.int32()})
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t ADD COLUMN ID INT",
+        "ALTER TABLE t RENAME COLUMN v TO Id",
+        "ALTER TABLE t ADD COLUMN r.X INT",
+        "ALTER TABLE t RENAME COLUMN r.y TO X",
+        "CREATE TABLE u (a INT, A INT)",
+        "CREATE TABLE u (ID INT) LIKE t",
+    ],
+)
+def test_a_column_name_that_differs_in_case_only_is_refused_with_the_reason(env: ts.TableEnvironment, statement: str) -> None:
+    env.execute_sql("CREATE TABLE t (id INT, v STRING, r ROW<x INT, y INT>)")
+    before = env.catalog().table("default.t").table_schema
+    with pytest.raises(ts.TablestoreError, match="differ in case only") as caught:
+        env.execute_sql(statement)
+    assert caught.value.kind == "duplicate-column"
+    assert env.catalog().table("default.t").table_schema == before
+
+
+def test_a_column_may_change_the_case_of_its_own_name(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE t (id INT, r ROW<x INT>)")
+    env.execute_sql("ALTER TABLE t RENAME COLUMN id TO ID")
+    env.execute_sql("ALTER TABLE t RENAME COLUMN r.x TO X")
+    assert env.catalog().table("default.t").schema == pa.schema({"ID": pa.int32(), "r": pa.struct({"X": pa.int32()})})
+
+
+def test_the_comment_of_a_nested_field_is_kept(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    def shown(name: str) -> str:
+        return str(rows_of(env.execute_sql(f"SHOW CREATE TABLE {name}"))[0][0])
+
+    env.execute_sql("CREATE TABLE t (r ROW<a INT COMMENT 'in euro', b ARRAY<STRUCT<c: INT COMMENT 'it''s'>>>)")
+    assert "ROW<`a` INT COMMENT 'in euro', `b` ARRAY<ROW<`c` INT COMMENT 'it''s'>>>" in shown("t")
+    env.execute_sql(shown("t").replace("`t`", "`u`"))
+    assert shown("u").replace("`u`", "`t`") == shown("t")
+    env.execute_sql("ALTER TABLE t ADD COLUMN s ROW<d INT COMMENT 'new'>")
+    with pytest.raises(ts.UnsupportedError, match="part by part"):
+        env.execute_sql("ALTER TABLE t MODIFY r ROW<a INT COMMENT 'in cent', b ARRAY<ROW<c INT COMMENT 'it''s'>>>")
+    assert "`s` ROW<`d` INT COMMENT 'new'>" in shown("t")
+
+
 def test_a_catalog_is_made_used_and_forgotten(env: ts.TableEnvironment, tmp_path: Any, rows_of: Rows) -> None:
     env.execute_sql(f"CREATE CATALOG lake WITH ('warehouse' = '{tmp_path / 'lake'}')")
     env.execute_sql("CREATE DATABASE lake.shop")

@@ -177,6 +177,21 @@ def test_or_replace_replaces_a_view_and_no_table(duck: ts.TableEnvironment, rows
         duck.execute_sql("CREATE OR REPLACE TEMPORARY VIEW t AS SELECT 1")
 
 
+def test_a_view_that_would_read_itself_is_refused_and_the_old_one_kept(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.execute_script("CREATE TEMPORARY VIEW v AS SELECT 1 AS a; CREATE TEMPORARY VIEW w AS SELECT a + 1 AS b FROM v")
+    for query in ("SELECT * FROM v", "SELECT 1 AS a WHERE 1 IN (SELECT a FROM default.v)", "SELECT b AS a FROM w"):
+        with pytest.raises(ts.InvalidInputError, match="would read itself") as caught:
+            duck.execute_sql(f"CREATE OR REPLACE TEMPORARY VIEW v AS {query}")
+        assert caught.value.kind == "recursive-view"
+        assert rows_of(duck.execute_sql("SELECT b FROM w")) == [(2,)]
+    duck.execute_sql("CREATE TABLE t (a INT)")
+    with pytest.raises(ts.InvalidInputError, match="would read itself"):
+        duck.create_temporary_view("t", "SELECT * FROM t")
+    assert duck.execute_sql("SELECT * FROM t").count() == 0
+    duck.execute_sql("CREATE OR REPLACE TEMPORARY VIEW v AS WITH v AS (SELECT 7 AS a) SELECT * FROM v")
+    assert rows_of(duck.execute_sql("SELECT * FROM v")) == [(7,)]
+
+
 def test_a_temporary_table_is_properties_that_are_resolved_when_it_is_used(
     duck: ts.TableEnvironment, rows_of: Rows, tmp_path: Path
 ) -> None:

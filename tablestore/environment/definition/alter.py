@@ -49,7 +49,9 @@ def alter_table(session: Session, statement: AlterTable, source: Source) -> Resu
                 return _drop_partitions(table, drop, source)
             case Compact() as compact:
                 return _compact(session, session.expand(statement.path), table, compact, source)
-    table.alter(schema_changes(table, statement.actions, source))
+    # DROP COLUMN IF EXISTS of a column that is not there changes nothing.
+    if changes := schema_changes(table, statement.actions, source):
+        table.alter(changes)
     return done()
 
 

@@ -7,6 +7,7 @@ of all columns in their order is altered beside, and what is new in its options 
 from collections.abc import Iterator, Sequence
 
 from tablestore.environment.definition.partitions import partition_of
+from tablestore.environment.definition.samenames import same_in_sql, why_same
 from tablestore.environment.managed.nonphysical import (
     Unstored,
     UnstoredColumn,
@@ -18,8 +19,9 @@ from tablestore.environment.managed.nonphysical import (
 )
 from tablestore.environment.session.objects import CONNECTOR
 from tablestore.environment.source import Source
-from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.options import SCHEMA_PREFIX
+from tablestore.sql.source import Span
 from tablestore.sql.statements.alter import (
     AddColumn,
     AlterAction,
@@ -32,8 +34,9 @@ from tablestore.sql.statements.alter import (
     SetOptions,
 )
 from tablestore.table.table import Table
-from tablestore.types.datatypes import with_nullable
+from tablestore.types.datatypes import RowType, with_nullable
 from tablestore.types.evolution import schemachanges as to
+from tablestore.types.evolution.fieldpaths import type_at
 
 Names = list[str | UnstoredColumn]
 ColumnAction = AddColumn | DropColumn | RenameColumn | ModifyColumn | SetOptions | ResetOptions | SetComment
@@ -81,8 +84,7 @@ class _Alteration:
                     )
                 for key in action.keys:
                     self._check_key(key)
-                    if key in self._table.options():
-                        yield to.RemoveOption(key)
+                    yield to.RemoveOption(key)
             case SetComment():
                 yield to.SetTableComment(action.comment)
             case _:
@@ -97,12 +99,10 @@ class _Alteration:
         place = action.place
         first, after = place is not None and place.after is None, place.after[-1] if place and place.after else None
         if len(action.path) == 1:
-            if column.name in self._names():
-                raise AlreadyExistsError(
-                    self._source.mark(f"there is a column {column.name!r} already; choose another name", column.span),
-                    kind="duplicate-column",
-                )
+            self._check_free(column.name, self._names(), column.span)
             self._columns.insert(self._place(place), column.name)
+        else:
+            self._check_free(column.name, self._siblings(action.path), column.span)
         # A neighbour that is not stored: the stored one before it is the neighbour, or none.
         if after is not None and len(action.path) == 1 and self._is_unstored(after):
             after = self._stored_before(column.name)
@@ -113,26 +113,21 @@ class _Alteration:
 
     def _drop(self, action: DropColumn) -> Iterator[to.SchemaChange]:
         name = action.path[0]
-        if len(action.path) == 1:
-            if name not in self._names():
-                if action.if_exists:
-                    return
-            else:
-                self._check_unused(name, "dropped")
-                unstored = self._is_unstored(name)
-                del self._columns[self._names().index(name)]
-                if unstored:
-                    return
+        if action.if_exists and not self._exists(action.path):
+            return
+        if len(action.path) == 1 and name in self._names():
+            self._check_unused(name, "dropped")
+            unstored = self._is_unstored(name)
+            del self._columns[self._names().index(name)]
+            if unstored:
+                return
         yield to.DropColumn(action.path)
 
     def _rename(self, action: RenameColumn) -> Iterator[to.SchemaChange]:
         name = action.path[0]
+        siblings = self._names() if len(action.path) == 1 else self._siblings(action.path)
+        self._check_free(action.new_name, [one for one in siblings if one != action.path[-1]], action.span)
         if len(action.path) == 1 and name in self._names():
-            if action.new_name in self._names():
-                raise AlreadyExistsError(
-                    self._source.mark(f"there is a column {action.new_name!r} already; choose another name", action.span),
-                    kind="duplicate-column",
-                )
             self._check_unused(name, "renamed")
             place = self._names().index(name)
             found = self._columns[place]
@@ -172,6 +167,24 @@ class _Alteration:
             raise InvalidInputError(
                 self._source.mark(f"the option {key!r} cannot be altered: {why}", self._source.word(key)), kind="invalid-option"
             )
+
+    def _check_free(self, name: str, taken: Sequence[str], span: Span) -> None:
+        if (found := same_in_sql(name, taken)) is not None:
+            raise AlreadyExistsError(
+                self._source.mark(f"there is a column {found!r} already{why_same(name, found)}; choose another name", span),
+                kind="duplicate-column",
+            )
+
+    def _exists(self, path: tuple[str, ...]) -> bool:
+        return path[-1] in (self._names() if len(path) == 1 else self._siblings(path))
+
+    def _siblings(self, path: tuple[str, ...]) -> list[str]:
+        """The names beside a nested field; none where its place is no ROW, which is refused where the schema changes."""
+        try:
+            data_type = type_at(self._table.table_schema.fields, path[:-1])
+        except NotFoundError:
+            return []
+        return [field.name for field in data_type.fields] if isinstance(data_type, RowType) else []
 
     def _check_unused(self, name: str, what: str) -> None:
         users = {one.name: one.expression for one in self._columns if isinstance(one, UnstoredColumn) and one.expression}

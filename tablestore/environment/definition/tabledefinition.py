@@ -8,6 +8,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tablestore.environment.definition.samenames import why_same
 from tablestore.environment.managed.nonphysical import (
     Unstored,
     UnstoredColumn,
@@ -105,11 +106,14 @@ def _name(column: str | UnstoredColumn) -> str:
 
 
 def _check_names(names: list[str], source: Source) -> None:
+    seen: dict[str, str] = {}
     for name in names:
-        if names.count(name) > 1:
+        if (found := seen.get(name.casefold())) is not None:
             raise InvalidInputError(
-                source.mark(f"duplicate column names: {name}; rename one", source.word(name)), kind="duplicate-column"
+                source.mark(f"duplicate column names: {name}{why_same(name, found)}; rename one", source.word(name)),
+                kind="duplicate-column",
             )
+        seen[name.casefold()] = name
 
 
 def _unstored(session: Session, column: Column, fields: list[Field], source: Source) -> UnstoredColumn:

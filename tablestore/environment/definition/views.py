@@ -44,7 +44,9 @@ def create_view(session: Session, statement: CreateView, source: Source) -> Resu
         database=database,
     )
     shift = statement.query.span.start
-    relations = Relations(session=session, source=source, where=lambda span: Span(span.start + shift, span.end + shift))
+    relations = Relations(
+        session=session, source=source, where=lambda span: Span(span.start + shift, span.end + shift), making=path
+    )
     session.engine_for("a view").query(relations.bind(view.query))
     session.objects.add(view, replace=statement.replace)
     return done()

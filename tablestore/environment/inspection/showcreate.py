@@ -52,7 +52,8 @@ def _lines(definition: TableDefinition) -> Iterator[str]:
 
 def _stored(field: Field) -> str:
     default = "" if field.default_value is None else f" DEFAULT {_quoted(field.default_value)}"
-    return f"{quote_identifier(field.name)} {type_to_sql(field.type)}{default}{_comment(field.description)}"
+    data_type = type_to_sql(field.type, about=lambda inner: _comment(inner.description))
+    return f"{quote_identifier(field.name)} {data_type}{default}{_comment(field.description)}"
 
 
 def _unstored(column: UnstoredColumn) -> str:

@@ -27,7 +27,7 @@ from tablestore.environment.engine import (
     RowsRelation,
 )
 from tablestore.environment.managed.nonphysical import in_order, read_unstored
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.paths import MOST_PARTS, ObjectPath
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
@@ -48,6 +48,7 @@ MOST_VIEWS = 64
 class Relations:
     """The relations of one statement. ``pins``: the snapshot of each table that it reads, by location and branch.
 
+    ``making`` is the view that the query becomes: neither it nor a view below it may read that.
     ``where`` leads from a place in the text that is bound to the place in the source that it comes from, or nowhere.
     """
 
@@ -58,6 +59,7 @@ class Relations:
     place: Place | None = None
     pins: dict[tuple[str, str], ReadPin] = field(default_factory=dict)
     depth: int = 0
+    making: ObjectPath | None = None
     text: str = ""
 
     def bind(self, text: str, given: Mapping[str, Relation] | None = None) -> BoundQuery:
@@ -76,6 +78,7 @@ class Relations:
     def resolve(self, reference: Reference) -> Relation | None:
         """What a reference reads; None for what the engine knows itself."""
         with placing(self.source, self.where(reference.path.span)):
+            self._check_not_made(reference)
             found = self.session.find(reference.path, place=self.place)
             travel = reference.time_travel
             if reference.call is not None:
@@ -154,10 +157,26 @@ class Relations:
     def _view(self, view: View) -> Relation:
         if self.depth >= MOST_VIEWS:
             raise InvalidInputError(f"views are nested more than {MOST_VIEWS} levels deep, or read themselves", kind="limit")
-        inner = Relations(session=self.session, place=(view.catalog, view.database), pins=self.pins, depth=self.depth + 1)
+        inner = Relations(
+            session=self.session,
+            place=(view.catalog, view.database),
+            pins=self.pins,
+            depth=self.depth + 1,
+            making=self.making,
+        )
         columns = ", ".join(map(quote_identifier, view.columns))
         text = f"SELECT * FROM ({view.query}\n) AS `view` ({columns})" if columns else view.query
         return QueryRelation(name=str(view.path), query=inner.bind(text))
+
+    def _check_not_made(self, reference: Reference) -> None:
+        parts = len(reference.path.parts)
+        if self.making is None or parts > MOST_PARTS or self.session.expand(reference.path, place=self.place) != self.making:
+            return
+        raise InvalidInputError(
+            f"the view {self.making} would read itself; give it another name, or write the query that it has now in place of its "
+            "name",
+            kind="recursive-view",
+        )
 
     def _changes(self, found: object, reference: Reference) -> Relation:
         if not isinstance(found, Table):

@@ -116,8 +116,10 @@ def partition_values(context: TableContext) -> tuple[tuple[str, dict[str, object
     """The partitions of the newest snapshot: as SQL spells them, and their values by column."""
     schema, settings = context.schema, context.settings
     types = [field.type for field in schema.partition_fields]
-    live = {decode_row(entry.partition, types) for entry in context.manifests.live(context.snapshots.latest())}
-    named = [
-        (partition_dir(schema.partition_keys, types, values, settings.default_partition, False), values) for values in live
-    ]
-    return tuple((name, dict(zip(schema.partition_keys, values, strict=True))) for name, values in sorted(named))
+    found: list[tuple[str, bytes, dict[str, object]]] = []
+    for partition in {entry.partition for entry in context.manifests.live(context.snapshots.latest())}:
+        values = decode_row(partition, types)
+        name = partition_dir(schema.partition_keys, types, values, settings.default_partition, False)
+        found.append((name, partition, dict(zip(schema.partition_keys, values, strict=True))))
+    # NULL and an empty text have one name: their bytes, unlike their values, have an order.
+    return tuple((name, values) for name, _, values in sorted(found, key=lambda one: one[:2]))

@@ -73,6 +73,18 @@ def edit_type(fields: Fields, path: Path, edit: Callable[[DataType], DataType]) 
     return _edit_field(fields, path, 0, edit)
 
 
+def type_at(fields: Fields, path: Path) -> DataType:
+    """The type at ``path``. Raises NotFoundError."""
+    found: list[DataType] = []
+
+    def keep(data_type: DataType) -> DataType:
+        found.append(data_type)
+        return data_type
+
+    edit_type(fields, path, keep)
+    return found[0]
+
+
 def edit_field(fields: Fields, path: Path, edit: Callable[[Field], Field]) -> Fields:
     """The fields with ``edit`` applied to the column or nested field at ``path``."""
     *parent, name = path
