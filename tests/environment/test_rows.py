@@ -290,3 +290,17 @@ def test_two_environments_write_one_table_and_no_update_is_lost(
     for thread in threads:
         thread.join()
     assert rows_of(env.execute_sql("SELECT v FROM t")) == [(6,)]
+
+
+def test_a_null_in_a_new_row_takes_the_default_and_an_update_sets_null(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.execute_sql("CREATE TABLE d (id INT, v STRING DEFAULT 'dflt')")
+    duck.execute_sql("INSERT INTO d VALUES (1, DEFAULT), (2, NULL)")
+    duck.execute_sql("INSERT INTO d (id) VALUES (3)")
+    duck.execute_sql(
+        "MERGE INTO d USING (SELECT 4 AS id) s ON d.id = s.id WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, NULL)"
+    )
+    assert rows_of(duck.execute_sql("SELECT * FROM d ORDER BY id")) == [(number, "dflt") for number in (1, 2, 3, 4)]
+    duck.execute_sql("UPDATE d SET v = NULL WHERE id = 2")
+    duck.execute_sql("ALTER TABLE d ALTER COLUMN v DROP DEFAULT")
+    duck.execute_sql("INSERT INTO d VALUES (5, NULL)")
+    assert rows_of(duck.execute_sql("SELECT id FROM d WHERE v IS NULL ORDER BY id")) == [(2,), (5,)]
