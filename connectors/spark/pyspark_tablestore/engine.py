@@ -14,16 +14,17 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.change import change_messages
 from pyspark_tablestore.compact import compact
 from pyspark_tablestore.functions import register_function
 from pyspark_tablestore.publish import spark_log
-from pyspark_tablestore.queryerrors import query_errors
+from pyspark_tablestore.query.connected import read_connected, write_connected
+from pyspark_tablestore.query.errors import query_errors
+from pyspark_tablestore.query.session import own_session, running_session
 from pyspark_tablestore.relation import read_pinned, write_job
-from pyspark_tablestore.schema import arrow_schema, spark_schema
+from pyspark_tablestore.schema import arrow_schema, result_schema
 from tablestore.distributed.change import commit_changes, prepare_change
 from tablestore.distributed.read import ReadPin, pinned_scan
 from tablestore.distributed.write import prepare_write
@@ -44,24 +45,19 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.table.table import Table
 from tablestore.table.upkeep.compaction import CompactReport
-from tablestore.types.arrowtypes import fields_from_arrow
-
-FILESYSTEM = "filesystem"
-# What files of these formats hold is what the reader takes them for.
-_TEXT_FILES = ("csv", "json")
 
 
 class SparkRows:
     """A query that is ready to run. Its result is collected in this process; ``native`` is the DataFrame to go on with in Spark."""
 
-    def __init__(self, engine: "SparkEngine", frame: DataFrame) -> None:
-        self._engine, self._frame = engine, frame
+    def __init__(self, engine: "SparkEngine", frame: DataFrame, query: BoundQuery | None = None) -> None:
+        self._engine, self._frame, self._query = engine, frame, query
 
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns; times with a zone are in UTC."""
-        with query_errors("the query"):
-            return to_arrow_schema(self._frame.schema, timezone="UTC")
+        with query_errors("the query", self._query):
+            return result_schema(self._frame.schema)
 
     @property
     def native(self) -> DataFrame:
@@ -74,7 +70,7 @@ class SparkRows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         schema = self.schema
-        with query_errors("the query"), self._engine.cancellable():
+        with query_errors("the query", self._query), self._engine.cancellable():
             found = self._frame.toArrow()
         columns = [column.cast(field.type) for column, field in zip(found.columns, schema, strict=True)]
         yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
@@ -95,7 +91,7 @@ class SparkEngine:
         return self._spark
 
     def query(self, query: BoundQuery) -> SparkRows:
-        return SparkRows(self, self._frame(query))
+        return SparkRows(self, self._frame(query), query)
 
     def explain(self, query: BoundQuery) -> str:
         frame = self._frame(query)
@@ -104,11 +100,11 @@ class SparkEngine:
             for relation in query.relations
             if isinstance(relation, ManagedRelation)
         ]
-        with query_errors("the query"):
+        with query_errors("the query", query):
             return "\n\n".join([*scans, _plan_text(frame)])
 
     def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
-        with query_errors(f"writing to {target.table.name}"), self.cancellable():
+        with query_errors(f"writing to {target.table.name}", query), self.cancellable():
             frame = self._frame(query)
             overwrite = target.overwrite is not None or target.dynamic
             rows = arrow_schema(frame.schema)
@@ -123,24 +119,16 @@ class SparkEngine:
                 commit_identifier=target.commit_identifier,
             )
 
-    def write(self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool) -> None:
-        """Write the rows of a query to a table of another system, by Spark's own data source."""
-        source, options = _source_of(target)
-        with query_errors(f"writing to {target.name}"), self.cancellable():
-            frame = self._frame(query)
-            if target.schema is not None:
-                # Files without names have their columns in the order of the table.
-                columns = spark_schema(fields_from_arrow(target.schema)[0]).fields
-                missing = {one.name: sf.lit(None).cast(one.dataType).alias(one.name) for one in columns}
-                frame = frame.select(*(f"`{one.name}`" if one.name in frame.columns else missing[one.name] for one in columns))
-            frame.write.format(source).options(**options).mode("overwrite" if overwrite else "append").save()
-
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
         """Apply the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""
         job = prepare_change(target.table, target.pin, target.change)
-        with query_errors(f"{target.change.operation} on {target.table.name}"), self.cancellable():
+        with query_errors(f"{target.change.operation} on {target.table.name}", query), self.cancellable():
             messages = change_messages(self._frame(query), job, target.table)
         return commit_changes(target.table, job, messages, log=spark_log(self._spark, target.pin.spec, target.table))
+
+    def write(self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool) -> None:
+        with query_errors(f"writing to {target.name}", query), self.cancellable():
+            write_connected(self._frame(query), target, overwrite=overwrite)
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> CompactReport:
         with query_errors(f"compacting {table.name}"), self.cancellable():
@@ -219,7 +207,7 @@ class SparkEngine:
             parameters = {name: _parameter(value) for name, value in given.items()}
         else:
             parameters = [_parameter(value) for value in given]
-        with query_errors("the query"):
+        with query_errors("the query", query):
             return self._spark.sql(text, parameters or None, **frames)
 
     def _relation(self, relation: Relation) -> DataFrame:
@@ -238,7 +226,7 @@ class SparkEngine:
                 # System tables are small; the changes of a table take the driver's memory.
                 return self._spark.createDataFrame(relation.rows.to_arrow())
             case ConnectorRelation():
-                return self._connected(relation)
+                return read_connected(self._spark, relation)
             case NativeRelation(value=DataFrame() as value):
                 return value
             case NativeRelation():
@@ -246,56 +234,25 @@ class SparkEngine:
                     f"{relation.name}: expected a Spark DataFrame, found {type(relation.value).__qualname__}", kind="native-object"
                 )
 
-    def _connected(self, relation: ConnectorRelation) -> DataFrame:
-        """A table of another system, by Spark's own data source."""
-        source, options = _source_of(relation)
-        with query_errors(f"reading {relation.name}"):
-            reader = self._spark.read.format(source).options(**options)
-            if relation.schema is not None and source.lower() in _TEXT_FILES:
-                reader = reader.schema(spark_schema(fields_from_arrow(relation.schema)[0]))
-            frame = reader.load()
-        if relation.schema is None:
-            return frame
-        names = relation.schema.names
-        if missing := [name for name in names if name not in frame.columns]:
-            raise InvalidInputError(
-                f"{relation.name} declares the column {missing[0]!r}, which its {relation.connector} source does not have; there: "
-                f"{', '.join(frame.columns)}",
-                kind="unknown-column",
-            )
-        return frame.select(*(f"`{name}`" for name in names))
-
-
-def _source_of(relation: ConnectorRelation) -> tuple[str, dict[str, str]]:
-    """Spark's data source that a connector stands for, and its options."""
-    options = dict(relation.options)
-    return (options.pop("format", "parquet") if relation.connector == FILESYSTEM else relation.connector), options
-
 
 def open_engine(session: object | None = None, **settings: str) -> SparkEngine:
-    """The engine over a session: the given one, the active one, or a new local one with ``settings``."""
+    """The engine over a session: the given one, the one that runs in this process, or a new local one with ``settings``."""
     if session is not None and not isinstance(session, SparkSession):
         raise InvalidInputError(f"expected a SparkSession as spark, found {type(session).__qualname__}")
-    active = session or SparkSession.getActiveSession()
-    if active is not None:
-        return SparkEngine(active)
-    builder = SparkSession.builder.appName("tablestore")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    with query_errors("starting Spark"):
-        return SparkEngine(builder.getOrCreate(), owned=True)
-
-
-def _parameter(value: Any) -> Any:
-    """A datetime without a zone is a time without one: Spark would take it for a moment in the session's zone."""
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return sf.lit(value.isoformat(" ")).cast("timestamp_ntz")
-    return value
+    found = session or running_session()
+    return SparkEngine(found) if found is not None else SparkEngine(own_session(settings), owned=True)
 
 
 def _without_braces(text: str) -> str:
     """Spark formats the text: a brace of the user's is doubled."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def _parameter(value: Any) -> Any:
+    """A datetime without a zone is a time without one: Spark would take it for a moment in the session's zone."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return sf.expr(f"TIMESTAMP_NTZ'{value.isoformat(' ')}'")
+    return value
 
 
 def _plan_text(frame: DataFrame) -> str:

@@ -46,8 +46,10 @@ from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.table.table import Table
 from tablestore.types.conform import conform
+from tablestore.types.datatypes import AtomicType, Field
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import columns as filter_columns
+from tablestore.types.rowposition import POSITION_COLUMNS
 
 
 def read(
@@ -90,6 +92,11 @@ def read_pinned(
 ) -> DataFrame:
     """The rows of a pinned read; the columns are in the order asked for. ``positions``: of an append table, where each row lies."""
     names = tuple(field.name for field in pinned_fields(pin, columns, filter))
+    if not names:
+        # Tasks cannot say how many rows they have without any column.
+        one = _cheapest(pin.spec.open(pin.schema_id).schema.fields)
+        counted = read_pinned(spark, pin, columns=[one], filter=filter, positions=positions)
+        return counted.select(*POSITION_COLUMNS if positions else ())
     rule = _native_rule(spark, pin, names, filter)
     plan, rule = _planned(spark, pin, names, filter, rule, positions=positions)
     parts = _native_parts(spark, plan, filter)
@@ -216,6 +223,13 @@ def _planned(
     if all(f"{pin.spec.location}/{path}".isascii() for path in native) or rule.ascii_only or names_unicode_paths(spark):
         return plan, rule
     return _planned(spark, pin, names, filter, replace(rule, ascii_only=True), positions=positions)
+
+
+def _cheapest(fields: Sequence[Field]) -> str:
+    """The column that counts rows at the least cost: one that Spark reads natively, of numbers if there is one."""
+    alike = [field for field in fields if reads_alike(field.type)]
+    small = [field for field in alike if isinstance(field.type, AtomicType) and field.type.length is None]
+    return (*small, *alike, *fields)[0].name
 
 
 def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: NativeRule | None) -> DataFrame:

@@ -37,6 +37,9 @@ _FIXED: dict[TypeRoot, spark.DataType] = {
     TypeRoot.TIMESTAMP_LTZ: spark.TimestampType(),
 }
 
+# Digits of the seconds that a TIME of a table has at most.
+_MILLIS = 3
+
 # NullType is that of a literal NULL: it fits every column that takes nulls.
 _ATOMIC = (*(type(one) for one in _FIXED.values()), spark.DecimalType, spark.TimeType, spark.NullType)
 
@@ -79,6 +82,28 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
                 kind="unsupported-type",
             )
     return spark_to_arrow(schema, timezone="UTC")
+
+
+def result_schema(schema: spark.StructType) -> pa.Schema:
+    """The Arrow schema of a query's rows: times with a zone are in UTC; a TIME of up to 3 digits has the type of tables."""
+    given = spark_to_arrow(schema, timezone="UTC")
+    return pa.schema([field.with_type(_result_type(one.dataType, field.type)) for one, field in zip(schema, given, strict=True)])
+
+
+def _result_type(data_type: spark.DataType, given: pa.DataType) -> pa.DataType:
+    match data_type:
+        case spark.TimeType() if data_type.precision <= _MILLIS:
+            return pa.time32("ms")
+        case spark.ArrayType():
+            return pa.list_(given.value_field.with_type(_result_type(data_type.elementType, given.value_type)))
+        case spark.MapType():
+            key, item = _result_type(data_type.keyType, given.key_type), _result_type(data_type.valueType, given.item_type)
+            return pa.map_(given.key_field.with_type(key), given.item_field.with_type(item))
+        case spark.StructType():
+            parts = zip(data_type.fields, given.fields, strict=True)
+            return pa.struct([field.with_type(_result_type(one.dataType, field.type)) for one, field in parts])
+        case _:
+            return given
 
 
 def _without_counterpart(data_type: spark.DataType) -> spark.DataType | None:

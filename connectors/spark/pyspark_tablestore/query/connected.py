@@ -1,0 +1,85 @@
+"""Tables that are not managed, through Spark's own data sources.
+
+    filesystem    files of the option ``format`` (parquet where it is left out) at ``path``
+    any other     Spark's data source of this name (jdbc, kafka, orc, delta …)
+
+All other options are the data source's own. A table that declares columns has these, by name and of its types.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.utils import is_remote
+
+from pyspark_tablestore.native import column
+from pyspark_tablestore.query.errors import query_errors
+from pyspark_tablestore.schema import spark_schema, spark_type
+from tablestore.environment.engine import ConnectorRelation
+from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
+from tablestore.types.arrowtypes import fields_from_arrow
+from tablestore.types.datatypes import Field
+
+_FILESYSTEM, _FORMAT, _PATH = "filesystem", "format", "path"
+# Files that do not say themselves which columns they hold.
+_WITHOUT_SCHEMA = ("csv", "json")
+
+
+def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
+    """The rows of a table with a connector. Raises InvalidInputError, UnsupportedError for a connector that nobody has."""
+    source, options = _source(relation)
+    fields = _declared(relation)
+    with query_errors(f"reading {relation.name} (connector {relation.connector!r})"):
+        _activate(spark)
+        reader = spark.read.format(source).options(**options)
+        if fields and source.lower() in _WITHOUT_SCHEMA:
+            return reader.schema(spark_schema(fields)).load()
+        frame = reader.load()
+        there = {name.casefold(): name for name in frame.columns}
+        if missing := [field.name for field in fields if field.name.casefold() not in there]:
+            raise InvalidInputError(
+                f"table {relation.name} declares the column {missing[0]!r}, which {relation.connector!r} does not give"
+                f"{did_you_mean(missing[0], frame.columns)}; there are {', '.join(frame.columns)}",
+                kind="unknown-column",
+            )
+        chosen: list[Column] = [
+            column(there[field.name.casefold()]).cast(spark_type(field.type)).alias(field.name) for field in fields
+        ]
+        return frame.select(*chosen) if chosen else frame
+
+
+def write_connected(frame: DataFrame, target: ConnectorRelation, *, overwrite: bool) -> None:
+    """Write rows, as additions or in place of what is there. Declared columns that they lack are NULL."""
+    source, options = _source(target)
+    if fields := _declared(target):
+        # All of them in their order: some formats know columns by place alone.
+        given = set(frame.columns)
+        none = sf.lit(None)
+        frame = frame.select(
+            *(column(one.name) if one.name in given else none.cast(spark_type(one.type)).alias(one.name) for one in fields)
+        )
+    with query_errors(f"writing to {target.name} (connector {target.connector!r})"):
+        _activate(frame.sparkSession)
+        frame.write.format(source).options(**options).mode("overwrite" if overwrite else "append").save()
+
+
+def _declared(relation: ConnectorRelation) -> Sequence[Field]:
+    return () if relation.schema is None else fields_from_arrow(relation.schema, where=f"table {relation.name}")[0]
+
+
+def _source(relation: ConnectorRelation) -> tuple[str, dict[str, str]]:
+    """Spark's data source, and the options that it takes."""
+    options = dict(relation.options)
+    if relation.connector != _FILESYSTEM:
+        return relation.connector, options
+    if not options.get(_PATH):
+        raise InvalidInputError(f"table {relation.name} has the connector filesystem and no option 'path'", kind="missing-option")
+    return options.pop(_FORMAT, "parquet").lower(), options
+
+
+def _activate(spark: Any) -> None:
+    """Spark looks data sources in Python up through the active session of the thread, and only some threads have one."""
+    if not is_remote():
+        spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)

@@ -1,0 +1,165 @@
+"""What Spark says about a query, as an error of tablestore's, with the place in the user's own text.
+
+Spark has trees of errors: those of its Python API (classic and Connect), those of py4j, and the text of a trace from a Python
+worker in which an error of tablestore's own may stand. One place makes typed errors of them all.
+
+Spark counts places in the text that it was given, in which names of views stand for tables. They are counted back through the
+edits of the query.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tablestore import errors
+from tablestore.environment.engine import BoundQuery
+from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError, UnsupportedError
+from tablestore.sql.source import Span, marked
+
+# The last line of a worker's trace: the module path, the class, the message (which may go on in further lines up to the JVM's).
+_OURS = re.compile(r"^(?:tablestore[\w.]*\.)(\w+): (.*?)(?=^\s+at |^\n|^JVM stacktrace|\Z)", re.MULTILINE | re.DOTALL)
+_NAMES_AN_ERROR = re.compile(r"^(?:: )?([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
+# Of the causes the first that Spark has a name for.
+_CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z_.]+\].*)$", re.MULTILINE)
+# An exception of the JVM that pyspark does not know.
+_THROWN = re.compile(r"An error occurred while calling \S+\n: [\w.$]+: \[([A-Z0-9_.]+)\] ")
+_UNSUPPORTED = ("UNSUPPORTED_FEATURE", "NOT_SUPPORTED", "UNSUPPORTED_")
+_NO_SOURCE = ("DATA_SOURCE_NOT_FOUND", "KAFKA_DATA_SOURCE_NOT_ENABLED")
+_DAMAGED = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
+_CANCELLED = ("cancelled job", "JOB_CANCELLED", "OPERATION_CANCELED", "was cancelled", "cancelled as part of")
+_MOST = 2000
+
+# pyspark makes these names for the DataFrames in a text.
+_VIEW = re.compile(r"`?_pyspark_(?:connect_temp_view_)?[0-9a-f]{32}`?")
+_VIEW_LENGTH = len("_pyspark_") + 32
+_PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
+# What concerns Spark's own developers and its way to look names up.
+_ASIDE = re.compile(
+    r"^\[[A-Z_.0-9]+\] |\s*SQLSTATE: \w{5}|\s*\(line \d+, pos \d+\)|;\s*line \d+ pos \d+|\nSearch path: .*", re.DOTALL
+)
+
+
+@contextmanager
+def query_errors(what: str, query: BoundQuery | None = None) -> Iterator[None]:
+    """Raise what Spark raises inside as tablestore's. ``what`` is done: "the query", "writing to t"; ``query`` was sent."""
+    try:
+        yield
+    except TablestoreError:
+        raise
+    except Exception as error:
+        if not _is_sparks(error):
+            raise
+        raise ours(error, what, query) from error
+
+
+def _is_sparks(error: Exception) -> bool:
+    return any(kind.__module__.partition(".")[0] in ("pyspark", "py4j", "grpc") for kind in type(error).__mro__)
+
+
+def ours(error: Exception, what: str, query: BoundQuery | None = None) -> TablestoreError:
+    """The error of tablestore's that says what Spark's says."""
+    text = str(error)
+    if (found := _from_worker(text)) is not None:
+        return found
+    condition = _condition(error)
+    if any(sign in text for sign in _CANCELLED):
+        return UnsupportedError(f"{what} was cancelled; what it wrote is not in the table", kind="cancelled")
+    message = f"{what}: {_said(text, query)}{_where(error, text, query)}"
+    if condition.startswith("PARSE_") or type(error).__name__ == "ParseException":
+        return InvalidInputError(message, kind="sql-syntax")
+    if condition in _NO_SOURCE:
+        message = f"{what}: Spark has no data source of this name; install its package, or check the name"
+        return UnsupportedError(message, kind="no-connector")
+    if condition.startswith(_DAMAGED):
+        return FormatError(message, kind="spark")
+    if condition.startswith(_UNSUPPORTED):
+        return UnsupportedError(message, kind="engine")
+    if condition or type(error).__name__ in ("AnalysisException", "NumberFormatException", "IllegalArgumentException"):
+        return InvalidInputError(message, kind="query")
+    reason = _CAUSE.search(text) or _NAMES_AN_ERROR.search(text)
+    return StorageError(f"{what}: Spark gave the job up ({(reason[1] if reason else text)[:_MOST]})", kind="spark")
+
+
+def _from_worker(text: str) -> TablestoreError | None:
+    """The error of ours that a Python worker's trace ends with."""
+    for name, message in reversed(_OURS.findall(text)):
+        kind = getattr(errors, name, None) or _subclass(TablestoreError, name)
+        if isinstance(kind, type) and issubclass(kind, TablestoreError):
+            return kind(message.strip())
+    return None
+
+
+def _subclass(tree: type[TablestoreError], name: str) -> type[TablestoreError] | None:
+    for kind in tree.__subclasses__():
+        if kind.__name__ == name:
+            return kind
+        if (found := _subclass(kind, name)) is not None:
+            return found
+    return None
+
+
+def _condition(error: Exception) -> str:
+    """Spark's name of the error, such as ``TABLE_OR_VIEW_NOT_FOUND``; empty if it has none."""
+    get = getattr(error, "getCondition", None)
+    if get is not None:
+        return get() or ""
+    found = _THROWN.match(str(error))
+    return found[1] if found else ""
+
+
+def _said(text: str, query: BoundQuery | None) -> str:
+    """The message without plans and traces behind it, and without names that pyspark made."""
+    for mark in ("\n\nJVM stacktrace", ";\n'", "\n== SQL", "\n\tat "):
+        text = text.partition(mark)[0]
+    text = re.sub(r"^An error occurred while calling \S+\n: [\w.$]+: ", "", text)
+    names = {relation.name for relation in query.relations} if query is not None else set()
+    return _VIEW.sub(names.pop() if len(names) == 1 else "a table", _ASIDE.sub("", text)).strip()[:_MOST]
+
+
+def _where(error: Exception, text: str, query: BoundQuery | None) -> str:
+    """The place in the user's text, on lines of its own; empty where Spark names none."""
+    if query is None or (span := _span(error, text, query)) is None:
+        return ""
+    return f"\n{marked(query.text, span)}"
+
+
+def _span(error: Exception, text: str, query: BoundQuery) -> Span | None:
+    found = _VIEW.search(text)
+    length = len(found[0].strip("`")) if found else _VIEW_LENGTH
+    sent = query.edited(lambda number: "_" * length)
+    if (place := _PLACE.search(text)) is not None:
+        lines = sent.splitlines(keepends=True)[: int(place[1]) - 1]
+        return user_span(query, Span(at := sum(map(len, lines)) + int(place[2]), at + 1), length)
+    for context in _contexts(error):
+        start, stop = context.startIndex(), context.stopIndex() + 1
+        # A context may also be that of another text, such as a view of Spark's own.
+        if 0 <= start < stop <= len(sent) and len(context.fragment()) == stop - start:
+            return user_span(query, Span(start, stop), length)
+    return None
+
+
+def _contexts(error: Any) -> list[Any]:
+    get = getattr(error, "getQueryContext", None)
+    found = (get() if get is not None else None) or []
+    return [context for context in found if getattr(context.contextType(), "name", "") == "SQL" and not context.objectType()]
+
+
+def user_span(query: BoundQuery, sent: Span, length: int) -> Span:
+    """A place of the text that Spark was given, where each relation's name has ``length`` characters, in the user's text. Pure."""
+    start = _user_place(query, sent.start, length)
+    return Span(start.start, max(_user_place(query, sent.end - 1, length).end, start.end))
+
+
+def _user_place(query: BoundQuery, place: int, length: int) -> Span:
+    """The character of the user's text, or all that was replaced there."""
+    own, given = 0, 0
+    for edit in query.edits:
+        if place < (ahead := given + edit.span.start - own):
+            break
+        given = ahead + len(edit.text) + (length if edit.relation is not None else 0)
+        if place < given:
+            return edit.span
+        own = edit.span.end
+    at = min(own + place - given, len(query.text))
+    return Span(at, at + 1)
