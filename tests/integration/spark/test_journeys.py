@@ -1,0 +1,157 @@
+"""The journeys of an environment whose queries Spark runs."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def env(spark: "SparkSession", warehouse: str) -> Iterator[ts.TableEnvironment]:
+    from pyspark_tablestore.engine import SparkEngine
+
+    with ts.TableEnvironment.create(warehouse, engine=SparkEngine(spark)) as made:
+        made.execute_sql("CREATE TABLE t (id BIGINT, day STRING, v INT, PRIMARY KEY (id, day) NOT ENFORCED) PARTITIONED BY (day)")
+        yield made
+
+
+def rows(env: ts.TableEnvironment, text: str, **parameters: Any) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in env.execute_sql(text, **parameters).to_arrow().to_pylist()]
+
+
+def test_a_query_sees_what_was_written_and_older_snapshots_views_and_changes_beside_it(env: ts.TableEnvironment) -> None:
+    result = env.execute_sql("INSERT INTO t VALUES (1, 'a', 10), (2, 'b', 20)")
+    assert (result.kind, result.snapshot.id) == ("snapshot", 1)  # type: ignore[union-attr]
+    env.execute_sql("INSERT INTO t (id, day) VALUES (1, 'a')")
+    env.execute_sql("CREATE TEMPORARY VIEW w AS SELECT id, v FROM t WHERE v IS NOT NULL")
+    joined = "SELECT id, t.v, w.v, x.v FROM t VERSION AS OF 1 AS x JOIN t USING (id) LEFT JOIN w USING (id) ORDER BY id"
+    found = env.execute_sql(joined).to_arrow()
+    assert [column.to_pylist() for column in found.columns] == [[1, 2], [None, 20], [None, 20], [10, 20]]
+    assert rows(env, "SELECT id FROM t WHERE v = :v", v=20) == [(2,)]
+    assert rows(env, "SELECT _row_kind, id FROM table_changes('t', 1, 2) ORDER BY _row_kind") == [("+U", 1), ("-U", 1)]
+
+
+def test_overwrite_and_statement_sets_replace_and_add_what_they_say(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE log (id BIGINT, text STRING DEFAULT 'none')")
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+    env.execute_sql("INSERT OVERWRITE t VALUES (4, 'b', 4)")
+    env.execute_sql("INSERT OVERWRITE t PARTITION (day = 'c') SELECT id, v FROM t WHERE false")
+    assert rows(env, "SELECT id, day FROM t ORDER BY id") == [(1, "a"), (4, "b")]
+    done = rows(
+        env,
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO log (id) SELECT id FROM t; INSERT INTO t SELECT id + 10, day, v FROM t; END",
+    )
+    assert [len(done), rows(env, "SELECT * FROM log ORDER BY id"), rows(env, "SELECT count(*) FROM t")] == [
+        2,
+        [(1, "none"), (4, "none")],
+        [(4,)],
+    ]
+
+
+@pytest.mark.parametrize("table", ["keyed", "append", "vectors"])
+def test_delete_update_and_merge_change_the_rows_that_they_name(env: ts.TableEnvironment, table: str) -> None:
+    options = {"keyed": "'bucket' = '2'", "append": "'bucket' = '-1'", "vectors": "'deletion-vectors.enabled' = 'true'"}[table]
+    key = ", PRIMARY KEY (id) NOT ENFORCED" if table == "keyed" else ""
+    env.execute_sql(f"CREATE TABLE g (id BIGINT, day STRING, v INT{key}) WITH ({options})")
+    env.execute_sql("INSERT INTO g VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)")
+    env.execute_sql("DELETE FROM g WHERE id = 1")
+    env.execute_sql("UPDATE g AS x SET v = x.v * 10 WHERE v >= :least", least=3)
+    env.execute_sql(
+        """MERGE INTO g USING (SELECT * FROM VALUES (2, 'a', 7), (4, 'c', 8) AS s (id, day, v)) AS s ON g.id = s.id
+        WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *
+        WHEN NOT MATCHED BY SOURCE AND g.id = 3 THEN DELETE"""
+    )
+    assert rows(env, "SELECT * FROM g ORDER BY id") == [(2, "a", 7), (4, "c", 8)]
+    with pytest.raises(ts.InvalidInputError) as caught:
+        env.execute_sql(
+            "MERGE INTO g USING (SELECT * FROM VALUES (2, 1), (2, 2) AS s (id, v)) s ON g.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET v = s.v"
+        )
+    assert caught.value.kind == "second-match"
+    assert env.execute_sql("DELETE FROM g WHERE id = 99").snapshot is None
+    engine = env.engine
+    assert engine is not None
+    real, calls = engine.change, []
+
+    def overtaken(query: Any, target: Any) -> Any:
+        calls.append(target.pin.snapshot_id)
+        if len(calls) == 1:
+            ours = pa.table({"id": [2], "day": ["a"], "v": pa.array([100], pa.int32())})
+            target.table.delete("id = 2")
+            target.table.append(ours) if table != "keyed" else target.table.upsert(ours)
+        return real(query, target)
+
+    engine.change = overtaken  # type: ignore[method-assign]
+    env.execute_sql("UPDATE g SET v = v + 1 WHERE id = 2")
+    assert len(calls) == 2
+    assert rows(env, "SELECT v FROM g WHERE id = 2") == [(101,)]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "csv", "json", "orc"])
+def test_files_are_tables_to_read_and_to_write(env: ts.TableEnvironment, tmp_path: Path, file_format: str) -> None:
+    path = tmp_path / "files"
+    env.execute_sql(
+        f"CREATE TABLE f (id BIGINT, note STRING, at TIMESTAMP) "
+        f"WITH ('connector' = 'filesystem', 'format' = '{file_format}', 'path' = '{path}')"
+    )
+    env.execute_sql("INSERT INTO f VALUES (1, 'a', TIMESTAMP '2024-02-29 01:02:03'), (2, NULL, NULL)")
+    env.execute_sql("INSERT INTO f (note, id) VALUES ('c', 3)")
+    env.execute_sql("INSERT INTO t SELECT id, 'x', id * 2 FROM f")
+    found = "SELECT f.id, note, CAST(at AS STRING), v FROM f JOIN t USING (id) ORDER BY id"
+    assert rows(env, found) == [(1, "a", "2024-02-29 01:02:03", 2), (2, None, None, 4), (3, "c", None, 6)]
+    env.execute_sql("INSERT OVERWRITE f SELECT id, 'new', NULL FROM t WHERE id = 3")
+    assert rows(env, "SELECT id, note FROM f") == [(3, "new")]
+
+
+def test_a_connector_that_spark_lacks_is_refused_by_its_name(env: ts.TableEnvironment) -> None:
+    for name, options in (("pigeon", ""), ("kafka", ", 'subscribe' = 'x', 'kafka.bootstrap.servers' = 'localhost:1'")):
+        env.execute_sql(f"CREATE TABLE {name} (id BIGINT) WITH ('connector' = '{name}'{options})")
+        with pytest.raises(ts.UnsupportedError, match=name):
+            env.execute_sql(f"SELECT * FROM {name}").to_arrow()
+        with pytest.raises(ts.UnsupportedError, match=name):
+            env.execute_sql(f"INSERT INTO {name} VALUES (1)")
+
+
+def test_statements_run_in_any_thread(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
+            env.execute_sql("UPDATE t SET v = 2 WHERE id = 1")
+            env.execute_sql(f"CREATE TABLE f WITH ('connector' = 'filesystem', 'path' = '{tmp_path / 'f'}')")
+            env.execute_sql("INSERT INTO f SELECT * FROM t")
+            env.execute_sql("INSERT INTO t SELECT id + 1, day, v FROM f")
+            env.execute_sql("ALTER TABLE t COMPACT")
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert not failed
+    assert rows(env, "SELECT id, v FROM t ORDER BY id") == [(1, 2), (2, 2)]
+
+
+def test_errors_mark_the_place_in_the_text_of_the_user(env: ts.TableEnvironment) -> None:
+    env.execute_sql("INSERT INTO t VALUES (1, 'a', 0)")
+    for text, marked in (
+        ("SELECT id,\n  t.nix\nFROM t", "line 2, column 3"),
+        ("SELECT id FROM t WHERE\n  id + > 3", "line 2, column 8"),
+        ("SELECT a.id FROM t VERSION AS OF 1 AS a, t AS b\nWHERE a.id / b.v > 1", "line 2, column 7"),
+        ("SELECT id FROM t AS a WHERE no_such_function(id)", "line 1, column 29"),
+    ):
+        with pytest.raises(ts.TablestoreError, match=marked) as caught:
+            env.execute_sql(text).to_arrow()
+        assert "_pyspark_" not in str(caught.value)
+        assert "{m" not in str(caught.value)
