@@ -17,7 +17,7 @@ import pytest
 
 # The layers from left to right; of those in one step neither imports the other, but for the base.
 LAYERS = (
-    "bounds errors clock ids lazy names options progress",
+    "bounds errors clock ids lazy names options progress recursion",
     "types",
     "format",
     "lsm io",

@@ -61,7 +61,9 @@ class Kinds:
     tree: exp.Expr
     columns: Mapping[str, Kind]
     _aliases: dict[str, list[exp.Expr]] = field(init=False)
+    _known: dict[int, Kind | None] = field(default_factory=dict, init=False)
     _open: set[int] = field(default_factory=set, init=False)
+    _circles: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._aliases = {}
@@ -69,14 +71,22 @@ class Kinds:
             self._aliases.setdefault(alias.alias.casefold(), []).append(alias.this)
 
     def of(self, node: exp.Expr) -> Kind | None:
-        """The kind of an expression."""
+        """The kind of an expression. The tree may not change between two calls."""
+        if id(node) in self._known:
+            return self._known[id(node)]
         if id(node) in self._open:
+            self._circles += 1
             return None
+        before = self._circles
         self._open.add(id(node))
         try:
-            return self._of(node)
+            kind = self._of(node)
         finally:
             self._open.discard(id(node))
+        # A circle of aliases gives None inside of it, which says nothing about the node itself.
+        if self._circles == before:
+            self._known[id(node)] = kind
+        return kind
 
     def _of(self, node: exp.Expr) -> Kind | None:
         match node:

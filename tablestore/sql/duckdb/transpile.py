@@ -43,6 +43,7 @@ from tablestore.sql.duckdb.rewrites import (
     subscript,
     table_function,
 )
+from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX
@@ -54,18 +55,18 @@ def to_duckdb(text: str, columns: Mapping[str, Kind] | None = None) -> str:
 
     Raises InvalidInputError for text that is no query, UnsupportedError for what DuckDB does not do as Spark does.
     """
-    tree = _parsed(_with_select(text))
-    rewritten = _rewritten(tree, columns or {})
-    try:
-        return rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
-    except NotInDuckDB as error:
-        raise refusal(str(error)) from error
+    with deep():
+        rewritten = _rewritten(_parsed(_with_select(text)), columns or {})
+        try:
+            return rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
+        except NotInDuckDB as error:
+            raise refusal(str(error)) from error
 
 
 def _parsed(text: str) -> exp.Expr:
     try:
         return sqlglot.parse_one(text, read=Spark4)
-    except (SqlglotError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+    except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # On broken text sqlglot stumbles in many ways.
         raise InvalidInputError(f"the query cannot be parsed: {error}", kind="sql-syntax") from error
 

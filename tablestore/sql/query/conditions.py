@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,10 @@ _MOST_DIGITS = 38
 _UNITS = {"DAY": ("days", 1), "WEEK": ("days", 7), "MONTH": ("months", 1), "YEAR": ("months", 12)}
 
 
+# Each AND, OR and NOT of the made text has parentheses of its own.
+MOST_FILTER_LEVELS = 100
+
+
 class _NoValue(Exception):
     """An expression that is no literal."""
 
@@ -51,6 +56,11 @@ class Conditions:
 
     field_of: Callable[[exp.Column], Field | None]
     parameters: Mapping[str, Any]
+
+    def filter(self, condition: exp.Expr) -> str | None:
+        """What ``condition`` implies, unless it is nested deeper than a filter may be."""
+        made = self.implied(condition)
+        return made if made is None or _levels(made) < MOST_FILTER_LEVELS else None
 
     def implied(self, node: exp.Expr) -> str | None:
         """A condition on the table alone that holds wherever ``node`` is true; None: nothing is known."""
@@ -63,8 +73,7 @@ class Conditions:
             case exp.Or():
                 return _joined(" OR ", [self.implied(operand) for operand in node.flatten()])
             case exp.Not():
-                inner = self._same(node.this)
-                return None if inner is None else f"NOT ({inner})"
+                return self._not(node)
             case exp.Between():
                 return _joined(" AND ", self._between(node, widen=True))
             case _:
@@ -79,12 +88,20 @@ class Conditions:
                 word = " AND " if isinstance(node, exp.And) else " OR "
                 return _joined(word, [self._same(operand) for operand in node.flatten()])
             case exp.Not():
-                inner = self._same(node.this)
-                return None if inner is None else f"NOT ({inner})"
+                return self._not(node)
             case exp.Between():
                 return _joined(" AND ", self._between(node, widen=False))
             case _:
                 return self._leaf(node, widen=False)
+
+    def _not(self, node: exp.Expr) -> str | None:
+        """A NOT, or several of them one inside of the other."""
+        negated = False
+        while isinstance(node, (exp.Not, exp.Paren)):
+            negated ^= isinstance(node, exp.Not)
+            node = node.this
+        inner = self._same(node)
+        return f"NOT ({inner})" if negated and inner is not None else inner
 
     def _between(self, node: exp.Between, *, widen: bool) -> list[str | None]:
         if node.args.get("symmetric"):
@@ -195,6 +212,10 @@ class Conditions:
             return day + dt.timedelta(days=count)
         year, month = divmod(day.year * 12 + day.month - 1 + count, 12)
         return dt.date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _levels(text: str) -> int:
+    return max(accumulate((1 if char == "(" else -1 if char == ")" else 0) for char in text))
 
 
 def _joined(word: str, parts: list[str | None]) -> str | None:

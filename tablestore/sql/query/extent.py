@@ -4,6 +4,8 @@ An expression is operands with operators between them; its end is the first toke
 """
 
 from tablestore.sql.parse.tokens import Kind, Token, name_of, text_of, tokenize
+from tablestore.sql.query.depth import MOST_LEVELS, too_deep
+from tablestore.sql.source import marked
 
 _PAIRS = frozenset({"|>", "||", "::"})
 _BINARY = frozenset(["+", "-", "*", "/", "%", "||", "&", "|", "^", "DIV", "::"])
@@ -16,7 +18,10 @@ _UNITS = frozenset(
 
 
 class Tokens:
-    """The tokens of a text, without hints; ``|>``, ``||`` and ``::`` are one each, and each parenthesis knows its partner."""
+    """The tokens of a text, without hints; ``|>``, ``||`` and ``::`` are one each, and each parenthesis knows its partner.
+
+    Raises InvalidInputError for parentheses that are nested more than ``MOST_LEVELS`` deep.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -32,6 +37,8 @@ class Tokens:
                 continue
             if token.key == "(":
                 open_ones.append(len(self._tokens))
+                if len(open_ones) > MOST_LEVELS:
+                    raise too_deep(f"\n{marked(text, token.span)}")
             elif token.key == ")" and open_ones:
                 self._closing[open_ones.pop()] = len(self._tokens)
             self._tokens.append(token)
@@ -91,11 +98,11 @@ class Tokens:
         return at
 
     def _after_operand(self, at: int) -> int:
+        while self.key(at) in ("+", "-", "~"):
+            at += 1
         token = self.get(at)
         if token is None:
             return at
-        if token.key in ("+", "-", "~"):
-            return self._after_operand(at + 1)
         if token.key == "(":
             return self.after_group(at)
         if token.key == "CASE":

@@ -17,6 +17,7 @@ import sqlglot
 from sqlglot import exp
 
 from tablestore.sql.query.conditions import Conditions
+from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.use import PREFIX, Use
@@ -29,7 +30,8 @@ def prune(text: str, fields: Sequence[Sequence[Field] | None], parameters: Mappi
     if all(known is None for known in fields) or "|>" in text:
         return whole
     try:
-        return _Reader(text, fields, parameters).uses()
+        with deep():
+            return _Reader(text, fields, parameters).uses()
     except Exception:
         return whole
 
@@ -358,7 +360,7 @@ class _Reader:
                 continue
             if source.relation is not None:
                 field_of = _FieldOf(source, visible, self._fields, self._names, resolve)
-                if (implied := Conditions(field_of=field_of, parameters=self._parameters).implied(condition)) is not None:
+                if (implied := Conditions(field_of=field_of, parameters=self._parameters).filter(condition)) is not None:
                     source.conditions.append(implied)
             elif source.query is not None and source.query.readers == 1 and _passes(source.query.select):
                 source.query.above.append(_Above(condition, _Through(source, visible, resolve)))

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
+from tablestore.recursion import deep_stack
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.arrowfilter import parse_expression
 from tablestore.types.filter.binding import rebind
@@ -35,7 +36,8 @@ def parse_filter(filter: Filter, fields: Sequence[Field]) -> Predicate | None:
     if filter is None:
         return None
     try:
-        predicate = _read(filter, _resolver(fields))
+        with deep_stack():
+            predicate = _read(filter, _resolver(fields))
         _check_depth(predicate, MAX_FILTER_DEPTH)
     except RecursionError as error:
         raise InvalidInputError(_TOO_DEEP, kind="limit") from error

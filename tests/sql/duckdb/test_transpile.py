@@ -1,17 +1,20 @@
 """Spark's text for DuckDB: what is rewritten, and what is refused by name. The corpus compares rows."""
 
+import sys
 from contextlib import suppress
 from random import Random
 
 import duckdb
 import pytest
 import sqlglot
+from sqlglot import exp
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.duckdb.kinds import DATE, FLOAT, FRACTION, Kind, Kinds
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.parse.tokens import text_of, tokenize
+from tablestore.sql.query.depth import MOST_LEVELS
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.references import find_references
 from tests.support.sql.corpus import statements
@@ -81,6 +84,39 @@ def test_what_duckdb_does_not_do_as_spark_does_is_refused_by_name(text: str, nam
 def test_text_that_is_no_query_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="cannot be parsed"):
         to_duckdb("SELECT FROM WHERE")
+
+
+@pytest.mark.parametrize(
+    ("opened", "closed"), [("NOT (", ")"), ("concat('a', ", ")"), ("(SELECT ", ")"), ("CASE WHEN true THEN ", " END")]
+)
+def test_a_query_may_be_nested_hundreds_of_levels_deep(opened: str, closed: str) -> None:
+    before = sys.getrecursionlimit()
+    assert to_duckdb(f"SELECT {opened * MOST_LEVELS}true{closed * MOST_LEVELS} AS x").startswith("SELECT ")
+    assert run(f"SELECT {opened * 40}true{closed * 40} AS x")
+    assert sys.getrecursionlimit() == before
+
+
+@pytest.mark.parametrize(
+    "expression", ["(" * (MOST_LEVELS + 1) + "1" + ")" * (MOST_LEVELS + 1), "NOT " * 5000 + "true", "(" * 100_000]
+)
+def test_a_query_that_is_nested_too_deep_is_refused_with_the_limit(expression: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"at most {MOST_LEVELS} levels") as refused:
+        to_duckdb(f"SELECT {expression} AS x")
+    assert refused.value.kind == "limit"
+
+
+def test_the_types_of_a_long_sum_are_looked_at_once() -> None:
+    tree = sqlglot.parse_one("SELECT " + " + ".join(["a"] * 100), read=Spark4)
+    looked: list[exp.Expr] = []
+
+    class Counted(Kinds):
+        def _of(self, node: exp.Expr) -> Kind | None:
+            looked.append(node)
+            return Kinds._of(self, node)
+
+    kinds = Counted(tree, {"a": Kind("decimal", 10, 2)})
+    assert {kinds.of(node) for node in tree.find_all(exp.Add)} >= {Kind("decimal", 38, 2)}
+    assert len(looked) == 199
 
 
 def test_hints_are_dropped_and_parameters_named() -> None:

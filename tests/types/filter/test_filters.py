@@ -319,7 +319,7 @@ def test_sql_that_a_filter_cannot_say_is_refused_by_name(text: str, message: str
         ("s LIKE 'a\\\\'", "escape"),
         ("i = CAST(1e30 AS INT)", "does not fit"),
         ("NOT " * 3000 + "b", "nested"),
-        ("(" * 500 + "b" + ")" * 500, "nested|expected"),
+        ("(" * 5000 + "b" + ")" * 5000, "nested"),
     ],
 )
 def test_wrong_filters_are_refused_with_the_way_out(text: str, message: str) -> None:
