@@ -45,6 +45,8 @@ def running_session() -> SparkSession | None:
 
 def own_session(settings: Mapping[str, str]) -> SparkSession:
     """Start Spark in this process. Raises UnsupportedError without Java, StorageError if it does not start."""
+    # Said by pyspark beside a newer pandas, to a user who did not ask for either.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     # Workers have to be this interpreter, and pyspark asks the environment alone.
     os.environ.setdefault(_WORKERS, sys.executable)
     conf = SparkConf(loadDefaults=False).setAll([*_SETTINGS.items(), *settings.items()])
@@ -56,8 +58,6 @@ def own_session(settings: Mapping[str, str]) -> SparkSession:
             session = builder.getOrCreate()
         except Exception as error:
             raise _not_started(error, said) from error
-    # Said by pyspark beside a newer pandas, to a user who did not ask for either.
-    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
     return session
