@@ -82,13 +82,14 @@ Relation = ManagedRelation | RowsRelation | ConnectorRelation | QueryRelation | 
 class BoundQuery:
     """A query in Spark's dialect whose tables are resolved. ``edits`` do not overlap and are in order of their place.
 
-    ``parameters`` are named (a mapping) or by position.
+    ``parameters`` are named (a mapping) or by position. ``statement``: what the user wrote, where the query is made of parts of it.
     """
 
     text: str
     relations: tuple[Relation, ...] = ()
     edits: tuple[Edit, ...] = ()
     parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
+    statement: str | None = None
 
     def edited(self, name: Callable[[int], str], plain: Callable[[str], str] = lambda text: text) -> str:
         """The text with each relation's number replaced by its name; ``plain`` is applied to all text that is the user's."""

@@ -355,7 +355,11 @@ def _whole_number(value: object, name: str) -> int:
 
 def _millis(timestamp: object) -> int:
     if isinstance(timestamp, datetime):
-        return int(timestamp.astimezone(UTC).timestamp() * 1000)
+        try:
+            return int(timestamp.timestamp() * 1000)
+        except (ValueError, OverflowError):
+            # Python finds no local offset at the ends of its calendar.
+            return int(timestamp.replace(tzinfo=UTC).timestamp() * 1000)
     if isinstance(timestamp, int) and not isinstance(timestamp, bool):
         return timestamp
     raise InvalidInputError(f"expected a datetime or milliseconds since the epoch as timestamp, found {timestamp!r}")

@@ -24,6 +24,8 @@ _NAMED = re.compile(
     r"(?:column|field|near|[Ff]unction named|[Ff]unction with name|[Mm]acro with name|[Tt]able with name) [\"']?([\w$]+)"
 )
 _CAST = re.compile(r"Could not convert string '(.+)' to")
+# Names that a made query has and the statement does not.
+_MADE = re.compile(r"\nCandidate \w+: [^\n]*_(?:row_position|data_file|tablestore_)[^\n]*| when casting from source column _c\d+")
 _LACKING = re.compile(r"Function with name \S+ does not exist|not implemented|not supported|unimplemented", re.IGNORECASE)
 
 
@@ -38,6 +40,7 @@ def translated(message: str, text: str) -> TablestoreError:
         return StorageError(f"DuckDB has no memory left for the query: {message}; raise memory_limit, or set temp_directory")
     if named in _STORAGE:
         return StorageError(f"DuckDB failed while it ran the query: {message}")
+    message = _MADE.sub("", message)
     where = _place(message, text)
     if named == "Not implemented" or _LACKING.search(message):
         return UnsupportedError(

@@ -90,7 +90,7 @@ def prepare(query: BoundQuery, new_name: Callable[[], str]) -> Prepared:
     sql = preparing.query(query)
     return Prepared(
         sql=sql,
-        text=query.text,
+        text=query.text if query.statement is None else query.statement,
         views=tuple(preparing.views),
         scans=tuple(preparing.scans),
         names=preparing.names,

@@ -71,7 +71,7 @@ class _Plan:
         relations.pins[self.table.location, self.table.branch_name] = self.pin
         # Positions say which file and row of the pinned snapshot is meant, so the target is read at the pin in any case.
         target = relations.managed(self.path, self.table, positions=change_columns(self.table).positions)
-        self.query = relations.bind(rows.text, {TARGET: target})
+        self.query = replace(relations.bind(rows.text, {TARGET: target}), statement=source.text or None)
         self.change = replace(change, reads=_reads(self.query, self.table))
 
 

@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -80,7 +80,7 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
     relations.where = lambda span: made.place(span) or NOWHERE
     overwrite, dynamic = _overwrite(statement, table, source, parameters)
     return Insertion(
-        query=relations.bind(made.text),
+        query=replace(relations.bind(made.text), statement=source.text or None),
         target=InsertTarget(table=table, pin=relations.pin(path, table), overwrite=overwrite, dynamic=dynamic),
     )
 

@@ -17,12 +17,13 @@ gives other rows in silence.
 Known to differ: an index behind the end of an array is NULL and no error; columns without an alias have other names.
 """
 
+import re
 from collections.abc import Mapping
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
@@ -68,7 +69,13 @@ def _parsed(text: str) -> exp.Expr:
         return sqlglot.parse_one(text, read=Spark4)
     except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # On broken text sqlglot stumbles in many ways.
-        raise InvalidInputError(f"the query cannot be parsed: {error}", kind="sql-syntax") from error
+        raise InvalidInputError(f"the query cannot be parsed{_near(error)}", kind="sql-syntax") from error
+
+
+def _near(error: Exception) -> str:
+    """The word that sqlglot stumbled over, if it is one of the user's: its own words name its classes."""
+    found = error.errors[0].get("highlight") if isinstance(error, ParseError) and error.errors else None
+    return f": something is missing or misplaced near `{found}`" if found and re.fullmatch(r"[A-Za-z]\w*", found) else ""
 
 
 def _with_select(text: str) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from tablestore.sql.parse.tokens import Kind, name_of, tokenize
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.source import Fragment, Path, Span
+from tablestore.sql.source import Fragment, Path, Span, syntax_error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +72,19 @@ _TIMESTAMP_WORDS = frozenset({"TIMESTAMP", "SYSTEM_TIME"})
 
 
 def find_references(text: str, calls: frozenset[str] = CALLS) -> tuple[Reference, ...]:
-    """The table references of a query, in order of their place. Raises InvalidInputError for text that is not even tokens."""
-    walk = _Walk(text, Tokens(text), calls)
+    """The table references of a query, in order of their place. Raises InvalidInputError for what is not even tokens."""
+    tokens = Tokens(text)
+    _check_lists(text, tokens)
+    walk = _Walk(text, tokens, calls)
     walk.query(0, len(walk.tokens), frozenset())
     return tuple(sorted(walk.found, key=lambda reference: reference.span))
+
+
+def _check_lists(text: str, tokens: Tokens) -> None:
+    """Raise for a comma without an item before or behind it: sqlglot, which reads the text later, lets it pass."""
+    for at in range(len(tokens)):
+        if tokens.key(at) == "," and (tokens.key(at - 1) in ("(", "SELECT") or tokens.key(at + 1) in (",", ")")):
+            raise syntax_error(text, tokens[at].span, "expected an item on either side of the comma")
 
 
 class _Walk:

@@ -1,0 +1,69 @@
+"""Statements that are nested deeply: they work, or a limit is named. Messages speak of the user's text alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidInputError, NotFoundError
+
+Rows = Callable[[Any], list[tuple[Any, ...]]]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "NOT (" * 250 + "i = 1" + ")" * 250,
+        "(i = 1 AND NOT (i = 7 OR " * 141 + "i = 9" + "))" * 141,
+        "NOT " * 600 + "(i = 1)",
+        " OR ".join(["i = 1"] * 900),
+    ],
+)
+def test_conditions_may_be_nested_hundreds_of_levels_deep(duck: ts.TableEnvironment, rows_of: Rows, condition: str) -> None:
+    duck.execute_sql("CREATE TABLE t (i INT)")
+    duck.execute_sql("INSERT INTO t VALUES (1), (2)")
+    assert rows_of(duck.execute_sql(f"SELECT i FROM t WHERE {condition}")) == [(1,)]
+    duck.execute_sql(f"DELETE FROM t WHERE {condition}")
+    assert rows_of(duck.execute_sql("SELECT i FROM t")) == [(2,)]
+    duck.execute_sql("CREATE TABLE c (i INT, j AS " + "(" * 250 + "i" + ")" * 250 + ")")
+
+
+@pytest.mark.parametrize("statement", ["SELECT {} AS x", "DELETE FROM t WHERE {}", "UPDATE t SET i = 1 WHERE {}"])
+def test_what_is_nested_too_deep_is_refused_with_the_limit(duck: ts.TableEnvironment, statement: str) -> None:
+    duck.execute_sql("CREATE TABLE t (i INT)")
+    for nested in ("(" * 1000 + "true" + ")" * 1000, "NOT " * 5000 + "true"):
+        with pytest.raises(InvalidInputError, match="at most 300 levels") as refused:
+            duck.execute_sql(statement.format(nested))
+        assert refused.value.kind == "limit"
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("SELECT * FROM t WHERE", "near `WHERE`"),
+        ("SELECT * FROM", "cannot be parsed"),
+        ("UPDATE t SET i = nope", "line 1, column 18:\n  UPDATE t SET i = nope"),
+        ("DELETE FROM t WHERE nope = 1", "line 1, column 21:\n  DELETE FROM t WHERE nope = 1"),
+        ("UPDATE t SET i = '12x'", "line 1, column 19:\n  UPDATE t SET i = '12x'"),
+        ("MERGE INTO t USING (SELECT 1 AS i) ON t.i = b.i WHEN MATCHED THEN DELETE", '"b" not found'),
+        ("INSERT INTO t VALUES (99999999999, 'a')", "out of range"),
+        ("SELECT i,, v FROM t", "line 1, column 9:"),
+        ("SELECT (i, ) FROM t", "either side of the comma"),
+    ],
+)
+def test_messages_speak_of_the_users_text_alone(duck: ts.TableEnvironment, statement: str, message: str) -> None:
+    duck.execute_sql("CREATE TABLE t (i INT, v STRING)")
+    duck.execute_sql("INSERT INTO t VALUES (1, 'x')")
+    with pytest.raises(InvalidInputError) as refused:
+        duck.execute_sql(statement).to_arrow()
+    assert message in str(refused.value)
+    for inner in ("sqlglot", "Token", "\033", "_tablestore_", "_row_position", "_c0"):
+        assert inner not in str(refused.value)
+
+
+def test_there_is_no_snapshot_at_the_beginning_of_the_calendar(duck: ts.TableEnvironment) -> None:
+    duck.execute_sql("CREATE TABLE t (i INT)")
+    duck.execute_sql("INSERT INTO t VALUES (1)")
+    with pytest.raises(NotFoundError, match="no snapshot at or before"):
+        duck.execute_sql("SELECT * FROM t TIMESTAMP AS OF '0001-01-01 00:00:00'")
