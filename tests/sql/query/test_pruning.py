@@ -44,7 +44,7 @@ def columns(text: str) -> list[str]:
     ("text", "expected"),
     [
         ("SELECT * FROM t", ["*"]),
-        ("SELECT count(*) FROM t", [""]),
+        ("SELECT count(*) FROM t", ["id"]),
         ("SELECT count(*), count(*) OVER () FROM t WHERE ID = 1", ["id"]),
         ("SELECT count(DISTINCT *), 1 FROM u", ["*"]),
         ("SELECT struct(*) FROM u", ["*"]),
