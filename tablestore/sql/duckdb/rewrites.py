@@ -184,7 +184,14 @@ def _seconds(node: exp.Expr) -> exp.Expr:
     if chosen is not None and chosen.name.replace("strict", "") != "%Y-%m-%d %H:%M:%S":
         raise refusal("unix_timestamp with a format")
     moment = exp.Cast(this=node.this, to=exp.DataType.build("TIMESTAMPTZ"))
-    return exp.Cast(this=_call("EPOCH", moment), to=exp.DataType.build("BIGINT"))
+    return exp.Cast(this=_call("FLOOR", _call("EPOCH", moment)), to=exp.DataType.build("BIGINT"))
+
+
+def _difference(node: exp.TimestampDiff) -> exp.Expr:
+    """DuckDB's difference counts the borders between two moments, Spark's the whole units."""
+    unit = exp.Literal.string(str(node.args["unit"].name).lower())
+    first, last = (exp.Cast(this=end, to=exp.DataType.build("TIMESTAMP")) for end in (node.expression, node.this))
+    return _call("DATE_SUB", unit, first, last)
 
 
 def _slice(node: exp.ArraySlice) -> exp.Expr:
@@ -279,6 +286,7 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.TsOrDsToDate: _strict_date,
     exp.DateTrunc: _truncated_date,
     exp.StrToUnix: _seconds,
+    exp.TimestampDiff: _difference,
     exp.TimeToUnix: _seconds,
     exp.ArraySlice: _slice,
     exp.GenerateSeries: _series,
