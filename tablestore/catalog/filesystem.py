@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tablestore.catalog import refusals
 from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, database_directory
-from tablestore.errors import AlreadyExistsError, NotFoundError, StorageError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, NotFoundError, StorageError, UnsupportedError
 from tablestore.format.paths import SCHEMA_DIR, SNAPSHOT_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
@@ -99,10 +99,22 @@ class FileSystemCatalog:
         created = not self.has_table(identifier)
         if created:
             self._refuse_half_removed(identifier)
-            created = self._files.publish_if_absent(f"{identifier.directory}/{schema_path(0)}", data)
+            created = self._publish(identifier, data)
         if not created and not ignore_if_exists:
             raise refusals.table_exists(identifier, self._files.root_uri)
         return created
+
+    def _publish(self, identifier: Identifier, data: bytes) -> bool:
+        path = f"{identifier.directory}/{schema_path(0)}"
+        try:
+            return self._files.publish_if_absent(path, data)
+        except CommitOutcomeUnknown:
+            # Its directory may have been removed meanwhile, with the database or by a removal of the table.
+            if self.has_table(identifier):
+                return self._files.read(path) == data
+            if not self.has_database(identifier.database):
+                raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases()) from None
+            return self._files.publish_if_absent(path, data)
 
     def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False) -> None:
         try:

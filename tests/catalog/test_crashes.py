@@ -9,7 +9,7 @@ from tablestore.catalog.catalog import MetaCatalog
 from tablestore.catalog.filesystem import FileSystemCatalog
 from tablestore.catalog.identifier import Identifier
 from tablestore.catalog.sql import SqlCatalog
-from tablestore.errors import AlreadyExistsError, NotFoundError, StorageError
+from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, NotFoundError, StorageError
 from tablestore.format.paths import snapshot_path
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.io.local import LocalFileStore
@@ -158,3 +158,35 @@ def test_a_creation_that_the_store_refuses_leaves_no_name(open_over: OpenOver, t
 
 def fail() -> None:
     raise StorageError("the disk is full")
+
+
+class LosesItsDirectory(LocalFileStore):
+    """Before or after the first file of a table is published, its database is removed; whether the file is there is not known."""
+
+    def __init__(self, root: str, *, published: bool, database_stays: bool) -> None:
+        super().__init__(root)
+        self._published, self._database_stays, self._done = published, database_stays, False
+
+    def publish_if_absent(self, path: str, data: bytes) -> bool:
+        if self._done or not path.endswith("schema-0"):
+            return super().publish_if_absent(path, data)
+        self._done = True
+        if self._published:
+            super().publish_if_absent(path, data)
+        elif not self._database_stays:
+            self.delete_directory("shop.db")
+        raise CommitOutcomeUnknown(f"publishing {path} neither succeeded nor failed for sure")
+
+
+@pytest.mark.parametrize(("published", "database_stays"), [(True, True), (False, True), (False, False)])
+def test_a_creation_of_unknown_outcome_is_settled_by_looking(tmp_path: Path, published: bool, database_stays: bool) -> None:
+    files = LosesItsDirectory(str(tmp_path), published=published, database_stays=database_stays)
+    catalog = FileSystemCatalog(files, SeededIds(7))
+    catalog.create_database("shop")
+    if database_stays:
+        assert catalog.create_table(ORDERS, schema_of("id"))
+        assert stored(catalog, ORDERS).fields[0].name == "id"
+    else:
+        with pytest.raises(NotFoundError, match="shop"):
+            catalog.create_table(ORDERS, schema_of("id"))
+        assert not catalog.has_database("shop")
