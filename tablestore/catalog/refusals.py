@@ -7,12 +7,14 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 
 
 def database_exists(name: str, where: str) -> AlreadyExistsError:
+    """A database of this name is there."""
     return AlreadyExistsError(
         f"database {name!r} exists in {where}; pass ignore_if_exists=True to use it", kind="database-exists"
     )
 
 
 def no_database(name: str, where: str, known: Sequence[str]) -> NotFoundError:
+    """There is no database of this name; ``known`` are those that there are."""
     return NotFoundError(
         f"no database {name!r} in {where} (known: {', '.join(known) or 'none'}); create it with catalog.create_database({name!r})",
         kind="no-such-database",
@@ -20,6 +22,7 @@ def no_database(name: str, where: str, known: Sequence[str]) -> NotFoundError:
 
 
 def database_not_empty(name: str, tables: Sequence[str]) -> InvalidInputError:
+    """A database that holds tables is dropped only with them."""
     return InvalidInputError(
         f"database {name!r} holds {len(tables)} table(s), for example {tables[0]!r}; drop them first or pass cascade=True",
         kind="database-not-empty",
@@ -27,6 +30,7 @@ def database_not_empty(name: str, tables: Sequence[str]) -> InvalidInputError:
 
 
 def table_exists(identifier: Identifier, warehouse: str) -> AlreadyExistsError:
+    """A table of this name is there."""
     return AlreadyExistsError(
         f"Failed to create file store path. Reason: directory {warehouse}/{identifier.directory} exists for table {identifier}. "
         f"Suggestion: open it with catalog.table({str(identifier)!r}), pass ignore_if_exists=True to use it as it is, or choose "
@@ -36,10 +40,12 @@ def table_exists(identifier: Identifier, warehouse: str) -> AlreadyExistsError:
 
 
 def name_taken(new: Identifier) -> AlreadyExistsError:
+    """A table has the new name already."""
     return AlreadyExistsError(f"table {new} exists; drop it first or choose another name", kind="table-exists")
 
 
 def no_table(identifier: Identifier, where: str, known: Sequence[str]) -> NotFoundError:
+    """There is no table of this name; ``known`` are those of its database."""
     return NotFoundError(
         f"Table with identifier '{identifier}' does not exist. Tables of {identifier.database!r} in {where}: "
         f"{', '.join(known) or 'none'}",
@@ -48,6 +54,7 @@ def no_table(identifier: Identifier, where: str, known: Sequence[str]) -> NotFou
 
 
 def cannot_rename(identifier: Identifier, new: Identifier, warehouse: str) -> UnsupportedError:
+    """The store renames no directories."""
     return UnsupportedError(
         f"{warehouse} cannot rename a directory in one step, so {identifier} cannot become {new} atomically; create the new "
         "table from the old one and drop the old one"
