@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
-from pyspark_tablestore.schema import to_spark
+from pyspark_tablestore.typemapping import to_spark
 
 # Spark's workers need not have this package on their path.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -26,7 +26,7 @@ from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
 from tablestore.cli.main import program_app
 from tablestore.environment.configuration import Configuration
 from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES
-from tablestore.environment.session import settings as session_options
+from tablestore.environment.session import sessionsettings as session_options
 from tablestore.format.tagfile import Tag
 from tablestore.io.lock import lockoptions
 from tablestore.log.events import Restarted, SchemaLanded
@@ -112,7 +112,8 @@ def spark_page() -> str:
     lines = ["# Spark API", "", "[The guide to Spark](../guides/spark.md) says when to use which.", "", "## Functions", ""]
     for name in SPARK_API:
         lines += [f"::: {name}", ""]
-    lines += ["## The data source", "", "::: pyspark_tablestore.options", "    options: {members: [], show_root_heading: false}"]
+    lines += ["## The data source", "", "::: pyspark_tablestore.sourceoptions"]
+    lines += ["    options: {members: [], show_root_heading: false}"]
     return "\n".join(lines)
 
 

@@ -64,7 +64,7 @@ ROOMS = {
         "execution",
         "configuration query temporary deprecated tableenvironment",
     ),
-    "cli": ("*", "text", "session", "rows", "shell", "commands", "main"),
+    "cli": ("*", "text", "command", "rows", "shell", "commands", "main"),
 }
 MOST_MODULES = 15
 PLACES = {name: place for place, names in enumerate(LAYERS) for name in names.split()}

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from tablestore.catalog.catalog import MetaCatalog
 from tablestore.catalog.filesystem import FileSystemCatalog
+from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.catalog.settings import JDBC, MEMORY, CatalogSettings
 from tablestore.ids import Ids
 from tablestore.io.lock import lockoptions
@@ -22,7 +22,11 @@ def open_meta_catalog(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog,
     store = open_store(settings.warehouse, settings.storage)
     if settings.metastore != JDBC:
         return FileSystemCatalog(store, ids), replace(settings, warehouse=store.root_uri)
-    from tablestore.catalog.sql import SqlCatalog, database_url, lock_url  # SQLAlchemy is an extra, and takes a while to import
+    from tablestore.catalog.sqlcatalog import (  # SQLAlchemy is an extra, and takes a while to import
+        SqlCatalog,
+        database_url,
+        lock_url,
+    )
 
     url, storage = database_url(settings), settings.storage
     if not store.can_publish:

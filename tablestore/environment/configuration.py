@@ -1,6 +1,6 @@
 """The settings of an environment as users reach them: ``env.get_config().set("table-storage.bucket", "4")``."""
 
-from tablestore.environment.session.settings import Settings
+from tablestore.environment.session.sessionsettings import Settings
 
 
 class Configuration:

@@ -27,7 +27,7 @@ from tablestore.environment.rows.explain import explain_query
 from tablestore.environment.session.catalogs import DEFAULT_CATALOG, Catalogs, Registered
 from tablestore.environment.session.engines import open_engine
 from tablestore.environment.session.session import Session
-from tablestore.environment.session.settings import Settings
+from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids

@@ -14,7 +14,7 @@ from tablestore.environment.definition.tabledefinition import TableDefinition
 from tablestore.environment.definition.temporary import add_temporary_table, drop_temporary_object
 from tablestore.environment.definition.views import add_rows_view
 from tablestore.environment.execution import execute
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.query import Query
 from tablestore.environment.session.callables import TypeSource, function_of
 from tablestore.environment.session.functions import system_key, written_key

@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.catalog.catalog import MetaCatalog
 from tablestore.catalog.identifier import Identifier, parse_identifier
+from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.catalog.settings import CatalogSettings
 from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError

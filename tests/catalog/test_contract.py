@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.catalog.catalog import MetaCatalog
 from tablestore.catalog.filesystem import FileSystemCatalog
-from tablestore.catalog.sql import SqlCatalog
+from tablestore.catalog.metacatalog import MetaCatalog
+from tablestore.catalog.sqlcatalog import SqlCatalog
 from tablestore.ids import SystemIds
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
-from tablestore.testing.contracts.catalog import CatalogOf, MetaCatalogContract
+from tablestore.testing.contracts.metacatalog import CatalogOf, MetaCatalogContract
 from tests.support.servers.postgres import PostgresServer
 
 _databases = count()

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tablestore.catalog.catalog import MetaCatalog
 from tablestore.catalog.filesystem import FileSystemCatalog
 from tablestore.catalog.identifier import Identifier
-from tablestore.catalog.sql import SqlCatalog
+from tablestore.catalog.metacatalog import MetaCatalog
+from tablestore.catalog.sqlcatalog import SqlCatalog
 from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, NotFoundError, StorageError
 from tablestore.format.paths import snapshot_path
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.io.local import LocalFileStore
-from tablestore.testing.contracts.catalog import ORDERS, at_once, schema_of, stored
+from tablestore.testing.contracts.metacatalog import ORDERS, at_once, schema_of, stored
 from tablestore.testing.deterministic import SeededIds
 from tablestore.testing.files import Faults, FaultyFileStore, SimulatedCrash
 

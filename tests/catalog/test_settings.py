@@ -13,7 +13,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.catalog.settings import parse_catalog_settings
-from tablestore.catalog.sql import database_url, lock_url
+from tablestore.catalog.sqlcatalog import database_url, lock_url
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("who", pa.string())])
@@ -188,7 +188,8 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(tmp_path: 
         ts.open_catalog("/nowhere", metastore="jdbc", uri="jdbc:postgresql://host/db").list_databases()
     assert refused.value.kind == "missing-package"
     without("sqlalchemy")
-    for module in [name for name in sys.modules if name.startswith(("tablestore.catalog.sql", "tablestore.io.lock.database"))]:
+    ours = ("tablestore.catalog.sqlcatalog", "tablestore.io.lock.databaseurl")
+    for module in [name for name in sys.modules if name.startswith(ours)]:
         monkeypatch.delitem(sys.modules, module)
     with pytest.raises(UnsupportedError, match=r"pip install 'tablestore\[sql-catalog\]'"):
         ts.open_catalog(sqlite(tmp_path))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.cli.session import DEBUG_VARIABLE, WAREHOUSE_VARIABLE
+from tablestore.cli.command import DEBUG_VARIABLE, WAREHOUSE_VARIABLE
 from tests.support.commandline import Ran, run_command
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import tablestore as ts
-from tablestore.cli.session import parse_storage
+from tablestore.cli.command import parse_storage
 from tablestore.io.s3 import S3FileStore
 from tests.support.commandline import Ran
 from tests.support.s3 import FakeS3

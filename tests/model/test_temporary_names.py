@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tablestore.environment.paths import ObjectPath, expand
+from tablestore.environment.objectpath import ObjectPath, expand
 from tablestore.environment.session.functions import Functions, system_key, written_key
 from tablestore.environment.session.objects import ConnectorTable, RowsView, SessionObjects, TemporaryObject
 from tablestore.errors import AlreadyExistsError, InvalidInputError

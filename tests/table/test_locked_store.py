@@ -14,7 +14,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 import tablestore as ts
-from tablestore.cli.session import parse_storage
+from tablestore.cli.command import parse_storage
 from tablestore.distributed.read import pin_read
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import StorageError, UnsupportedError

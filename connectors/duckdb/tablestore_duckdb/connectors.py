@@ -8,7 +8,7 @@ from pathlib import Path
 from tablestore.environment.engine import ConnectorRelation
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
-from tablestore_duckdb.names import identifier, literal
+from tablestore_duckdb.quoting import identifier, literal
 from tablestore_duckdb.rowtypes import duckdb_type
 
 _READERS = {"parquet": "read_parquet", "csv": "read_csv", "json": "read_json"}

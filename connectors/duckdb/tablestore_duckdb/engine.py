@@ -19,9 +19,9 @@ from tablestore.sql.query.dialect import is_spark_function
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.functions import create_function
-from tablestore_duckdb.names import identifier
 from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, prepare
-from tablestore_duckdb.rows import DuckDBRows, KeptRows
+from tablestore_duckdb.quoting import identifier
+from tablestore_duckdb.resultrows import DuckDBRows, KeptRows
 from tablestore_duckdb.sessions import Run, Sessions
 from tablestore_duckdb.writing import change_rows, insert_rows
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from tablestore.distributed.plainfiles import PlainFile
 from tablestore.types.datatypes import LENGTH_ROOTS, ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot
 from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
-from tablestore_duckdb.names import identifier, literal
+from tablestore_duckdb.quoting import identifier, literal
 
 _PATTERN = frozenset("*?[]{}")
 _OPTIONS = "hive_partitioning=false, union_by_name=false, can_have_nan=true"

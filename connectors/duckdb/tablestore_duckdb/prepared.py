@@ -27,7 +27,7 @@ from tablestore.environment.engine import (
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore_duckdb.columnkinds import column_kinds
 from tablestore_duckdb.connectors import connector_sql
-from tablestore_duckdb.names import identifier
+from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"

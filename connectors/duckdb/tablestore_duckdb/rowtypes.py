@@ -18,7 +18,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import from_arrow_type, to_arrow_type
 from tablestore.types.datatypes import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, as_map
-from tablestore_duckdb.names import identifier
+from tablestore_duckdb.quoting import identifier
 
 
 def rows_in(schema: pa.Schema) -> pa.Schema:

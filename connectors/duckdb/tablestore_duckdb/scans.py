@@ -26,7 +26,6 @@ from tablestore.types.filter.filters import parse_filter
 from tablestore.types.filter.predicate import IsNull, keep_only
 from tablestore.types.filter.predicate import columns as filter_columns
 from tablestore.types.schema import TableSchema
-from tablestore_duckdb.names import identifier
 from tablestore_duckdb.native import (
     are_clear,
     can_name,
@@ -37,6 +36,7 @@ from tablestore_duckdb.native import (
     native_scan,
     reads_alike,
 )
+from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.rowtypes import cast, rows_in
 
 _WIDTHS = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 1, TypeRoot.SMALLINT: 2, TypeRoot.INT: 4, TypeRoot.DATE: 4, TypeRoot.FLOAT: 4}

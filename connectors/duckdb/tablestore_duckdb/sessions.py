@@ -16,9 +16,9 @@ import duckdb
 
 from tablestore.errors import TablestoreError
 from tablestore_duckdb.checksums import Checked
-from tablestore_duckdb.errors import RAW_ERRORS, cancellation, translated
-from tablestore_duckdb.names import identifier
 from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View
+from tablestore_duckdb.queryerrors import RAW_ERRORS, cancellation, translated
+from tablestore_duckdb.quoting import identifier
 
 
 @dataclass(eq=False, slots=True)

@@ -12,9 +12,9 @@ from tablestore.errors import StorageError
 from tablestore.log.logstore import LogCursor, LogSlot
 from tablestore.log.record import Offsets, Since, Tail
 from tablestore_kafka.client import ADMIN, BOOTSTRAP, CONSUMER, LEADERLESS, LOG, PRODUCER, UNKNOWN, made, misconfigured, translated
-from tablestore_kafka.cursor import KafkaCursor, describe
 from tablestore_kafka.slot import KafkaSlot
 from tablestore_kafka.tail import read_since, read_tails
+from tablestore_kafka.topiccursor import KafkaCursor, describe
 from tablestore_kafka.topics import Topics
 
 CALL_TIMEOUT_S = 15.0

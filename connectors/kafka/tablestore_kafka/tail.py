@@ -13,7 +13,7 @@ from tablestore.clock import Clock
 from tablestore.errors import StorageError
 from tablestore.log.record import Tail
 from tablestore_kafka.client import translated
-from tablestore_kafka.cursor import describe, tail_of
+from tablestore_kafka.topiccursor import describe, tail_of
 
 _FIRST_WINDOW = 8
 _LIMIT_S = 60.0

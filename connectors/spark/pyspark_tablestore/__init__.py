@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from pyspark_tablestore.metadata import MetadataPin, MetadataReader
     from pyspark_tablestore.reader import TableReader
+    from pyspark_tablestore.systemtables import MetadataPin, MetadataReader
     from pyspark_tablestore.writer import TableWriter
     from tablestore.distributed.read import ReadPin
     from tablestore.format.snapshot import Snapshot
@@ -30,7 +30,7 @@ __all__ = ["DefaultSource", "read", "register", "write"]
 
 
 class DefaultSource(DataSource):
-    """The data source ``tablestore``. Its options are described in :mod:`pyspark_tablestore.options`."""
+    """The data source ``tablestore``. Its options are described in :mod:`pyspark_tablestore.sourceoptions`."""
 
     _pin: "ReadPin | MetadataPin | None" = None
 

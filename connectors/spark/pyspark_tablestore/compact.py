@@ -9,8 +9,8 @@ What reads and writes the table meanwhile is not disturbed; buckets that others 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark_tablestore.options import parse_options, placed
 from pyspark_tablestore.publish import spark_log
+from pyspark_tablestore.sourceoptions import parse_options, placed
 from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.table.upkeep.aftercommit import after_compaction

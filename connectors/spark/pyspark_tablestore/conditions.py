@@ -18,7 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from pyspark_tablestore.native import column, reads_alike
-from pyspark_tablestore.schema import spark_type
+from pyspark_tablestore.typemapping import spark_type
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.filter.predicate import (
     And,

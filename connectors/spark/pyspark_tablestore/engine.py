@@ -21,10 +21,10 @@ from pyspark_tablestore.compact import compact
 from pyspark_tablestore.functions import register_function
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.query.connected import read_connected, write_connected
-from pyspark_tablestore.query.errors import query_errors
-from pyspark_tablestore.query.session import own_session, running_session
+from pyspark_tablestore.query.queryerrors import query_errors
+from pyspark_tablestore.query.sparksession import own_session, running_session
 from pyspark_tablestore.relation import read_pinned, write_job
-from pyspark_tablestore.schema import arrow_schema, result_schema
+from pyspark_tablestore.typemapping import arrow_schema, result_schema
 from tablestore.distributed.change import commit_changes, prepare_change
 from tablestore.distributed.read import ReadPin, pinned_scan
 from tablestore.distributed.write import prepare_write

@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pyspark_tablestore.schema import spark_schema
+from pyspark_tablestore.typemapping import spark_schema
 from tablestore.distributed.plainfiles import PlainFile
 from tablestore.options import MIB
 from tablestore.types.datatypes import FLOAT_ROOTS, ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot

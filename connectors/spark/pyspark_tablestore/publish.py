@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pyspark_tablestore.options import parse_options, placed
+from pyspark_tablestore.sourceoptions import parse_options, placed
 from tablestore.distributed.publish import publish_slot
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import StorageError, TablestoreError

@@ -24,7 +24,6 @@ from pyspark.sql.types import IntegerType
 
 from pyspark_tablestore.conditions import condition, has_condition
 from pyspark_tablestore.layers import layer_scans
-from pyspark_tablestore.metadata import MetadataPin
 from pyspark_tablestore.native import (
     MOST_SCANS,
     NativeRule,
@@ -34,9 +33,10 @@ from pyspark_tablestore.native import (
     quoted,
     reads_alike,
 )
-from pyspark_tablestore.options import PINNED, parse_options, placed
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
+from pyspark_tablestore.sourceoptions import PINNED, parse_options, placed
+from pyspark_tablestore.systemtables import MetadataPin
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_layers, plan_read
 from tablestore.distributed.spec import TableSpec

@@ -14,8 +14,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_tablestore.options import SourceOptions, parse_options, plain_errors
-from pyspark_tablestore.schema import arrow_schema
+from pyspark_tablestore.sourceoptions import SourceOptions, parse_options, plain_errors
+from pyspark_tablestore.typemapping import arrow_schema
 from tablestore.distributed.write import WriteJob, abort_messages, commit_messages, prepare_write, write_partition
 from tablestore.errors import InvalidInputError
 from tablestore.types.rowkind import ROW_KIND_COLUMN

@@ -6,7 +6,7 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.apps import table as table_app
-from tablestore.cli.session import Session, TableName, Yes, command, parse_pairs, parse_partition
+from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs, parse_partition
 from tablestore.cli.text.schematext import parse_column, parse_type_text
 from tablestore.types.evolution.schemachanges import SchemaChange
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import typer
 
 from tablestore.cli.apps import root as app
+from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Limit, OutputFile, say_written
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
-from tablestore.cli.session import Session, TableName, command
 from tablestore.cli.text.units import parse_time
 from tablestore.log.events import Event
 from tablestore.log.follow.consumption import ChangeBatch, ScanMode

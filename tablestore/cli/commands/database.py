@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tablestore.cli.session import Session, Yes, command
+from tablestore.cli.command import Session, Yes, command
 from tablestore.cli.text.render import Column
 
 app = typer.Typer(no_args_is_help=True, help="The databases of a warehouse.")

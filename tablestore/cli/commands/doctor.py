@@ -6,8 +6,8 @@ from dataclasses import asdict
 from rich.text import Text
 
 from tablestore.cli.apps import root as app
+from tablestore.cli.command import FoundProblems, Session, command
 from tablestore.cli.environment import Look, look_around, look_at_warehouse
-from tablestore.cli.session import FoundProblems, Session, command
 from tablestore.cli.text.render import STATUS_STYLES
 from tablestore.io.opening import open_store
 

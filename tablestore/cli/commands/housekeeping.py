@@ -10,7 +10,7 @@ import typer
 import tablestore as ts
 from tablestore.cli.apps import root as app
 from tablestore.cli.apps import table as table_app
-from tablestore.cli.session import Session, TableName, Yes, command, parse_partition
+from tablestore.cli.command import Session, TableName, Yes, command, parse_partition
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
 from tablestore.store.history.orphans import CleanReport

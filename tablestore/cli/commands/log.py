@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.session import FoundProblems, Session, TableName, Yes, command
+from tablestore.cli.command import FoundProblems, Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.clock import SystemClock
 from tablestore.options import parse_duration

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.session import Session, TableName, Yes, command
+from tablestore.cli.command import Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.format.manifest.manifestfile import ManifestEntry
 

@@ -11,8 +11,8 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.apps import root
+from tablestore.cli.command import Session, command, parse_pairs
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
-from tablestore.cli.session import Session, command, parse_pairs
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
 from tablestore.environment.result import Result
 

@@ -11,12 +11,12 @@ from rich.text import Text
 
 import tablestore as ts
 from tablestore.cli.apps import table as app
-from tablestore.cli.session import Session, TableName, command
+from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.text.picture import draw_buckets
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.units import human_bytes, iso_time
-from tablestore.table.inspect.describe import BucketPicture, describe_buckets
+from tablestore.table.inspect.bucketpicture import BucketPicture, describe_buckets
 from tablestore.table.upkeep.undone import Upkeep, upkeep
 from tablestore.types.typestring import type_to_sql
 

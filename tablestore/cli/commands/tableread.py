@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from tablestore.cli.apps import table as app
+from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
-from tablestore.cli.session import Session, TableName, command
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.units import parse_time
 from tablestore.names import split_names

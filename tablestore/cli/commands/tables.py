@@ -8,8 +8,8 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.apps import table as app
+from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.rows.rowsource import schema_of_file
-from tablestore.cli.session import Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.schematext import parse_columns

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tablestore.cli.session import Session, TableName, Yes, command
+from tablestore.cli.command import Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.options import parse_duration
 from tablestore.store.history.references import BranchMetadata, branch_directories

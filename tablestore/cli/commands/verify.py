@@ -9,7 +9,7 @@ from rich.text import Text
 
 import tablestore as ts
 from tablestore.cli.apps import root as app
-from tablestore.cli.session import FoundProblems, Session, TableName, Yes, command
+from tablestore.cli.command import FoundProblems, Session, TableName, Yes, command
 from tablestore.cli.text.render import STATUS_STYLES
 from tablestore.table.inspect.check import check_table
 from tablestore.table.inspect.findings import TABLE, Finding

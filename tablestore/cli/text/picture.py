@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.units import human_bytes
-from tablestore.table.inspect.describe import BucketPicture, RunPicture, cells_of
+from tablestore.table.inspect.bucketpicture import BucketPicture, RunPicture, cells_of
 
 SHOWN_RUNS = 12
 _LABEL = 6

@@ -6,7 +6,7 @@ from tablestore.distributed.read import pin_read
 from tablestore.environment.definition.altercolumns import schema_changes
 from tablestore.environment.definition.drop import stored_context
 from tablestore.environment.definition.partitions import partition_of
-from tablestore.environment.paths import ObjectPath, expand
+from tablestore.environment.objectpath import ObjectPath, expand
 from tablestore.environment.result import Result, done, landed
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
 from tablestore.environment.session.session import Found, Session, placing

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.managed.factory import ManagedTableContext
 from tablestore.environment.managed.nonphysical import unstored_options
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import DEFAULT_DATABASE
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable

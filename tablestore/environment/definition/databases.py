@@ -1,7 +1,7 @@
 """Statements about databases and catalogs: CREATE, DROP, USE."""
 
 from tablestore.environment.definition.drop import drop_managed
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import DEFAULT_DATABASE, Registered
 from tablestore.environment.session.session import Session, placing

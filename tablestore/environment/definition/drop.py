@@ -2,7 +2,7 @@
 
 from tablestore.environment.definition.tabledefinition import definition_of
 from tablestore.environment.managed.factory import ManagedTableContext
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source

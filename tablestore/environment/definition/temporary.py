@@ -11,7 +11,7 @@ later session takes it up again with CREATE TEMPORARY TABLE IF NOT EXISTS.
 from tablestore.environment.definition.create import connector_of, connector_table, managed_context
 from tablestore.environment.definition.drop import stored_context
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.objects import TemporaryTable, kind_of
 from tablestore.environment.session.session import Session, placing

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.objects import RowsView, View
@@ -21,7 +21,7 @@ from tablestore.errors import UnsupportedError
 from tablestore.sql.source import Span
 from tablestore.sql.statements.definition import CreateView
 from tablestore.table.read.scan import ArrowSource
-from tablestore.table.write.rows import schema_and_tables
+from tablestore.table.write.inputrows import schema_and_tables
 
 
 def create_view(session: Session, statement: CreateView, source: Source) -> Result:

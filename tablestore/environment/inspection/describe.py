@@ -17,7 +17,7 @@ from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
 from tablestore.environment.inspection.watermark import newest_watermark
 from tablestore.environment.managed.nonphysical import read_unstored
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, records
 from tablestore.environment.session.objects import VIEWS, ConnectorTable, View
 from tablestore.environment.session.session import Session, placing

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from tablestore.environment.definition.tabledefinition import TableDefinition, definition_of
 from tablestore.environment.managed.nonphysical import UnstoredColumn, in_order
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import fields_from_arrow

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 from typing import Protocol
 
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.errors import UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.types.datatypes import Field

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tablestore.distributed.change import change_columns, pin_change
 from tablestore.distributed.read import ReadPin
 from tablestore.environment.engine import BoundQuery, ChangeTarget, ManagedRelation, QueryRelation, Relation
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, landed
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.session import Session, placing

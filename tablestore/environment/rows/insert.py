@@ -22,7 +22,7 @@ from tablestore.names import did_you_mean
 from tablestore.options import DYNAMIC_PARTITION_OVERWRITE, TableOptions
 from tablestore.sql.query.insertion import insert_query, rows_to_insert
 from tablestore.sql.query.parameters import Parameters, literal_value
-from tablestore.sql.query.rowtext import RowText, origin_of
+from tablestore.sql.query.querytext import RowText, origin_of
 from tablestore.sql.source import NOWHERE, Fragment
 from tablestore.sql.statements.rows import Insert, StatementSet
 from tablestore.table.table import Table

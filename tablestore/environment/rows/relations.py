@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from tablestore.distributed.read import ReadPin, pin_read
-from tablestore.environment.binding import bind
+from tablestore.environment.boundquery import bind
 from tablestore.environment.engine import (
     BoundQuery,
     ConnectorRelation,
@@ -27,14 +27,14 @@ from tablestore.environment.engine import (
     RowsRelation,
 )
 from tablestore.environment.managed.nonphysical import in_order, read_unstored
-from tablestore.environment.paths import MOST_PARTS, ObjectPath
+from tablestore.environment.objectpath import MOST_PARTS, ObjectPath
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value
-from tablestore.sql.query.references import Reference, TimeTravel
+from tablestore.sql.query.tablereferences import Reference, TimeTravel
 from tablestore.sql.source import Fragment, Span
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
 from tablestore.table.table import Table

@@ -7,7 +7,7 @@ one that is only read stays as it is. A catalog is opened when it is first used.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tablestore.environment.paths import known
+from tablestore.environment.objectpath import known
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from tablestore.names import check_name
 from tablestore.table.catalog import Catalog

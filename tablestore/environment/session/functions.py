@@ -12,7 +12,7 @@ Names of functions ignore case, those of catalogs and databases do not. Pure: wh
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tablestore.environment.paths import ObjectPath, expand
+from tablestore.environment.objectpath import ObjectPath, expand
 from tablestore.errors import AlreadyExistsError, InvalidInputError
 from tablestore.sql.source import Path
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.environment.paths import ObjectPath
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.errors import AlreadyExistsError, InvalidInputError
 
 CONNECTOR = "connector"

@@ -11,12 +11,12 @@ from tablestore.clock import Clock
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import QueryEngine
 from tablestore.environment.managed.factory import ManagedTableFactory
-from tablestore.environment.paths import MOST_PARTS, ObjectPath, expand, known
+from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand, known
 from tablestore.environment.session.catalogs import Catalogs
 from tablestore.environment.session.engines import no_engine
 from tablestore.environment.session.functions import Functions
 from tablestore.environment.session.objects import VIEWS, ConnectorTable, RowsView, SessionObjects, TemporaryTable, View
-from tablestore.environment.session.settings import Settings
+from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.sql.source import Path, Span

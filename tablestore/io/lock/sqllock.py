@@ -21,7 +21,7 @@ from typing import TypeVar
 from tablestore.clock import Clock, SystemClock
 from tablestore.errors import StorageError
 from tablestore.io.lock.cataloglock import LONGEST_WAIT_S, TIMEOUT_S, timed_out, wait_for
-from tablestore.io.lock.database import ensure_table, exc, open_engine, parse_url, reason, sa
+from tablestore.io.lock.databaseurl import ensure_table, exc, open_engine, parse_url, reason, sa
 
 T = TypeVar("T")
 

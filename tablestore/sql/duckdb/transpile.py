@@ -48,7 +48,7 @@ from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX
-from tablestore.sql.query.references import find_references
+from tablestore.sql.query.tablereferences import find_references
 
 
 def to_duckdb(text: str, columns: Mapping[str, Kind] | None = None) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tablestore.sql.parse.columns import default_value, physical_column
+from tablestore.sql.parse.columndefinitions import default_value, physical_column
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type, nullability
 from tablestore.sql.parse.literals import option_key, option_keys, optional_partition, partition_spec, set_option

@@ -11,7 +11,7 @@ The clauses behind the columns come in any order, but for AS. A distribution bec
 
 from dataclasses import replace
 
-from tablestore.sql.parse.columns import Elements, element
+from tablestore.sql.parse.columndefinitions import Elements, element
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import add_option, set_option
 from tablestore.sql.statements.definition import CreateTable, Like

@@ -13,8 +13,8 @@ from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.querytext import RowText
 from tablestore.sql.query.rowlevel import ROW_KIND, RowQuery
-from tablestore.sql.query.rowtext import RowText
 from tablestore.sql.query.sparktypes import assignable, cast_text
 from tablestore.sql.source import Fragment, marked
 from tablestore.sql.statements.rows import Insert

@@ -8,7 +8,7 @@ from tablestore.sql.query.edits import prefix_edits, relation_edits
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import function_edits
 from tablestore.sql.query.parameters import Parameters, bind_parameters
-from tablestore.sql.query.references import Reference
+from tablestore.sql.query.tablereferences import Reference
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.sql.source import Edit, Path, apply_edits
 from tablestore.types.datatypes import Field
@@ -72,7 +72,7 @@ def plan_query(
     fields: list[tuple[Field, ...] | None] = []
     named = _with_names(View(text=text, edits=tuple(edits), replacements=tuple(made for _, made in pairs)), fields)
     # sqlglot takes a while to load; a query that reads no table of ours does without it.
-    from tablestore.sql.query.pruning import prune
+    from tablestore.sql.query.querypruning import prune
 
     return QueryPlan(edits=tuple(edits), parameters=values, uses=prune(named, fields, values))
 

@@ -24,7 +24,7 @@ from tablestore.names import did_you_mean
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.query.rowtext import Piece, RowText, origin_of
+from tablestore.sql.query.querytext import Piece, RowText, origin_of
 from tablestore.sql.query.sparktypes import cast_text
 from tablestore.sql.source import Fragment, Path, Span, marked
 from tablestore.sql.statements.rows import Assignment, Delete, Match, Merge, MergeAction, MergeClause, Update

@@ -18,7 +18,7 @@ from tablestore.log.port import ChangeLog
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.table.write.committing import Origin, commit_message, overwriting
-from tablestore.table.write.rows import schema_and_tables
+from tablestore.table.write.inputrows import schema_and_tables
 from tablestore.table.write.writer import TableWriter
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.schema import TableSchema

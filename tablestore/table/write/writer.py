@@ -25,7 +25,7 @@ from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.write.committing import Effect, Origin, commit_message
-from tablestore.table.write.rows import ragged_columns, schema_and_tables
+from tablestore.table.write.inputrows import ragged_columns, schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
 

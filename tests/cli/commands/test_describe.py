@@ -11,7 +11,7 @@ from rich.console import Console
 import tablestore as ts
 from tablestore.cli.text.picture import draw_buckets
 from tablestore.errors import StorageError
-from tablestore.table.inspect.describe import picture_buckets
+from tablestore.table.inspect.bucketpicture import picture_buckets
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.cli.command import Session
 from tablestore.cli.commands.housekeeping import run_service
-from tablestore.cli.session import Session
 from tablestore.cli.text.render import Output
 from tests.support.commandline import Ran
 

@@ -73,7 +73,7 @@ def test_pin_travels_with_the_source(table: Table) -> None:
 
 
 def test_storage_options_reach_the_file_system_as_they_are_meant() -> None:
-    from pyspark_tablestore.options import parse_options
+    from pyspark_tablestore.sourceoptions import parse_options
 
     parsed = parse_options(
         {"path": "s3://b/t", "storage.KEY": "007", "storage.use_ssl": "false", "storage.client_kwargs": '{"region_name": "x"}'}
@@ -82,7 +82,7 @@ def test_storage_options_reach_the_file_system_as_they_are_meant() -> None:
 
 
 def test_tasks_find_a_table_of_a_catalog_in_a_database_by_its_files(tmp_path: Path) -> None:
-    from pyspark_tablestore.options import parse_options
+    from pyspark_tablestore.sourceoptions import parse_options
 
     uri = f"jdbc:sqlite:{tmp_path}/names.db"
     catalog = open_catalog(str(tmp_path / "warehouse"), metastore="jdbc", uri=uri)

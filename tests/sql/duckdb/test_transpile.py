@@ -16,7 +16,7 @@ from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.parse.tokens import text_of, tokenize
 from tablestore.sql.query.depth import MOST_LEVELS
 from tablestore.sql.query.dialect import Spark4
-from tablestore.sql.query.references import find_references
+from tablestore.sql.query.tablereferences import find_references
 from tests.support.sql.corpus import statements
 
 

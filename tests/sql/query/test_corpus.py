@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tablestore as ts
 from tablestore.environment.engine import ManagedRelation
-from tablestore.sql.query.references import find_references
+from tablestore.sql.query.tablereferences import find_references
 from tablestore.testing.contracts.queryengine import managed
 from tests.support.sql.corpus import bind_statement, corpus_tables, expected, make_tables, statements
 

@@ -7,8 +7,8 @@ import pytest
 
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.query.plan import QueryPlan, Replacement, plan_query
-from tablestore.sql.query.pruning import Use
-from tablestore.sql.query.references import Reference, find_references
+from tablestore.sql.query.querypruning import Use
+from tablestore.sql.query.tablereferences import Reference, find_references
 from tablestore.sql.source import apply_edits
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import parse_type

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.environment.binding import bind
+from tablestore.environment.boundquery import bind
 from tablestore.environment.engine import BoundQuery, Relation
 
 FOLDER = Path(__file__).parents[2] / "sql" / "corpus"

@@ -12,7 +12,7 @@ import pytest
 from tablestore.errors import StorageError
 from tablestore.format.snapshot import CommitKind
 from tablestore.io.memory import MemoryFileStore
-from tablestore.table.inspect.describe import describe_buckets
+from tablestore.table.inspect.bucketpicture import describe_buckets
 from tablestore.table.table import Table
 from tablestore.table.upkeep import compaction as compact
 from tablestore.testing.files import Call

@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.native import column
-from pyspark_tablestore.query.errors import query_errors
-from pyspark_tablestore.schema import spark_schema, spark_type
+from pyspark_tablestore.query.queryerrors import query_errors
+from pyspark_tablestore.typemapping import spark_schema, spark_type
 from tablestore.environment.engine import ConnectorRelation
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean

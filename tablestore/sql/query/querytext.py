@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tablestore.sql.query.edits import prefix_edits
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import find_markers
-from tablestore.sql.query.references import Reference, find_references
+from tablestore.sql.query.tablereferences import Reference, find_references
 from tablestore.sql.source import NOWHERE, Edit, Fragment, Path, Span
 
 

@@ -17,8 +17,8 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from tablestore.catalog.catalog import MetaCatalog
 from tablestore.catalog.identifier import Identifier
+from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.format.paths import schema_path, snapshot_path
 from tablestore.format.schemafile import decode_schema

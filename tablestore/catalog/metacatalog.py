@@ -1,7 +1,7 @@
 """What any catalog can do: the protocol. Handles for users are built on top of it, in ``tablestore.table``.
 
 Each catalog states three facts about itself: whether its tables may be managed ones, whether another process can open it, and
-under which lock its tables are written. ``tablestore.testing.contracts.catalog`` tests what is promised here.
+under which lock its tables are written. ``tablestore.testing.contracts.metacatalog`` tests what is promised here.
 """
 
 from typing import Protocol

@@ -29,7 +29,7 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.io.lock.cataloglock import CatalogLock
-from tablestore.io.lock.database import ensure_table, exc, open_engine, parse_url, reason, sa
+from tablestore.io.lock.databaseurl import ensure_table, exc, open_engine, parse_url, reason, sa
 from tablestore.lazy import lazy
 from tablestore.names import check_name
 from tablestore.types.schema import TableSchema

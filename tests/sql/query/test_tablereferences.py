@@ -7,7 +7,7 @@ import pytest
 from tablestore.errors import InvalidInputError
 from tablestore.sql.query.parameters import literal_value
 from tablestore.sql.query.plan import Replacement, plan_query
-from tablestore.sql.query.references import find_references
+from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.source import Edit, apply_edits
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from tablestore.sql.query.conditions import Conditions
 from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.pushdown import Conditions
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.table.inspect.describe import BucketPicture, picture_buckets
+from tablestore.table.inspect.bucketpicture import BucketPicture, picture_buckets
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, Relation
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.plan import Replacement, View, plan_query
-from tablestore.sql.query.references import Reference, find_references
+from tablestore.sql.query.tablereferences import Reference, find_references
 from tablestore.sql.query.use import Use
 from tablestore.sql.source import Path
 

@@ -12,15 +12,15 @@ import sqlalchemy as sa
 from fsspec.implementations.local import LocalFileSystem
 
 import tablestore as ts
-from tablestore.catalog.catalog import MetaCatalog
-from tablestore.catalog.sql import SqlCatalog
+from tablestore.catalog.metacatalog import MetaCatalog
+from tablestore.catalog.sqlcatalog import SqlCatalog
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
 from tablestore.ids import SystemIds
 from tablestore.io.local import LocalFileStore
 from tablestore.io.lock.sqllock import SqlCatalogLock
 from tablestore.io.wrapped import WrappedFileStore
-from tablestore.testing.contracts.catalog import ORDERS, schema_of, stored
 from tablestore.testing.contracts.cataloglock import CatalogLockContract
+from tablestore.testing.contracts.metacatalog import ORDERS, schema_of, stored
 from tablestore.testing.deterministic import ManualClock
 from tablestore.testing.files import Faults, FaultyFileStore
 from tests.support.servers.postgres import PostgresServer

@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tablestore.sql.query.plan import Replacement, View, plan_query
-from tablestore.sql.query.references import find_references
+from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.query.use import Use
 from tablestore.types.datatypes import Field, RowType
 from tablestore.types.filter.filters import parse_filter
