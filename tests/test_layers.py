@@ -4,6 +4,8 @@
     -> environment -> cli, demo, connectors
 
 Every import counts, also one inside a function or behind TYPE_CHECKING: who needs the name of a thing to the right knows too much.
+
+And the names: two modules have one base name only where both are about the same thing, seen from two places.
 """
 
 import ast
@@ -67,6 +69,22 @@ ROOMS = {
     "cli": ("*", "text", "command", "rows", "shell", "commands", "main"),
 }
 MOST_MODULES = 15
+# Base names that several modules have, and the one thing that they are about. Commands and contracts need no reason: each is called
+# after what it is the command or the contract of.
+SAME_THING = {
+    "alter definition rows session show tabledefinition": "a kind of statement: parsed, its value, carried out",
+    "source": "the text of a statement, and places in it",
+    "change": "UPDATE, DELETE and MERGE: as a statement, as tasks, as tasks of Spark",
+    "compact publish layers": "work cut into tasks, and these tasks run by Spark",
+    "writer": "what takes the rows of one commit, in this process and in Spark's tasks",
+    "engine queryerrors native": "an engine of queries: the port and its two implementations",
+    "functions": "functions of the user's own: found in a text, registered, called by each engine",
+    "temporary": "temporary objects, by statement and from Python",
+    "logstore": "the port to a log system, and Kafka behind it",
+    "settings": "options parsed once into a frozen value: of a catalog, of a table's store, of its log",
+    "opening": "from what names a thing to the thing: a file store, a log, a catalog, a table",
+}
+NAMED_AFTER = ("tablestore/cli/commands", "tablestore/testing/contracts", "tablestore/demo")
 PLACES = {name: place for place, names in enumerate(LAYERS) for name in names.split()}
 ROOM_PLACES = {
     layer: {name: place for place, names in enumerate(steps) for name in names.split()} for layer, steps in ROOMS.items()
@@ -110,6 +128,15 @@ def test_no_folder_holds_more_modules_than_one_can_look_through(project: Path) -
     files = [file for folder in ("tablestore", "connectors", "tests/support") for file in (project / folder).rglob("*.py")]
     counts = Counter(file.parent for file in files if file.stem not in ("__init__", "__main__"))
     assert not {str(folder.relative_to(project)): count for folder, count in counts.items() if count > MOST_MODULES}
+
+
+def test_a_name_of_a_module_has_one_meaning(project: Path) -> None:
+    files = [file.relative_to(project) for folder in ("tablestore", "connectors") for file in (project / folder).rglob("*.py")]
+    named = [file.stem for file in files if not file.stem.startswith("__") and not str(file).startswith(NAMED_AFTER)]
+    repeated = {name for name, count in Counter(named).items() if count > 1}
+    allowed = {name for names in SAME_THING for name in names.split()}
+    assert repeated <= allowed, f"two modules have one of these names: rename one, or say what both are about: {repeated - allowed}"
+    assert repeated >= allowed, f"only one module has the name: {allowed - repeated}"
 
 
 def test_the_engine_knows_neither_spark_nor_kafka_nor_a_connector(project: Path) -> None:
