@@ -1,7 +1,7 @@
 """Everything that one open table consists of, wired together.
 
-A context is bound to one schema: what a handle read when it was opened. It can be made again from plain values
-(:class:`TableSpec`), which is how tasks on other processes get theirs.
+A context is bound to one schema: what a handle read when it was opened. It pickles by its place and that schema, and reads nothing
+when it is unpickled. (Tasks on other processes find their table by a TableSpec, which is plain values.)
 """
 
 from collections.abc import Callable, Mapping
@@ -48,6 +48,10 @@ class TableContext:
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # What was seen of the table stays here: where this arrives, it looks for itself.
+        return _unpickled, (self.files, self.main_files, self.branch, self.clock, self.ids, self.schema)
 
     def once(self, make: Callable[["TableContext"], T]) -> T:
         """What ``make`` computes from this context's schema; computed once, since the schema never changes."""
@@ -172,6 +176,10 @@ def open_context(
         clock=clock or SystemClock(),
         ids=ids,
     )
+
+
+def _unpickled(files: FileStore, main_files: FileStore, branch: str, clock: Clock, ids: Ids, schema: TableSchema) -> TableContext:
+    return open_context(files, main_files=main_files, branch=branch, clock=clock, ids=ids, schema=schema)
 
 
 def _check_writable(context: TableContext) -> None:

@@ -1,7 +1,7 @@
 """The handle of one table: everything a user does with it.
 
-A handle holds no rows and no open files, only the schema that it read when it was opened. Every write re-checks that schema when
-it commits; :meth:`Table.refresh` gives a handle at the newest one.
+A handle holds no rows and no open files. It keeps the schema that it read when it was opened. Every commit compares that schema
+with the table's; :meth:`Table.refresh` gives a handle at the newest one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,11 @@ from tablestore.types.schema import TableSchema
 
 
 class Table(Maintenance):
-    """A managed table. Made by ``catalog.table(...)`` or ``tablestore.open_table(...)``."""
+    """A managed table. Made by ``catalog.table(...)`` or ``tablestore.open_table(...)``.
+
+    It pickles: another process gets a handle at the same schema, with the options of the file system (which may hold secrets).
+    UnsupportedError of kind "not-serializable" for a table in the memory of this process.
+    """
 
     # -- what it is
 

@@ -44,6 +44,9 @@ class Maintenance:
         # Handles that come from one catalog share their logs' open connections.
         self._context, self._name, self._logs = context, name, logs or ChangeLogs()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._context, self._name, self._logs)
+
     @cached_property
     def change_log(self) -> ChangeLog:
         """Its change log, for connectors and tools. Raises InvalidInputError, UnsupportedError for options that name none."""

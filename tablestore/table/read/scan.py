@@ -76,7 +76,10 @@ class ArrowSource:
 
 
 class Scan(ArrowSource):
-    """Some columns and rows of a table as of one snapshot. Made by ``table.scan(...)``."""
+    """Some columns and rows of a table as of one snapshot. Made by ``table.scan(...)``.
+
+    It pickles with its snapshot: another process reads the same rows, or NotFoundError once the snapshot has expired.
+    """
 
     def __init__(
         self,
@@ -91,6 +94,10 @@ class Scan(ArrowSource):
             check_positions(context)
         self._context, self._snapshot = context, snapshot
         self._columns, self._predicate, self._positions = columns, predicate, positions
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A plan is as large as the table's list of files, and is soon made again.
+        return {name: value for name, value in vars(self).items() if name != "plan"}
 
     @property
     def context(self) -> TableContext:

@@ -14,6 +14,7 @@ Names and types of columns are Paimon's. A system table is read-only and compute
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -235,13 +236,9 @@ class SystemTable(ArrowSource):
         predicate = parse_filter(filter, self.fields)
         context = self._base.context
         if kind is None:
-            return _MetadataScan(self.fields, wanted, predicate, lambda: _audit_log(context.still_there(), self.schema))
+            return _MetadataScan(self.fields, wanted, predicate, partial(_audit_log, context, self.schema))
         found = self._base.scan((), **at).snapshot if kind.travels else None
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            yield from _batched(kind.rows(context if kind.travels else context.still_there(), found), self.schema)
-
-        return _MetadataScan(self.fields, wanted, predicate, batches)
+        return _MetadataScan(self.fields, wanted, predicate, partial(_metadata, context, self._kind, found, self.schema))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """All rows as record batches, streamed."""
@@ -297,6 +294,11 @@ def _fields_of(kind: str, schema: TableSchema) -> tuple[Field, ...]:
     return (kind_field, *schema.fields)
 
 
+def _metadata(context: TableContext, name: str, snapshot: Snapshot | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    kind = _METADATA[name]
+    return _batched(kind.rows(context if kind.travels else context.still_there(), snapshot), schema)
+
+
 def _batched(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     pending: list[dict[str, Any]] = []
     for row in rows:
@@ -310,7 +312,7 @@ def _batched(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.R
 
 def _audit_log(context: TableContext, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The changes of the retained snapshots, oldest first, without those of discontinuities."""
-    ids = context.snapshots.live_ids()
+    ids = context.still_there().snapshots.live_ids()
     if ids:
         changes = read_changes(context, ids[0] - 1, ids[-1], None, None, pairs=True, snapshot_ids=False, on_discontinuity="skip")
         for batch in changes.to_batches():
