@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from tablestore.errors import UnsupportedError
 from tablestore.log.alterlog import alter_table
-from tablestore.log.follow.consumption import ChangeBatch, Consumption, FileStoreConsumption
+from tablestore.log.follow.consumption import ChangeBatch, FileStoreConsumption
+from tablestore.log.follow.request import Consumption
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.log.publish.publisher import PublishReport
 from tablestore.log.publish.publishers import Publishers

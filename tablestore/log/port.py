@@ -16,7 +16,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from tablestore.log.follow.consumption import ChangeBatch, Consumption
+from tablestore.log.follow.consumption import ChangeBatch
+from tablestore.log.follow.request import Consumption
 from tablestore.log.logcheck import LogCheck, LogStatus
 from tablestore.log.publish.ownerfile import LogOwner
 from tablestore.log.publish.publisher import PublishReport

@@ -19,9 +19,10 @@ from tablestore.log.connector import open_log_store
 from tablestore.log.early.earlypublisher import EarlyPublisher
 from tablestore.log.early.earlyreader import EarlyRowsToo
 from tablestore.log.early.earlywriter import EarlyRows
-from tablestore.log.follow.consumption import ChangeBatch, Consumption, FileStoreConsumption
+from tablestore.log.follow.consumption import ChangeBatch, FileStoreConsumption
 from tablestore.log.follow.decoding import RecordDecoder
 from tablestore.log.follow.hybrid import HybridConsumption
+from tablestore.log.follow.request import Consumption
 from tablestore.log.follow.topicreader import LandedChanges, LogReader, Reading
 from tablestore.log.logcheck import LogCheck, LogStatus, log_status, verify_log
 from tablestore.log.logprogress import LogProgress, encode_log_offsets

@@ -6,15 +6,15 @@ with the table's; :meth:`Table.refresh` gives a handle at the newest one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
-from tablestore.log.follow import consumption as consume
-from tablestore.log.follow.consumption import ChangeBatch, ScanMode
+from tablestore.log.follow.consumption import ChangeBatch
+from tablestore.log.follow.request import Consumption, ScanMode, parse_start
 from tablestore.log.identity import Identity
 from tablestore.log.position import Position
 from tablestore.names import check_reference
@@ -285,7 +285,7 @@ class Table(Maintenance):
         filter: Filter = None,
         pairs: bool = False,
         follow: bool = True,
-        on_discontinuity: "consume.OnDiscontinuity" = "raise",
+        on_discontinuity: Literal["raise", "skip", "restart"] = "raise",
         stop: Callable[[], bool] | None = None,
     ) -> Iterator[ChangeBatch]:
         """The rows of the table and then every change, as batches with ``_row_kind``: each change once, in order, without a gap.
@@ -297,15 +297,12 @@ class Table(Maintenance):
         ``follow=False`` ends at the newest snapshot, ``stop`` is asked between snapshots. Raises NotFoundError of kind
         ``discontinuity`` (unless asked to ``"skip"`` or ``"restart"``) and ``snapshot-expired``.
         """
-        request = consume.check_consumption(
-            self._context,
+        time_millis = None if timestamp is None else _millis(timestamp)
+        request = Consumption(
             columns=check_columns(columns, self._context.schema.field_names),
             predicate=parse_filter(filter, self._context.schema.fields),
             pairs=pairs,
-            scan=scan,
-            time_millis=None if timestamp is None else _millis(timestamp),
-            consumer_id=consumer_id,
-            position=position,
+            start=parse_start(self._context, scan=scan, time_millis=time_millis, consumer_id=consumer_id, position=position),
             follow=follow,
             on_discontinuity=on_discontinuity,
             stop=stop,

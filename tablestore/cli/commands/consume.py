@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from typing import Annotated, Literal, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 
 import pyarrow as pa
 import typer
@@ -15,9 +16,11 @@ from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Lim
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
 from tablestore.cli.text.units import parse_time
 from tablestore.log.events import Event
-from tablestore.log.follow.consumption import ChangeBatch, ScanMode
+from tablestore.log.follow.consumption import ChangeBatch
+from tablestore.log.follow.request import ScanMode
 from tablestore.names import split_names
 from tablestore.table.read.changes import earliest_start
+from tablestore.table.table import Table
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots without changes on record, such as overwrites.")]
@@ -73,13 +76,12 @@ def consume(
     """
     between = from_snapshot is not None or to_snapshot is not None
     onward = scan is not None or timestamp is not None or consumer is not None or follow
-    at_end = format is RowFormat.PARQUET or (output is not None and str(output) != "-")
-    _refuse_mixed(between=between, onward=onward, snapshot_ids=snapshot_ids, follow=follow, at_end=at_end)
+    sink = _Sink(session, format, output, limit)
+    _refuse_mixed(between=between, onward=onward, snapshot_ids=snapshot_ids, follow=follow, at_end=sink.at_end)
     if restart_at_gaps and (skip_gaps or not onward):
         raise typer.BadParameter("goes with --scan, --consumer or --follow, not with --skip-gaps", param_hint="'--restart-at-gaps'")
     table = session.table(name)
     wanted = split_names(columns) if columns is not None else None
-    kept = table.schema.names if wanted is None else wanted
     gaps: Literal["raise", "skip"] = "skip" if skip_gaps else "raise"
     if onward:
         batches = table.consume(
@@ -92,37 +94,15 @@ def consume(
             follow=follow,
             on_discontinuity="restart" if restart_at_gaps else gaps,
         )
-        # In files and in Parquet the rows are whole only at the end; until then nothing is recorded.
-        as_lines = not at_end and (format is RowFormat.JSON or (format is None and session.out.as_json))
-        on_event = _event_line if as_lines else lambda event: session.out.note(str(event))
-        recording = _Recording(batches, recorded=consumer is not None, at_end=at_end, on_event=on_event)
-        rows = write_rows(
-            session.out,
-            pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *(table.schema.field(one) for one in kept)]),
-            recording.rows(),
-            row_format=format,
-            output=output,
-            limit=limit,
-            draw=False,
-        )
-        recording.record()
+        fields = [table.schema.field(one) for one in (table.schema.names if wanted is None else wanted)]
+        sink.follow(fields, batches, recorded=consumer is not None)
     else:
-        start = earliest_start(table.context, pairs=not after_only) if from_snapshot is None else from_snapshot
-        if from_snapshot is None and start:
-            session.out.note(f"the changes up to snapshot {start} have expired; --scan full begins with the rows instead")
-        changes = table.changes(
-            start,
-            to_snapshot,
-            wanted,
-            filter,
-            pairs=not after_only,
-            snapshot_ids=snapshot_ids,
-            on_discontinuity=gaps,
-        )
-        rows = write_rows(session.out, changes.schema, changes.to_batches(), row_format=format, output=output, limit=limit)
+        start = _earliest(session, table, pairs=not after_only) if from_snapshot is None else from_snapshot
+        pairs = not after_only
+        changes = table.changes(start, to_snapshot, wanted, filter, pairs=pairs, snapshot_ids=snapshot_ids, on_discontinuity=gaps)
+        sink.write(changes.schema, changes.to_batches())
         for gap in changes.discontinuities() if skip_gaps else ():
             session.out.note(f"some changes are left out: {gap.reason}")
-    say_written(session, rows, "changes", output)
 
 
 def _refuse_mixed(*, between: bool, onward: bool, snapshot_ids: bool, follow: bool, at_end: bool) -> None:
@@ -135,6 +115,44 @@ def _refuse_mixed(*, between: bool, onward: bool, snapshot_ids: bool, follow: bo
         raise typer.BadParameter("only a range of snapshots has them: use --from-snapshot", param_hint="'--snapshot-ids'")
     if follow and at_end:
         raise typer.BadParameter("a file is whole only at the end, which there is none of: print instead", param_hint="'--follow'")
+
+
+def _earliest(session: Session, table: Table, *, pairs: bool) -> int:
+    """The earliest snapshot whose changes are there."""
+    start = earliest_start(table.context, pairs=pairs)
+    if start:
+        session.out.note(f"the changes up to snapshot {start} have expired; --scan full begins with the rows instead")
+    return start
+
+
+@dataclass(frozen=True)
+class _Sink:
+    """Where the changes go, and how they look there. ``at_end``: only at the end are they whole."""
+
+    session: Session
+    format: RowFormat | None
+    output: Path | None
+    limit: int | None
+
+    @property
+    def at_end(self) -> bool:
+        return self.format is RowFormat.PARQUET or (self.output is not None and str(self.output) != "-")
+
+    def write(self, schema: pa.Schema, rows: Iterable[pa.RecordBatch], *, draw: bool = True) -> None:
+        """Write rows, and say how many a file has got."""
+        out = self.session.out
+        written = write_rows(out, schema, rows, row_format=self.format, output=self.output, limit=self.limit, draw=draw)
+        say_written(self.session, written, "changes", self.output)
+
+    def follow(self, fields: "Sequence[pa.Field[Any]]", batches: Iterator[ChangeBatch], *, recorded: bool) -> None:
+        """Write batches as they come, and their events; ``recorded``: keep in the table how far this has come."""
+        out = self.session.out
+        as_lines = not self.at_end and (self.format is RowFormat.JSON or (self.format is None and out.as_json))
+        on_event = _event_line if as_lines else lambda event: out.note(str(event))
+        recording = _Recording(batches, recorded=recorded, at_end=self.at_end, on_event=on_event)
+        kind = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
+        self.write(pa.schema([kind, *fields]), recording.rows(), draw=False)
+        recording.record()
 
 
 def _event_line(event: Event) -> None:

@@ -16,9 +16,8 @@ the table, and expiry keeps what it still has to read.
 Memory: two batches. Left to others: what a snapshot's changes are (store.changefeed).
 """
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Generator, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -27,59 +26,20 @@ from tablestore.errors import FormatError, InvalidInputError, NotFoundError, Uns
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.events import Event, Restarted, does_not_fit, schema_landed
+from tablestore.log.follow.request import Consumption
 from tablestore.log.identity import Identity
-from tablestore.log.position import (
-    POSITION_KEY,
-    LogPlace,
-    Place,
-    Position,
-    StorePlace,
-    done,
-    fingerprint,
-    parse_position,
-    parse_stored,
-    unnamed_fingerprint,
-)
-from tablestore.names import check_reference
-from tablestore.options import TableOptions, parse_int
+from tablestore.log.position import POSITION_KEY, LogPlace, Place, Position, StorePlace, done, parse_stored
+from tablestore.options import TableOptions
 from tablestore.store.changes.changefeed import ChangeFeed
 from tablestore.store.changes.changeplan import change_rule
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
-from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
+from tablestore.store.history.consumers import Consumer, Consumers
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
-from tablestore.types.filter.predicate import Predicate, renamed
-from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 from tablestore.types.schema import TableSchema
-
-ScanMode = Literal["full", "latest", "from-timestamp"]
-OnDiscontinuity = Literal["raise", "skip", "restart"]
-_TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
-_MODES = ("full", "latest", "from-timestamp")
-_WAYS = ("raise", "skip", "restart")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consumption:
-    """What ``table.consume`` was asked for, checked."""
-
-    columns: tuple[str, ...]
-    predicate: Predicate | None
-    pairs: bool
-    scan: ScanMode
-    time_millis: int | None
-    consumer_id: str | None
-    position: Position | None
-    follow: bool
-    on_discontinuity: OnDiscontinuity
-    stop: Callable[[], bool] | None
-
-    # Fingerprint of what is read, and what it was in places that do not name their table.
-    reading: str
-    unnamed_reading: str
 
 
 class ChangeBatch:
@@ -146,62 +106,6 @@ class Progress:
             self._consumers.write(self._id, place.needed_snapshot, {POSITION_KEY: self.named(place).to_json()})
 
 
-def check_consumption(
-    context: TableContext,
-    *,
-    columns: tuple[str, ...],
-    predicate: Predicate | None,
-    pairs: bool,
-    scan: str | None,
-    time_millis: int | None,
-    consumer_id: str | None,
-    position: object,
-    follow: bool,
-    on_discontinuity: str,
-    stop: Callable[[], bool] | None,
-) -> Consumption:
-    """The checked request; ``scan`` None is the table's ``log.scan``. Raises InvalidInputError with the seed's messages."""
-    options = TableOptions(context.schema.options)
-    mode = options.text(opt.LOG_SCAN) if scan is None else scan
-    if mode not in _MODES:
-        raise InvalidInputError(f"expected scan to be one of {', '.join(_MODES)}, found {mode!r:.80}", kind="scan-mode")
-    if on_discontinuity not in _WAYS:
-        raise InvalidInputError(f"expected on_discontinuity to be one of {', '.join(_WAYS)}, found {on_discontinuity!r:.80}")
-    if time_millis is None and mode == "from-timestamp":
-        # The seed spells it mills; many would spell it millis.
-        alias = options.get(_TIMESTAMP_ALIAS)
-        stored = options.value(opt.LOG_SCAN_TIMESTAMP) if alias is None else parse_int(alias)
-        if not isinstance(stored, int):
-            raise InvalidInputError(
-                "Must specify a timestamp if you choose timestamp startup mode: pass timestamp=..., or set "
-                "log.scan.timestamp-mills",
-                kind="scan-mode",
-            )
-        time_millis = stored
-    if time_millis is not None and mode != "from-timestamp":
-        raise InvalidInputError(f'a timestamp goes with scan="from-timestamp", found scan={mode!r}', kind="scan-mode")
-    table = context.files.root_uri
-    filter_text = None if predicate is None else to_sql(predicate)
-    ids = {field.name: f"#{field.id}" for field in context.schema.fields}
-    filter_by_id = None if predicate is None else to_sql(renamed(predicate, ids))
-    if position is not None and consumer_id is not None:
-        raise InvalidInputError("a named consumer goes on where it stood: give a position or a consumer_id, not both")
-    return Consumption(
-        columns=columns,
-        predicate=predicate,
-        pairs=pairs,
-        scan="full" if mode == "full" else "latest" if mode == "latest" else "from-timestamp",
-        time_millis=time_millis,
-        consumer_id=None if consumer_id is None else check_consumer_id(check_reference(consumer_id, "consumer"), table),
-        position=None if position is None else parse_position(position),
-        follow=follow,
-        on_discontinuity="raise" if on_discontinuity == "raise" else "skip" if on_discontinuity == "skip" else "restart",
-        stop=stop,
-        reading=fingerprint(filter_by_id, pairs),
-        unnamed_reading=unnamed_fingerprint(columns, filter_text, pairs),
-    )
-
-
 class FileStoreConsumption:
     """Reads a table's snapshots and their changes from the file store.
 
@@ -212,7 +116,8 @@ class FileStoreConsumption:
     def __init__(self, context: TableContext, request: Consumption) -> None:
         self._context, self._request = context, request
         self._identity = Identity(context)
-        self.progress = Progress(Consumers(context.files), request.consumer_id, self._identity)
+        self.progress = Progress(Consumers(context.files), request.start.consumer_id, self._identity)
+        self._reading = request.fingerprint(context.schema)
         self._feed = ChangeFeed(context=context, columns=request.columns, predicate=request.predicate, pairs=request.pairs)
         schema = SplitReader.of(context, request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
@@ -258,14 +163,14 @@ class FileStoreConsumption:
 
     def start(self) -> Place:
         """Where to begin: where the named consumer stood, at the position given, or where ``scan`` says."""
-        request, consumers = self._request, Consumers(self._context.files)
-        known = consumers.find(request.consumer_id) if request.consumer_id is not None else None
+        wanted, consumers = self._request.start, Consumers(self._context.files)
+        known = consumers.find(wanted.consumer_id) if wanted.consumer_id is not None else None
         if known is not None:
             self.resumed = True
             self.progress.begin(place := self._kept(known))
             return place
-        if request.position is not None:
-            return self._checked(self._identity.checked(request.position))
+        if wanted.position is not None:
+            return self._checked(self._identity.checked(wanted.position))
         while True:
             first = self._first()
             # Registered first, then looked at: expiry that did not see the registration has removed it by now.
@@ -282,20 +187,20 @@ class FileStoreConsumption:
             return done(known.next_snapshot - 1)
         if isinstance(position, Position):
             return self._checked(self._identity.checked(position, is_kept=True))
-        return self._checked(position, reading=self._request.unnamed_reading)
+        return self._checked(position, reading=self._request.unnamed_fingerprint())
 
     def _first(self) -> StorePlace:
-        request, snapshots = self._request, self._context.snapshots
-        latest = snapshots.latest()
+        wanted = self._request.start
+        latest = self._context.snapshots.latest()
         self._context.check_is_there()
         newest = latest.id if latest else 0
-        if request.scan == "full" and latest is not None:
+        if wanted.scan == "full" and latest is not None:
             return StorePlace(phase="frame", snapshot_id=newest)
         first = newest + 1
-        if request.scan == "from-timestamp":
-            assert request.time_millis is not None
+        if wanted.scan == "from-timestamp":
+            assert wanted.time_millis is not None
             for snapshot in self._feed.readable():
-                if snapshot.time_millis < request.time_millis:
+                if snapshot.time_millis < wanted.time_millis:
                     break
                 first = snapshot.id
             else:
@@ -305,13 +210,13 @@ class FileStoreConsumption:
     def _checked(self, place: Place, *, reading: str | None = None) -> Place:
         if not isinstance(place, StorePlace) or not place.rows:
             return place
-        if place.reading != (self._request.reading if reading is None else reading):
+        if place.reading != (self._reading if reading is None else reading):
             raise InvalidInputError(
                 f"the position {self.progress.named(place)} lies inside of a snapshot and was made with another filter or "
                 "pairs: go on as before, or begin anew under another consumer_id",
                 kind="position",
             )
-        return replace(place, reading=self._request.reading)
+        return replace(place, reading=self._reading)
 
     def _out_of_log(self, place: LogPlace) -> StorePlace:
         if place.marks:
@@ -388,7 +293,7 @@ class FileStoreConsumption:
             if not batch.num_rows:
                 continue
             if held is not None:
-                inside = replace(position, rows=held[1], reading=self._request.reading)
+                inside = replace(position, rows=held[1], reading=self._reading)
                 yield self._handed(held[0], position.snapshot_id, inside, frame=frame)
             held = batch, seen
         if held is not None:

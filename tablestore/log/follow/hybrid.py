@@ -15,7 +15,8 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 
 from tablestore.errors import StorageError
-from tablestore.log.follow.consumption import ChangeBatch, Consumption, FileStoreConsumption
+from tablestore.log.follow.consumption import ChangeBatch, FileStoreConsumption
+from tablestore.log.follow.request import Consumption
 from tablestore.log.follow.topicreader import LogReader, missing_snapshot, place_at
 from tablestore.log.logstore import LogStore, LogTruncated
 from tablestore.log.position import LogPlace, Place, StorePlace
@@ -59,8 +60,8 @@ class HybridConsumption:
 
     def batches(self) -> Iterator[ChangeBatch]:
         """The batches, for ever if the request follows. Where to begin is decided now."""
-        request = self._request
-        is_new = request.position is None and request.scan != "from-timestamp"
+        wanted = self._request.start
+        is_new = wanted.position is None and wanted.scan != "from-timestamp"
         if self._silence is not None:
             return self._without_log(self._silence)
         try:
@@ -86,8 +87,9 @@ class HybridConsumption:
 
     def _older(self, start: Place) -> Place | None:
         """Where the changes since the time asked for begin in the log, if it goes back further than the table's snapshots."""
-        assert self._request.time_millis is not None
-        place = self._reader.place_since(self._request.time_millis)
+        since = self._request.start.time_millis
+        assert since is not None
+        place = self._reader.place_since(since)
         return place if place is not None and place.needed_snapshot < start.needed_snapshot else None
 
     def _newest(self) -> int:

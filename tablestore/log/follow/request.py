@@ -1,0 +1,100 @@
+"""What a follower of a table asks for: a value, checked before anything is read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tablestore import options as opt
+from tablestore.errors import InvalidInputError
+from tablestore.log.position import Position, fingerprint, parse_position, unnamed_fingerprint
+from tablestore.names import check_reference
+from tablestore.options import TableOptions, parse_int
+from tablestore.store.context import TableContext
+from tablestore.store.history.consumers import check_consumer_id
+from tablestore.types.filter.predicate import Predicate, renamed
+from tablestore.types.filter.predicatetext import to_sql
+from tablestore.types.schema import TableSchema
+
+ScanMode = Literal["full", "latest", "from-timestamp"]
+OnDiscontinuity = Literal["raise", "skip", "restart"]
+_TIMESTAMP_ALIAS = "log.scan.timestamp-millis"
+_MODES: tuple[ScanMode, ...] = ("full", "latest", "from-timestamp")
+_WAYS: tuple[OnDiscontinuity, ...] = ("raise", "skip", "restart")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where to begin: at ``position``, else where the consumer of that name stood, else where ``scan`` says.
+
+    ``time_millis``: since the epoch; given for ``"from-timestamp"``, and only for that.
+    """
+
+    scan: ScanMode
+    time_millis: int | None
+    consumer_id: str | None
+    position: Position | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumption:
+    """Which columns and rows are read, from where, and how far.
+
+    ``pairs``: with ``-U`` rows. ``follow``: wait at the newest snapshot for the next one. ``stop`` is asked between snapshots.
+    """
+
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    pairs: bool
+    start: Start
+    follow: bool
+    on_discontinuity: OnDiscontinuity
+    stop: Callable[[], bool] | None
+
+    def __post_init__(self) -> None:
+        if self.on_discontinuity not in _WAYS:
+            raise InvalidInputError(
+                f"expected on_discontinuity to be one of {', '.join(_WAYS)}, found {self.on_discontinuity!r:.80}"
+            )
+
+    def fingerprint(self, schema: TableSchema) -> str:
+        """Of what is read; columns may be renamed."""
+        ids = {field.name: f"#{field.id}" for field in schema.fields}
+        return fingerprint(None if self.predicate is None else to_sql(renamed(self.predicate, ids)), self.pairs)
+
+    def unnamed_fingerprint(self) -> str:
+        """The same in places that do not name their table."""
+        return unnamed_fingerprint(self.columns, None if self.predicate is None else to_sql(self.predicate), self.pairs)
+
+
+def parse_start(
+    context: TableContext, *, scan: str | None, time_millis: int | None, consumer_id: str | None, position: object
+) -> Start:
+    """Where to begin, checked. What is None comes from the table's options ``log.scan…``. Raises InvalidInputError."""
+    options = TableOptions(context.schema.options)
+    found = options.text(opt.LOG_SCAN) if scan is None else scan
+    mode = next((one for one in _MODES if one == found), None)
+    if mode is None:
+        raise InvalidInputError(f"expected scan to be one of {', '.join(_MODES)}, found {found!r:.80}", kind="scan-mode")
+    if time_millis is None and mode == "from-timestamp":
+        # The option is spelled mills; many would spell it millis.
+        alias = options.get(_TIMESTAMP_ALIAS)
+        stored = options.value(opt.LOG_SCAN_TIMESTAMP) if alias is None else parse_int(alias)
+        if not isinstance(stored, int):
+            raise InvalidInputError(
+                "Must specify a timestamp if you choose timestamp startup mode: pass timestamp=..., or set "
+                "log.scan.timestamp-mills",
+                kind="scan-mode",
+            )
+        time_millis = stored
+    if time_millis is not None and mode != "from-timestamp":
+        raise InvalidInputError(f'a timestamp goes with scan="from-timestamp", found scan={mode!r}', kind="scan-mode")
+    if position is not None and consumer_id is not None:
+        raise InvalidInputError("a named consumer goes on where it stood: give a position or a consumer_id, not both")
+    return Start(
+        scan=mode,
+        time_millis=time_millis,
+        consumer_id=None
+        if consumer_id is None
+        else check_consumer_id(check_reference(consumer_id, "consumer"), context.files.root_uri),
+        position=None if position is None else parse_position(position),
+    )
