@@ -6,13 +6,15 @@
 What reads and writes the table meanwhile is not disturbed; buckets that others have compacted first are dropped and counted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.sourceoptions import parse_options, placed
+from pyspark_tablestore.tasks import run_each
 from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
-from tablestore.distributed.spec import TableSpec
+from tablestore.errors import TablestoreError
 from tablestore.table.upkeep.aftercommit import after_compaction
 from tablestore.table.upkeep.compaction import CompactReport
 
@@ -34,34 +36,22 @@ def compact(
     """Compact the table at this path, its buckets spread over the executors.
 
     ``full``, ``partitions`` and the result are those of ``Table.compact``; ``storage_options`` are the options of the file system.
+    Raises the first error of a bucket, behind the commit of the other buckets of its round.
     """
     handle, spec = parse_options(placed(table, storage_options=storage_options)).open()
     chosen = None if partitions is None else [dict(one) for one in partitions]
     report = CompactReport()
+    error: TablestoreError | None = None
     for _ in range(1 if full else _ROUNDS):
         plan = plan_compaction(handle, full=full, partitions=chosen)
         if not plan.tasks:
             break
-        done = commit_tasks(handle, _run(spark, spec, plan.tasks), full=full)
+        messages, error = run_each(spark, plan.tasks, partial(run_task, spec))
+        done = commit_tasks(handle, messages, full=full)
         report += done
-        if not done.tasks:
+        if error is not None or not done.tasks:
             break
     after_compaction(handle.context, lambda: spark_log(spark, spec, handle), report.snapshot_ids)
+    if error is not None:
+        raise type(error)(f"{error.message}; buckets without an error: {report}", kind=error.kind)
     return report
-
-
-def _run(spark: "SparkSession", spec: TableSpec, tasks: Iterable[bytes]) -> list[bytes]:
-    """The commit messages of the tasks, each done in a Spark task of its own."""
-    listed = list(tasks)
-
-    def work(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for batch in batches:
-            for task in batch.column("task").to_pylist():
-                message = run_task(spec, task)
-                if message is not None:
-                    yield pa.RecordBatch.from_pydict({"message": pa.array([message], pa.binary())})
-
-    frame = spark.createDataFrame([(task,) for task in listed], "task binary").repartition(len(listed))
-    return [bytes(row["message"]) for row in frame.mapInArrow(work, "message binary").collect()]

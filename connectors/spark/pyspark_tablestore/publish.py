@@ -13,18 +13,16 @@ Executors need the connector of the log system (``pip install 'tablestore[kafka]
 client in their own environment (``TABLESTORE_KAFKA_…``).
 """
 
-import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from pyspark_tablestore.sourceoptions import parse_options, placed
+from pyspark_tablestore.tasks import Batches, run_tasks
 from tablestore.distributed.publish import publish_slot
 from tablestore.distributed.spec import TableSpec
-from tablestore.errors import StorageError, TablestoreError
+from tablestore.errors import StorageError
 from tablestore.log.port import ChangeLog
 from tablestore.log.publish.backlog import Backlog, log_backlog
 from tablestore.log.publish.publisher import PublishReport
@@ -73,34 +71,26 @@ def _publish_slots(spark: "SparkSession", spec: TableSpec, table: Table, *, look
         return ()
     # The tasks are about to fence those that are open here.
     log.close()
-    task = partial(_run_task, partial(publish_slot, spec, log.slots, look=look))
     # As many partitions as rows: a task each.
     numbers = spark.range(0, log.slots, 1, log.slots)
     try:
-        rows = numbers.mapInArrow(task, "outcome binary").collect()
+        reports, error = run_tasks(numbers, partial(_publish, partial(publish_slot, spec, log.slots, look=look)))
     # Classic sessions and Spark Connect raise errors of different trees.
-    except Exception as error:
+    except Exception as raised:
         raise StorageError(
-            f"publishing {spec.location} as Spark tasks: Spark gave the job up ({_reason(error)}); what was sent is in the log "
+            f"publishing {spec.location} as Spark tasks: Spark gave the job up ({_reason(raised)}); what was sent is in the log "
             "once. Repeat it, or run `tablestore log publish`",
             kind="spark",
-        ) from error
-    outcomes = [pickle.loads(row["outcome"]) for row in rows]
-    for outcome in outcomes:
-        if isinstance(outcome, TablestoreError):
-            raise outcome
-    return tuple(sorted(outcomes, key=lambda report: report.slot))
+        ) from raised
+    if error is not None:
+        raise error
+    return tuple(sorted(reports, key=lambda report: report.slot))
 
 
-def _run_task(publish_one: Callable[[int], PublishReport], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What became of each slot. Errors of ours travel as values: Spark would make text of them, and try again what has no hope."""
+def _publish(publish_one: Callable[[int], PublishReport], batches: Batches) -> Iterator[PublishReport]:
     for batch in batches:
         for slot in batch.column("id").to_pylist():
-            try:
-                outcome: PublishReport | TablestoreError = publish_one(slot)
-            except TablestoreError as error:
-                outcome = type(error)(error.message, kind=error.kind)
-            yield pa.record_batch({"outcome": pa.array([pickle.dumps(outcome)], pa.binary())})
+            yield publish_one(slot)
 
 
 def _reason(error: Exception) -> str:

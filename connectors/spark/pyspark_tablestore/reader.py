@@ -15,8 +15,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyspark_tablestore.native import NativeRule
-from pyspark_tablestore.sourceoptions import SourceOptions, parse_options, plain_errors
+from pyspark_tablestore.sourceoptions import SourceOptions, parse_options
 from pyspark_tablestore.systemtables import MetadataPin, MetadataReader, make_metadata_reader, metadata_fields
+from pyspark_tablestore.tasks import plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, check_asked, spark_schema, to_spark
 from tablestore.distributed.read import ReadPin, at_newest, pin_read, pinned_fields, plan_read, read_task
 from tablestore.distributed.spec import TableSpec

@@ -37,10 +37,11 @@ from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.sourceoptions import PINNED, parse_options, placed
 from pyspark_tablestore.systemtables import MetadataPin
+from pyspark_tablestore.tasks import Batches, run_tasks
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_layers, plan_read
 from tablestore.distributed.spec import TableSpec
-from tablestore.distributed.write import WriteJob, commit_messages
+from tablestore.distributed.write import WriteJob, abort_messages, commit_messages
 from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
@@ -151,14 +152,19 @@ def write_job(
 ) -> Snapshot | None:
     """Write the rows in tasks and commit here, through ``table`` (its log stays open) or a handle of its own.
 
-    ``partition`` and ``dynamic``: what a job that overwrites replaces, as in ``commit_messages``.
+    ``partition`` and ``dynamic``: what a job that overwrites replaces, as in ``commit_messages``. Raises tablestore's errors for
+    what it refuses and Spark's for tasks that failed; what the other tasks wrote is removed then, or left for the removal of orphan
+    files where Spark does not say what it was.
     """
     rows = clustered(df, job.spec, job.schema_id) if cluster else df
-    written = rows.mapInArrow(partial(_write_rows, job), "message binary").collect()
+    written, error = run_tasks(rows, partial(_write_rows, job))
     handle = table or job.spec.table()
+    if error is not None:
+        abort_messages(handle, written)
+        raise error
     return commit_messages(
         handle,
-        [bytes(row.message) for row in written] or [write_task(job, iter(()))],
+        written or [write_task(job, iter(()))],
         overwrite=job.overwrite,
         partition=partition,
         dynamic=dynamic,
@@ -168,8 +174,8 @@ def write_job(
     )
 
 
-def _write_rows(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield pa.record_batch({"message": pa.array([write_task(job, batches)], pa.binary())})
+def _write_rows(job: WriteJob, batches: Batches) -> Iterator[bytes]:
+    yield write_task(job, batches)
 
 
 def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:

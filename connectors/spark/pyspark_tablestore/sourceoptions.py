@@ -18,15 +18,14 @@ Spark hands every option to reads and writes alike, so a view may carry options 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tablestore import open_catalog, open_table
 from tablestore.distributed.read import TASK_BYTES
 from tablestore.distributed.spec import TableSpec
-from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bytes
@@ -166,16 +165,6 @@ def placed(table: str, warehouse: str | None = None, storage_options: Mapping[st
     storage = {f"{STORAGE_PREFIX}{key}": value for key, value in (storage_options or {}).items()}
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in storage.items()}
     return {**texts, **({"path": str(table)} if warehouse is None else {"warehouse": str(warehouse), "table": table})}
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """Raise our errors without the frames and causes behind them: Spark shows the whole trace to the user as text."""
-    try:
-        yield
-    except TablestoreError as error:
-        # A new object: a context manager gives the frames back to the old one.
-        raise type(error)(error.message, kind=error.kind) from None
 
 
 def _parsed(options: Mapping[str, str], key: str, parse: Callable[[str], T], expected: str) -> T | None:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_tablestore.sourceoptions import SourceOptions, plain_errors
+from pyspark_tablestore.sourceoptions import SourceOptions
+from pyspark_tablestore.tasks import plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, check_asked, to_spark
 from tablestore.distributed.spec import TableSpec
 from tablestore.table.read.scan import check_columns

@@ -14,18 +14,19 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_tablestore.sourceoptions import SourceOptions, parse_options, plain_errors
+from pyspark_tablestore.sourceoptions import SourceOptions, parse_options
+from pyspark_tablestore.tasks import plain_errors, portable
 from pyspark_tablestore.typemapping import arrow_schema
 from tablestore.distributed.write import WriteJob, abort_messages, commit_messages, prepare_write, write_partition
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote: a commit message of the engine."""
+    """What one task wrote: a commit message of the engine, or the error that stopped the task."""
 
-    data: bytes
+    data: bytes | TablestoreError
 
 
 class TableWriter(DataSourceArrowWriter):
@@ -35,16 +36,23 @@ class TableWriter(DataSourceArrowWriter):
         self._job, self._options, self._overwrite = job, options, overwrite
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write one task's rows."""
-        return Written(write_task(self._job, iterator))
+        """Write one task's rows. An error of ours is raised by the commit: Spark would run the task again."""
+        try:
+            return Written(write_task(self._job, iterator))
+        except TablestoreError as error:
+            return Written(portable(error))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Publish what all tasks wrote, as one snapshot."""
+        """Publish what all tasks wrote, as one snapshot. Where one of them failed, what the others wrote is removed."""
         with plain_errors():
+            table, written = self._job.spec.table(), _data(messages)
+            if (error := _first_error(messages)) is not None:
+                abort_messages(table, written)
+                raise error
             commit_messages(
-                self._job.spec.table(),
+                table,
                 # Where there was no task, the message of one without rows: an overwrite must be known again.
-                _data(messages) or [write_task(self._job, iter(()))],
+                written or [write_task(self._job, iter(()))],
                 overwrite=self._overwrite,
                 commit_user=self._options.commit_user,
                 identifier=self._options.commit_identifier,
@@ -82,9 +90,13 @@ def prepare(options: SourceOptions, schema: StructType, *, overwrite: bool) -> W
 def write_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes:
     """Write the rows of the Spark task that this is called in."""
     context = TaskContext.get()
-    with plain_errors():
-        return write_partition(job, batches, context.partitionId() if context else 0)
+    return write_partition(job, batches, context.partitionId() if context else 0)
 
 
 def _data(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
-    return [message.data for message in messages if isinstance(message, Written)]
+    return [message.data for message in messages if isinstance(message, Written) and isinstance(message.data, bytes)]
+
+
+def _first_error(messages: Sequence[WriterCommitMessage | None]) -> TablestoreError | None:
+    found = (message.data for message in messages if isinstance(message, Written))
+    return next((data for data in found if isinstance(data, TablestoreError)), None)

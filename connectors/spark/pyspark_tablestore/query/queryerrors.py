@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyspark_tablestore.tasks import split_kind
 from tablestore import errors
 from tablestore.environment.engine import BoundQuery
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError, UnsupportedError
@@ -86,7 +87,8 @@ def _from_worker(text: str) -> TablestoreError | None:
     for name, message in reversed(_OURS.findall(text)):
         kind = getattr(errors, name, None) or _subclass(TablestoreError, name)
         if isinstance(kind, type) and issubclass(kind, TablestoreError):
-            return kind(message.strip())
+            said, its_kind = split_kind(message)
+            return kind(said.strip(), kind=its_kind)
     return None
 
 

@@ -1,0 +1,84 @@
+"""What became of the tasks of a job?
+
+    done, error = run_tasks(frame, partial(work, job))
+
+Errors of ours travel as values. Left to Spark, an error becomes text, in which its kind is lost, and a task that has no hope is
+run again. So a task of ours ends well in any case, and the process that began the job raises. The errors of others, such as those
+of the user's own code, and workers that die stay Spark's.
+"""
+
+import pickle
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tablestore.errors import TablestoreError
+
+T = TypeVar("T")
+Batches = Iterator[pa.RecordBatch]
+_KIND = re.compile(r"\n\(kind ([\w-]+)\)\s*\Z")
+
+
+def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[T]]) -> tuple[list[T], TablestoreError | None]:
+    """Give each task's rows to ``work``. Returns the values that the tasks yielded, in task order, and the first error of ours.
+
+    A task whose ``work`` raises ends there, and the others go on. Raises Spark's errors where Spark gave the job up.
+    """
+    ended = rows.mapInArrow(partial(_outcome, work), "outcome binary").collect()
+    outcomes = [pickle.loads(row["outcome"]) for row in ended]
+    errors = (error for _, error in outcomes if error is not None)
+    return [value for values, _ in outcomes for value in values], next(errors, None)
+
+
+def run_each(
+    spark: SparkSession, tasks: Sequence[bytes], work: Callable[[bytes], T | None]
+) -> tuple[list[T], TablestoreError | None]:
+    """As :func:`run_tasks`, each of these (at least one) as a task of its own. A value of None is left out."""
+    frame = spark.createDataFrame(list(enumerate(tasks)), "number int, task binary")
+    return run_tasks(frame.repartitionById(len(tasks), "number"), partial(_each, work))
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """For code whose errors Spark makes text of: raise ours without the frames and causes behind them, and say their kind."""
+    try:
+        yield
+    except TablestoreError as error:
+        # A new object: a context manager gives the frames back to the old one.
+        plain = portable(error)
+        plain.add_note(f"(kind {error.kind})")
+        raise plain from None
+
+
+def split_kind(text: str) -> tuple[str, str | None]:
+    """The message and the kind of an error of :func:`plain_errors`, from its text."""
+    found = _KIND.search(text)
+    return (text[: found.start()], found[1]) if found else (text, None)
+
+
+def portable(error: TablestoreError) -> TablestoreError:
+    """The error without the frames and causes behind it."""
+    return type(error)(error.message, kind=error.kind)
+
+
+def _outcome(work: Callable[[Batches], Iterator[T]], batches: Batches) -> Batches:
+    values: list[T] = []
+    error: TablestoreError | None = None
+    try:
+        # One by one: what came before an error counts.
+        values.extend(work(batches))
+    except TablestoreError as raised:
+        error = portable(raised)
+    yield pa.record_batch({"outcome": pa.array([pickle.dumps((values, error))], pa.binary())})
+
+
+def _each(work: Callable[[bytes], T | None], batches: Batches) -> Iterator[T]:
+    for batch in batches:
+        for task in batch.column("task").to_pylist():
+            if (value := work(task)) is not None:
+                yield value
