@@ -15,6 +15,7 @@ from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.errors import InvalidInputError
 from tablestore.store.compact.bucketcompaction import discard_unnamed, run_compaction
+from tablestore.store.context import Shared
 from tablestore.store.message import CommitMessage
 from tablestore.table.chosenpartitions import partition_matcher
 from tablestore.table.table import Table
@@ -51,10 +52,13 @@ def plan_compaction(table: Table, *, full: bool = False, partitions: Iterable[Ma
     return CompactPlan(full=full, tasks=tuple(encoded for _, encoded in found))
 
 
-def run_task(spec: TableSpec, task: bytes) -> bytes | None:
-    """Run one task of :func:`plan_compaction`; returns the commit message as bytes, None if nothing is left to do."""
+def run_task(spec: TableSpec, task: bytes, shared: Shared | None = None) -> bytes | None:
+    """Run one task of :func:`plan_compaction`; returns the commit message as bytes, None if nothing is left to do.
+
+    ``shared``: what tasks that run in this process one after another have in common.
+    """
     parsed = decode_task(_KIND, task, {"partition", "bucket", "snapshot", "full"})
-    context = spec.open()
+    context = spec.open(shared=shared)
     place = (text_to_bytes(_KIND, parsed["partition"]), int(parsed["bucket"]))
     snapshot = context.snapshots.read(int(parsed["snapshot"]))
     bucket = live_buckets(context, snapshot, {place}).get(place)

@@ -32,9 +32,27 @@ from tablestore.types.schema import TableSchema
 T = TypeVar("T")
 
 
+class Shared:
+    """What the handles that come from one place have in common, such as a cache: made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Any] = {}
+
+    def once(self, make: Callable[[], T]) -> T:
+        """What ``make`` made when it was first asked for here."""
+        if make not in self._made:
+            # Threads that ask at once may both make one; one stays.
+            self._made.setdefault(make, make())
+        found: T = self._made[make]
+        return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableContext:
-    """One branch of a table, at one schema. ``files``: the table's as this branch sees them; ``main_files``: as ``main`` does."""
+    """One branch of a table, at one schema. ``files``: the table's as this branch sees them; ``main_files``: as ``main`` does.
+
+    ``shared``: in common with the contexts that were made from this one, or by one catalog. It does not pickle.
+    """
 
     files: FileStore
     main_files: FileStore
@@ -47,6 +65,7 @@ class TableContext:
     sequence: SequenceNumbers
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
+    shared: Shared = field(default_factory=Shared, repr=False, compare=False)
     _known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -100,7 +119,13 @@ class TableContext:
     def reopened(self, schema: TableSchema | None = None) -> "TableContext":
         """The same branch of the table opened again, at its newest schema or at ``schema``, known to be that."""
         return open_context(
-            self.files, main_files=self.main_files, branch=self.branch, clock=self.clock, ids=self.ids, schema=schema
+            self.files,
+            main_files=self.main_files,
+            branch=self.branch,
+            clock=self.clock,
+            ids=self.ids,
+            schema=schema,
+            shared=self.shared,
         )
 
     def at_schema(self, schema: TableSchema) -> "TableContext":
@@ -151,6 +176,7 @@ def open_context(
     clock: Clock | None = None,
     ids: Ids | None = None,
     schema: TableSchema | None = None,
+    shared: Shared | None = None,
 ) -> TableContext:
     """Open the table in ``files`` (rooted at its directory) at its newest schema; a branch through
     :func:`tablestore.store.history.branchfiles.open_branch`.
@@ -175,6 +201,7 @@ def open_context(
         sequence=SequenceNumbers(snapshots, manifests, KeyOrder.of(schema.key_fields)),
         clock=clock or SystemClock(),
         ids=ids,
+        shared=shared or Shared(),
     )
 
 

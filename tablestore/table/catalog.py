@@ -14,7 +14,7 @@ from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
 from tablestore.log.port import ChangeLog
 from tablestore.log.settings import named_log
-from tablestore.store.context import TableContext, open_context
+from tablestore.store.context import Shared, TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.system.systemtable import SEPARATOR, SystemTable
 from tablestore.table.table import Table
@@ -33,7 +33,7 @@ class Catalog:
 
     def __init__(self, meta: MetaCatalog, clock: Clock, ids: Ids, settings: CatalogSettings) -> None:
         self._meta, self._clock, self._ids, self._settings = meta, clock, ids, settings
-        self._logs = ChangeLogs()
+        self._logs, self._shared = ChangeLogs(), Shared()
 
     def __reduce__(self) -> tuple[object, ...]:
         return Catalog, (self._meta, self._clock, self._ids, self._settings)
@@ -144,7 +144,8 @@ class Catalog:
 
     def _open(self, identifier: Identifier) -> Table:
         files = self._meta.table_files(identifier)
-        return Table(open_context(files, clock=self._clock, ids=self._ids), str(identifier), self._logs)
+        context = open_context(files, clock=self._clock, ids=self._ids, shared=self._shared)
+        return Table(context, str(identifier), self._logs)
 
     def alter_table(
         self, name: str, changes: Sequence[SchemaChange] | SchemaChange, ignore_if_not_exists: bool = False

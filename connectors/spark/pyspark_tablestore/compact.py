@@ -14,7 +14,9 @@ from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.sourceoptions import parse_options, placed
 from pyspark_tablestore.tasks import run_each
 from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
+from tablestore.distributed.spec import TableSpec
 from tablestore.errors import TablestoreError
+from tablestore.store.context import Shared
 from tablestore.table.upkeep.aftercommit import after_compaction
 from tablestore.table.upkeep.compaction import CompactReport
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 # Without ``full`` a bucket may need several steps, one after the other.
 _ROUNDS = 20
+# Of this Python worker, which Spark keeps for later tasks.
+_SHARED = Shared()
 
 
 def compact(
@@ -46,7 +50,7 @@ def compact(
         plan = plan_compaction(handle, full=full, partitions=chosen)
         if not plan.tasks:
             break
-        messages, error = run_each(spark, plan.tasks, partial(run_task, spec))
+        messages, error = run_each(spark, plan.tasks, partial(_run_task, spec))
         done = commit_tasks(handle, messages, full=full)
         report += done
         if error is not None or not done.tasks:
@@ -55,3 +59,8 @@ def compact(
     if error is not None:
         raise type(error)(f"{error.message}; buckets without an error: {report}", kind=error.kind)
     return report
+
+
+def _run_task(spec: TableSpec, task: bytes) -> bytes | None:
+    # Found by its name in the worker: what is shared does not travel.
+    return run_task(spec, task, _SHARED)

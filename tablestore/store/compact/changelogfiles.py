@@ -20,7 +20,7 @@ from tablestore.store.changes.statediff import BucketState, StateDiff
 from tablestore.store.context import TableContext
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.producer import LOOKUP
-from tablestore.store.scan.lookupcache import PROCESS_CACHE
+from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.write.runwriter import RunTarget, RunWriter
 
@@ -58,7 +58,7 @@ def compaction_changelog(
         deduplicate=settings.deduplicate,
         ignored=settings.ignored,
         # A full compaction leaves hardly a file of the frame as it was.
-        cache=PROCESS_CACHE if settings.producer == LOOKUP else None,
+        cache=context.shared.once(LookupCache) if settings.producer == LOOKUP else None,
     )
     before = BucketState(files=frame, vectors=vectors)
     after = BucketState(files=(*frame, *arriving), vectors=vectors)

@@ -22,7 +22,7 @@ from tablestore.format.paths import (
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.wrapped import WrappedFileStore
-from tablestore.store.context import TableContext, open_context
+from tablestore.store.context import Shared, TableContext, open_context
 from tablestore.store.followup import UNDONE_DIR
 from tablestore.store.history.expiryintents import EXPIRY_DIR
 from tablestore.store.history.holds import HOLDS_DIR
@@ -49,6 +49,8 @@ def branch_files(main: FileStore, branch: str) -> FileStore:
     return main if branch == MAIN_BRANCH else BranchFiles(main, branch)
 
 
-def open_branch(main: FileStore, branch: str, *, clock: Clock | None = None, ids: Ids | None = None) -> TableContext:
+def open_branch(
+    main: FileStore, branch: str, *, clock: Clock | None = None, ids: Ids | None = None, shared: Shared | None = None
+) -> TableContext:
     """Open a branch of the table in ``main``. Raises what :func:`~tablestore.store.context.open_context` raises."""
-    return open_context(branch_files(main, branch), main_files=main, branch=branch, clock=clock, ids=ids)
+    return open_context(branch_files(main, branch), main_files=main, branch=branch, clock=clock, ids=ids, shared=shared)

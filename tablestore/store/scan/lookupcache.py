@@ -1,19 +1,21 @@
-"""What lookups have decoded, kept so that the next lookup in the same file need not decode it again.
+"""Decoded row groups of data files, kept for the next lookup in the same file.
 
-Updates that are scattered over a bucket hit every row group of its large files, commit after commit, and those files stay for long.
-Decoding all their rows to find a few in each is what a lookup costs. So the row groups of a file that is looked up a second time
-are kept uncompressed in scratch files, from where rows are gathered without reading the rest.
+A lookup finds a few rows in each row group of a large file, and most of its cost is decoding the others. Scattered updates repeat
+that with every commit, and large files live long. So from the second lookup in a file on, its row groups are kept uncompressed in
+scratch files, and rows are gathered from there.
 
-    first lookup    nothing is kept: a process that writes once pays nothing
-    second          decodes, and keeps the row groups in which a key was found
-    later           views of the scratch files
+    first lookup    keeps nothing: who writes once pays nothing
+    second          decodes, and keeps the row groups in which it finds a key
+    later           reads the scratch files
 
-A process that has come so far in a bucket goes on: what compactions make of its files is kept at the first lookup.
+Once a bucket has had a second lookup, the files that compactions add to it are kept from the first lookup on.
 
-Scratch files lie in the directory for temporary files, have no name, and vanish with the process however it ends. All together
-they hold at most ``budget_bytes``, and at most half of what is free on the disk; the least recently used file goes first. Data
-files never change and their names are never used again, so nothing has to be invalidated; what compactions have replaced goes
-with the next lookup in its bucket.
+A scratch file lies in the folder for temporary files and has no name, so it vanishes with the process. One cache holds at most
+``budget_bytes`` in scratch files, and at most half of the free disk; the least recently used data file goes first. A data file
+never changes and its name is never used again, so no entry becomes wrong. Files that compactions have replaced go with the next
+lookup in their bucket.
+
+Tables of one catalog share a cache (see :class:`~tablestore.store.context.Shared`).
 """
 
 import os
@@ -74,9 +76,10 @@ class _Entry:
 
 
 class LookupCache:
-    """Cached files of this process, least recently used first. Safe for several threads; a forked process begins anew."""
+    """Row groups of data files, those of the least recently used file first to go. Threads may share it; a forked process gets an
+    empty one."""
 
-    def __init__(self, budget_bytes: int) -> None:
+    def __init__(self, budget_bytes: int = 4 * 1024**3) -> None:
         self.budget_bytes = budget_bytes
         self._files: OrderedDict[Hashable, _Entry] = OrderedDict()
         # Buckets in which a file was looked up twice, and none had to go since.
@@ -143,13 +146,6 @@ class LookupCache:
             for file in [file for file, entry in self._files.items() if entry.bucket == bucket and file not in files]:
                 self._drop(file)
 
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            for file in list(self._files):
-                self._drop(file)
-            self._again.clear()
-
     def _make_room(self, size: int, *, keep: Hashable) -> bool:
         free = shutil.disk_usage(tempfile.gettempdir()).free
         limit = min(self.budget_bytes, self._used + free // 2)
@@ -171,9 +167,6 @@ class LookupCache:
         # After a fork the scratch files are the parent's.
         if self._owner != os.getpid():
             self._files, self._again, self._used, self._owner = OrderedDict(), set(), 0, os.getpid()
-
-
-PROCESS_CACHE = LookupCache(budget_bytes=4 * 1024**3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,7 @@ class Maintenance:
         if name != MAIN_BRANCH:
             check_branch(context.main_files, check_reference(name, "branch"))
         table = self._name.partition("$branch_")[0]
-        opened = open_branch(context.main_files, name, clock=context.clock, ids=context.ids)
+        opened = open_branch(context.main_files, name, clock=context.clock, ids=context.ids, shared=context.shared)
         return type(self)(opened, table if name == MAIN_BRANCH else f"{table}$branch_{name}", self._logs)
 
     @property

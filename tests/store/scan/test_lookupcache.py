@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import tablestore as ts
 from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.format.parquet.parquetread import DataFileReader
 from tablestore.io.memory import MemoryFileStore
@@ -60,8 +61,6 @@ def test_a_file_that_comes_into_a_bucket_that_is_looked_up_again_and_again_is_ke
         cache.put(name, 0, _rows(0, 1000))
     assert cache.get("c", 0) is None and not cache.begin("i", 1), "there is no room for all of them"
     assert cache.begin("b", 1) and cache.begin("j", 1)
-    cache.clear()
-    assert not cache.begin("k", 1)
 
 
 def test_files_that_left_their_bucket_are_forgotten():
@@ -87,8 +86,6 @@ def test_the_least_recently_used_file_goes_when_the_budget_is_reached():
     assert cache.used_bytes <= cache.budget_bytes + 4096
     cache.put("e", 0, _rows(0, 100_000))
     assert cache.get("e", 0) is None, "more than the budget is not kept"
-    cache.clear()
-    assert cache.used_bytes == 0 and cache.get("d", 0) is None
 
 
 def test_little_free_disk_bounds_what_is_kept(monkeypatch):
@@ -119,6 +116,21 @@ def test_a_forked_process_begins_anew(monkeypatch):
     assert cache.get("a", 0) is None and cache.used_bytes == 0
     cache.put("b", 0, _rows(5000))
     assert cache.get("b", 0).equals(_rows(5000))
+
+
+def test_handles_of_one_catalog_share_what_lookups_kept_and_others_begin_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(lookupcache, "LEAST_FILE_BYTES", 0)
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("shop")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+    made = catalog.create_table("shop.t", schema, primary_key=["id"], options={"changelog-producer": "lookup"})
+    made.upsert(pa.table({"id": range(1000), "v": ["a"] * 1000}, schema=schema))
+    made.compact(full=True)
+    for turn in range(3):
+        catalog.table("shop.t").upsert([{"id": turn, "v": "b"}])
+    kept = made.context.shared.once(LookupCache)
+    assert kept.used_bytes > 0 and made.refresh().context.shared.once(LookupCache) is kept
+    assert ts.open_table(made.location).context.shared.once(LookupCache).used_bytes == 0
 
 
 @pytest.mark.parametrize("seed", range(4))
