@@ -40,6 +40,14 @@ def first_of_group(group: npt.NDArray[np.integer], groups: int, chosen: Mask) ->
     return first
 
 
+def text_scalar(text: str) -> pa.Scalar:
+    """A text as Arrow has it, made of its bytes. Where pyarrow converts a value of Python it loads pandas, if that is installed,
+    and this takes longer than a small query."""
+    data = text.encode()
+    offsets = pa.py_buffer(np.array([0, len(data)], dtype=np.int32))
+    return pa.StringArray.from_buffers(1, offsets, pa.py_buffer(data))[0]
+
+
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array, copied only if it has several chunks."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

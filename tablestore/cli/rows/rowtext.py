@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 from tablestore.cli.text.safetext import UNSAFE, UNSAFE_CLASS
 from tablestore.log.json.jsontext import concat, content, plain_texts, rows_to_json, text_bytes
 from tablestore.log.json.jsontimes import time_texts
+from tablestore.types.arrays import text_scalar
 
 # The texts of a slice stay below the 2 GiB that one Arrow array can hold, whatever the rows are and however they are escaped.
 _SLICE_ROWS, _SLICE_BYTES = 8192, 256 << 20
 _DEL = 0x7F
+_NO_TEXT = text_scalar("")
 
 
 def to_json_lines(batch: pa.RecordBatch) -> memoryview:
@@ -33,7 +35,7 @@ def to_plain_lines(batch: pa.RecordBatch) -> memoryview:
     """One line of tab-separated values a row; NULL is empty, control characters are escapes."""
     parts: list[pa.Array | str] = []
     for position, column in enumerate(batch.columns):
-        parts += ["\t" if position else "", pc.fill_null(escape_controls(plain_text(column)), "")]
+        parts += ["\t" if position else "", pc.coalesce(escape_controls(plain_text(column)), _NO_TEXT)]
     return content(concat(*parts, "\n")).data if parts else memoryview(b"\n" * batch.num_rows)
 
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.log.json.jsontimes import time_texts
+from tablestore.types.arrays import text_scalar
 
 Bytes = npt.NDArray[np.uint8]
 Lengths = npt.NDArray[np.int64]
@@ -146,7 +147,7 @@ def plain_texts(array: pa.Array, times: Times = time_texts) -> pa.Array:
 
 def concat(*parts: pa.Array | str) -> pa.Array:
     """Texts and arrays of texts put together row by row."""
-    return pc.binary_join_element_wise(*parts, "")
+    return pc.binary_join_element_wise(*(text_scalar(part) if isinstance(part, str) else part for part in parts), text_scalar(""))
 
 
 def content(array: pa.Array) -> Bytes:
