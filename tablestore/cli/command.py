@@ -17,22 +17,21 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import wraps
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 import typer
-from rich.text import Text
 
 import tablestore as ts
 from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
 from tablestore.catalog.settings import TABLE_DEFAULT
-from tablestore.cli.text.render import Output, json_text, silence_stdout
-from tablestore.cli.text.safetext import safe, safe_lines
+from tablestore.cli.text.render import Output, silence_stdout
+from tablestore.cli.text.safetext import safe
 from tablestore.clock import Clock, SystemClock
 from tablestore.io.lock.lockoptions import PREFIX as LOCK_PREFIX
-from tablestore.table.system.systemtable import SystemTable
-from tablestore.types.partitionspec import parse_partition_value
-from tablestore.types.schema import TableSchema
+
+if TYPE_CHECKING:
+    from tablestore.types.schema import TableSchema
 
 FAILED, USAGE, REFUSED = 1, 2, 3
 READER_LEFT = 141
@@ -105,7 +104,7 @@ class Session:
     warehouse: str | None = None
     storage: Mapping[str, Any] = field(default_factory=dict)
 
-    def catalog(self) -> ts.Catalog:
+    def catalog(self) -> "ts.Catalog":
         """The warehouse's catalog."""
         if not self.warehouse:
             raise typer.BadParameter(
@@ -113,16 +112,16 @@ class Session:
             )
         return ts.open_catalog(self.warehouse, **self.storage)
 
-    def table(self, name: str) -> ts.Table:
+    def table(self, name: str) -> "ts.Table":
         """A table by ``database.table`` or by path; ``$branch_b`` behind it is a branch. A system table is refused."""
         found = self.source(name)
-        if isinstance(found, SystemTable):
+        if isinstance(found, ts.SystemTable):
             raise ts.InvalidInputError(
                 f"{name} is a system table, which can only be read: tablestore table show '{name}'", kind="system-table"
             )
         return found
 
-    def source(self, name: str) -> "ts.Table | SystemTable":
+    def source(self, name: str) -> "ts.Table | ts.SystemTable":
         """As :meth:`table`, or one of its system tables: what can be read."""
         if is_path(name):
             return ts.open_table(name, **self.storage)
@@ -140,8 +139,8 @@ class Session:
 
     def watch(
         self,
-        tables: Sequence[ts.Table],
-        look: Callable[[ts.Table], None],
+        tables: Sequence["ts.Table"],
+        look: Callable[["ts.Table"], None],
         clock: Clock,
         wait_s: float,
         *,
@@ -162,7 +161,7 @@ class Session:
             if looks is None or done < looks:
                 clock.sleep(wait_s)
 
-    def say_found(self, table: ts.Table, report: Any) -> None:
+    def say_found(self, table: "ts.Table", report: Any) -> None:
         """One line, or one JSON document on a line, about what one look has done."""
         if self.out.as_json:
             self.out.line({"table": table.name, **asdict(report)})
@@ -215,8 +214,10 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
-def parse_partition(schema: TableSchema, text: str) -> dict[str, object]:
+def parse_partition(schema: "TableSchema", text: str) -> dict[str, object]:
     """``day=2026-01-31,region=eu`` as values of partition columns."""
+    from tablestore.types.partitionspec import parse_partition_value
+
     pairs = parse_pairs(text.split(","), "--partition")
     return {name: parse_partition_value(schema, name, value) for name, value in pairs.items()}
 
@@ -239,7 +240,7 @@ def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
 def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
     try:
         work()
-        output.console.file.flush()
+        output.flush()
     except BrokenPipeError:
         silence_stdout()
         raise typer.Exit(READER_LEFT) from None
@@ -247,9 +248,9 @@ def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
         raise typer.Exit(REFUSED) from None
     except Refused as refusal:
         if output.as_json:
-            output.errors.file.write(json_text({"error": {"type": "Refused", "kind": "refused", "message": str(refusal)}}) + "\n")
+            output.error_line({"error": {"type": "Refused", "kind": "refused", "message": str(refusal)}})
         else:
-            output.errors.print(Text(safe_lines(refusal)), soft_wrap=True)
+            output.refuse(refusal)
         raise typer.Exit(REFUSED) from None
     except (ts.TablestoreError, OSError, pa.ArrowException) as error:
         # Other errors come from a file that the user named, and say so.
@@ -257,8 +258,7 @@ def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
             output.errors.print_exception()
         elif output.as_json:
             kind = error.kind if isinstance(error, ts.TablestoreError) else "file"
-            report = {"error": {"type": type(error).__name__, "kind": kind, "message": str(error)}}
-            output.errors.file.write(json_text(report) + "\n")
+            output.error_line({"error": {"type": type(error).__name__, "kind": kind, "message": str(error)}})
         else:
             output.fail(error)
         raise typer.Exit(FAILED) from None

@@ -1,38 +1,74 @@
-"""The program ``tablestore``: its nouns, and nothing else. ``tablestore NOUN VERB --help`` explains each with an example."""
+"""The program ``tablestore``: its nouns and verbs, and where they are.
+
+``tablestore NOUN VERB --help`` explains each with an example.
+"""
 
 import sys
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
 import tablestore as ts
-from tablestore.cli.apps import root as app
-from tablestore.cli.commands import (
-    altering,
-    consume,
-    database,
-    doctor,
-    housekeeping,
-    loading,
-    log,
-    snapshothistory,
-    sql,
-    tabledescribe,
-    tableread,
-    tables,
-    tagsandbranches,
-    verify,
-)
+from tablestore.cli.lategroup import LateGroup, noun, verb
 
-# Each registers its verbs where it is imported; these nouns are programs of their own.
-VERBS = (tables, tabledescribe, tableread, altering, loading, consume, housekeeping, verify, doctor, sql)
-app.add_typer(database.app, name="db")
-app.add_typer(snapshothistory.app, name="snapshot")
-app.add_typer(tagsandbranches.tag_app, name="tag")
-app.add_typer(tagsandbranches.branch_app, name="branch")
-app.add_typer(tagsandbranches.consumer_app, name="consumer")
-app.add_typer(housekeeping.expire_app, name="expire")
-app.add_typer(log.app, name="log")
+
+class TableGroup(LateGroup):
+    """``tablestore table``: several modules give it verbs."""
+
+    places: ClassVar = {
+        "alter": noun("altering"),
+        "rescale": verb("altering", "table_app"),
+        "list": verb("tables"),
+        "create": verb("tables"),
+        "drop": verb("tables"),
+        "rename": verb("tables"),
+        "files": verb("tables"),
+        "partitions": verb("tables"),
+        "history": verb("tables"),
+        "describe": verb("tabledescribe"),
+        "read": verb("tableread"),
+        "show": verb("tableread"),
+        "count": verb("tableread"),
+        "explain": verb("tableread"),
+        "drop-partition": verb("housekeeping", "table_app"),
+    }
+
+
+class Program(LateGroup):
+    """``tablestore``."""
+
+    places: ClassVar = {
+        "import": verb("loading"),
+        "consume": verb("consume"),
+        "compact": verb("housekeeping"),
+        "clean": verb("housekeeping"),
+        "verify": verb("verify"),
+        "repair": verb("verify"),
+        "doctor": verb("doctor"),
+        "sql": verb("sql"),
+        "table": lambda name: TableGroup(
+            name=name, no_args_is_help=True, help="Tables: make them, look at them, read them, change them."
+        ),
+        "db": noun("database"),
+        "snapshot": noun("snapshothistory"),
+        "tag": noun("tagsandbranches", "tag_app"),
+        "branch": noun("tagsandbranches", "branch_app"),
+        "consumer": noun("tagsandbranches", "consumer_app"),
+        "expire": noun("housekeeping", "expire_app"),
+        "log": noun("log"),
+    }
+
+
+app = typer.Typer(
+    name="tablestore",
+    cls=Program,
+    help="Managed tables in the open Apache Paimon format: look at them, change them, keep them in shape.",
+    epilog="Tables are named database.table together with --warehouse (or TABLESTORE_WAREHOUSE), or by their path.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
 def _show_version(wanted: bool) -> None:
@@ -51,7 +87,7 @@ def program(
 
 
 def program_app() -> typer.Typer:
-    """The whole program, every verb registered."""
+    """The whole program."""
     return app
 
 

@@ -5,13 +5,12 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli.apps import table as table_app
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs, parse_partition
 from tablestore.cli.text.schematext import parse_column, parse_type_text
 from tablestore.types.evolution.schemachanges import SchemaChange
 
 app = typer.Typer(no_args_is_help=True, help="Alter columns, options and comments. Rows are not rewritten.")
-table_app.add_typer(app, name="alter")
+table_app = typer.Typer()
 
 ColumnArgument = Annotated[
     str, typer.Argument(metavar="COLUMN", help="Name of the column; a dot leads inside: address.city, items.element.")

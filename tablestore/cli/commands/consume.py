@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal, cast
 import pyarrow as pa
 import typer
 
-from tablestore.cli.apps import root as app
 from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Limit, OutputFile, say_written
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
@@ -22,6 +21,8 @@ from tablestore.names import split_names
 from tablestore.table.read.changes import earliest_start
 from tablestore.table.table import Table
 from tablestore.types.rowkind import ROW_KIND_COLUMN
+
+app = typer.Typer()
 
 Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots without changes on record, such as overwrites.")]
 Restart = Annotated[

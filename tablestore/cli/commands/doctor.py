@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import typer
 from rich.text import Text
 
-from tablestore.cli.apps import root as app
 from tablestore.cli.command import FoundProblems, Session, command
 from tablestore.cli.environment import Look, look_around, look_at_warehouse
 from tablestore.cli.text.render import STATUS_STYLES
 from tablestore.io.opening import open_store
+
+app = typer.Typer()
 
 
 @command(app, "doctor", "tablestore doctor", "tablestore doctor --warehouse s3://bucket/warehouse --json")

@@ -8,14 +8,13 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.apps import root as app
-from tablestore.cli.apps import table as table_app
 from tablestore.cli.command import Session, TableName, Yes, command, parse_partition
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
 from tablestore.store.history.orphans import CleanReport
 from tablestore.table.history.partitionexpiry import PartitionReport
 
+app, table_app = typer.Typer(), typer.Typer()
 expire_app = typer.Typer(no_args_is_help=True, help="Let go of what is old: snapshots, partitions.")
 
 PartitionOption = Annotated[

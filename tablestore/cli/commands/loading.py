@@ -8,13 +8,14 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
-from tablestore.cli.apps import root as app
 from tablestore.cli.command import Refused, Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.commands.tables import Options, PartitionBy, PrimaryKey
 from tablestore.cli.rows.rowsource import FileFormat, ReadSettings, RowSource, open_rows, schema_of_file
 from tablestore.cli.text.render import Bar
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.names import split_names
+
+app = typer.Typer()
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files or URLs; - is standard input.")]
 

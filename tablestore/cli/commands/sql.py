@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
-from tablestore.cli.apps import root
 from tablestore.cli.command import Session, command, parse_pairs
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
 from tablestore.environment.result import Result
+
+app = typer.Typer()
 
 INTERRUPTED = 130
 
@@ -27,7 +28,7 @@ class Engine(StrEnum):
 
 
 @command(
-    root,
+    app,
     "sql",
     "tablestore sql",
     'tablestore sql -e "SELECT count(*) FROM shop.orders"',

@@ -10,7 +10,6 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 import tablestore as ts
-from tablestore.cli.apps import table as app
 from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.text.picture import draw_buckets
 from tablestore.cli.text.render import Column
@@ -19,6 +18,8 @@ from tablestore.cli.text.units import human_bytes, iso_time
 from tablestore.table.inspect.bucketpicture import BucketPicture, describe_buckets
 from tablestore.table.upkeep.undone import Upkeep, upkeep
 from tablestore.types.typestring import type_to_sql
+
+app = typer.Typer()
 
 _COLUMNS = (Column("name", "column"), Column("type", "type"), Column("role", "role"), Column("comment", "comment"))
 DRAWN_BUCKETS = 8

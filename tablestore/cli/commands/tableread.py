@@ -5,13 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-from tablestore.cli.apps import table as app
 from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.units import parse_time
 from tablestore.names import split_names
 from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
+
+app = typer.Typer()
 
 FilterOption = Annotated[str | None, typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.")]
 Columns = Annotated[str | None, typer.Option("--columns", "-c", metavar="COLUMNS", help="Only these columns, separated by commas.")]

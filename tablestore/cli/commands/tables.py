@@ -7,13 +7,14 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
-from tablestore.cli.apps import table as app
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.rows.rowsource import schema_of_file
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.schematext import parse_columns
 from tablestore.names import split_names
+
+app = typer.Typer()
 
 NewTable = Annotated[str, typer.Argument(metavar="TABLE", help="database.table in the warehouse.")]
 PrimaryKey = Annotated[str | None, typer.Option("--primary-key", metavar="COLUMNS", help="Key columns, separated by commas.")]

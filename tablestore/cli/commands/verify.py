@@ -8,13 +8,14 @@ import typer
 from rich.text import Text
 
 import tablestore as ts
-from tablestore.cli.apps import root as app
 from tablestore.cli.command import FoundProblems, Session, TableName, Yes, command
 from tablestore.cli.text.render import STATUS_STYLES
 from tablestore.table.inspect.check import check_table
 from tablestore.table.inspect.findings import TABLE, Finding
 from tablestore.table.inspect.repair import do_repair, plan_repairs
 from tablestore.table.upkeep.expiry import clean
+
+app = typer.Typer()
 
 
 @command(app, "verify", "tablestore verify shop.orders", "tablestore verify shop.orders --deep --json")

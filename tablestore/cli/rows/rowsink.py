@@ -17,10 +17,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
-from rich.table import Table as RichTable
-from rich.text import Text
 
 from tablestore.cli.rows.rowtext import (
     csv_schema,
@@ -102,7 +98,7 @@ def _write(chosen: RowFormat, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
 @contextmanager
 def _writer(chosen: RowFormat, schema: pa.Schema, stream: BinaryIO) -> Iterator[Callable[[pa.RecordBatch], object]]:
-    """What writes rows in this format."""
+    """What writes rows in this format; what it needs is loaded only then."""
     match chosen:
         case RowFormat.TABLE:
             stream.write("\t".join(safe(name) for name in schema.names).encode() + b"\n")
@@ -110,16 +106,23 @@ def _writer(chosen: RowFormat, schema: pa.Schema, stream: BinaryIO) -> Iterator[
         case RowFormat.JSON:
             yield lambda rows: stream.write(to_json_lines(rows))
         case RowFormat.CSV:
+            import pyarrow.csv
+
             options = pyarrow.csv.WriteOptions(quoting_style="needed")
             with pyarrow.csv.CSVWriter(stream, csv_schema(schema), write_options=options) as writer:
                 yield lambda rows: writer.write_batch(to_csv_columns(rows))
         case RowFormat.PARQUET:
-            with pq.ParquetWriter(stream, schema, compression="zstd") as writer:
+            from pyarrow.parquet import ParquetWriter
+
+            with ParquetWriter(stream, schema, compression="zstd") as writer:
                 yield writer.write_batch
 
 
 def _draw(out: Output, schema: pa.Schema, batches: Iterable[pa.RecordBatch], limit: int | None) -> int:
     """The first rows as a table on a terminal; how many is said when there are more."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
     wanted = TERMINAL_ROWS if limit is None else limit
     found = list(limited(batches, wanted + 1 if limit is None else wanted))
     rows = pa.Table.from_batches(found, schema=schema)

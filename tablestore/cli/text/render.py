@@ -17,18 +17,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
-from typing import Any, Literal
-
-from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table as RichTable
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from tablestore.cli.text.safetext import safe, safe_json, safe_lines
 from tablestore.cli.text.units import human_age, human_bytes, iso_time
+from tablestore.lazy import lazy
+
+# What is piped on is written without rich: it is loaded when something is drawn.
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
 CellKind = Literal["text", "count", "bytes", "time", "names", "flag"]
 Record = Mapping[str, Any]
+# Asks rich to draw on what is no terminal.
+_FORCE_DRAWING = ("FORCE_COLOR", "TTY_COMPATIBLE")
 STATUS_STYLES = {"ok": "green", "absent": "dim", "warning": "yellow", "problem": "bold red"}
 
 
@@ -41,27 +46,37 @@ class Column:
     kind: CellKind = "text"
 
 
-class QuietConsole(Console):
-    """A console that leaves a broken pipe to the command."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
 class Output:
     """Where the results of one command go."""
 
     def __init__(self, *, as_json: bool, now_millis: int) -> None:
         self.as_json, self._now = as_json, now_millis
-        self.console = QuietConsole(file=sys.stdout, highlight=False, soft_wrap=False)
-        self.errors = QuietConsole(file=sys.stderr, highlight=False)
-        self.is_terminal = self.console.is_terminal and not as_json
+
+    @lazy
+    def console(self) -> "Console":
+        """What draws on standard output."""
+        return _console(sys.stdout)
+
+    @lazy
+    def errors(self) -> "Console":
+        """What draws on standard error."""
+        return _console(sys.stderr)
+
+    @lazy
+    def is_terminal(self) -> bool:
+        """Whether the result is for eyes."""
+        return not self.as_json and self._draws
+
+    @lazy
+    def _draws(self) -> bool:
+        forced = any(variable in os.environ for variable in _FORCE_DRAWING)
+        return (forced or sys.stdout.isatty()) and self.console.is_terminal
 
     # -- results
 
     def document(self, value: Any) -> None:
         """One JSON document. Only under ``--json``."""
-        self.write(json_text(value, indent=2 if self.console.is_terminal else None))
+        self.write(json_text(value, indent=2 if self._draws else None))
 
     def line(self, value: Any) -> None:
         """One of several JSON documents, on a line of its own."""
@@ -77,23 +92,35 @@ class Output:
 
     def say(self, text: str) -> None:
         """A sentence for people."""
-        if not self.as_json:
-            self.console.print(Text(safe_lines(text)), soft_wrap=True)
+        if self.is_terminal:
+            _print(self.console, safe_lines(text))
+        elif not self.as_json:
+            self.write(safe_lines(text))
 
-    def show_line(self, text: Text) -> None:
+    def show_line(self, text: "Text") -> None:
         """A styled sentence for people, never broken by the width; what came from elsewhere is made safe."""
         text.plain = safe(text.plain)
         self.console.print(text, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """A remark beside the result, on standard error."""
-        self.errors.print(Text(safe_lines(text), style="dim"), soft_wrap=True)
+        _print(self.errors, safe_lines(text), style="dim")
+
+    def refuse(self, refusal: BaseException) -> None:
+        """Why nothing is done, on standard error."""
+        _print(self.errors, safe_lines(refusal))
+
+    def error_line(self, value: Any) -> None:
+        """One JSON document on standard error."""
+        sys.stderr.write(json_text(value) + "\n")
 
     def fail(self, error: BaseException) -> None:
         """An error, on standard error."""
+        from rich.text import Text
+
         self.errors.print(Text("Error: ", style="bold red") + Text(safe_lines(error)), soft_wrap=True)
 
-    def show(self, renderable: RenderableType) -> None:
+    def show(self, renderable: "RenderableType") -> None:
         """Something rich knows how to draw."""
         self.console.print(renderable)
 
@@ -117,8 +144,11 @@ class Output:
         else:
             self.show(self.table(columns, records))
 
-    def table(self, columns: Sequence[Column], records: Sequence[Record], title: str | None = None) -> RichTable:
+    def table(self, columns: Sequence[Column], records: Sequence[Record], title: str | None = None) -> "RichTable":
         """Records as a table for a terminal."""
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
         table = RichTable(box=None, header_style="bold", title=title, title_justify="left", pad_edge=False)
         for column in columns:
             table.add_column(
@@ -136,8 +166,13 @@ class Output:
         shown = [column for column in columns if document.get(column.key) is not None]
         width = max((len(column.heading) for column in shown), default=0)
         for column in shown:
-            value = self._pretty(column, document[column.key]) if self.is_terminal else self._plain(column, document[column.key])
-            self.console.print(Text(f"{column.heading:{width}}  ", style="bold") + Text(value), soft_wrap=True)
+            heading, value = f"{column.heading:{width}}  ", document[column.key]
+            if not self.is_terminal:
+                self.write(heading + self._plain(column, value))
+                continue
+            from rich.text import Text
+
+            self.show_line(Text(heading, style="bold") + Text(self._pretty(column, value)))
 
     def record(self, columns: Sequence[Column], record: Record) -> dict[str, Any]:
         """A record as JSON shows it."""
@@ -158,6 +193,8 @@ class Output:
     @contextmanager
     def progress(self, title: str, total: float | None) -> Iterator["Bar"]:
         """A progress bar on standard error, if that is a terminal."""
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.errors, transient=True, disable=not self.errors.is_terminal or self.as_json) as bar:
             yield Bar(bar, bar.add_task(safe(title), total=total))
@@ -194,7 +231,7 @@ class Output:
 class Bar:
     """A progress bar that the work advances."""
 
-    def __init__(self, progress: Progress, task: Any) -> None:
+    def __init__(self, progress: "Progress", task: Any) -> None:
         self._progress, self._task = progress, task
 
     def show(self, what: str, done: int, total: int) -> None:
@@ -207,6 +244,25 @@ class Bar:
             self._progress.update(self._task, completed=done)
         else:
             self._progress.update(self._task, completed=done, description=safe(note))
+
+
+def _console(file: TextIO) -> "Console":
+    from rich.console import Console
+
+    class QuietConsole(Console):
+        """A console that leaves a broken pipe to the command."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return QuietConsole(file=file, highlight=False, soft_wrap=False)
+
+
+def _print(console: "Console", text: str, style: str = "") -> None:
+    """Text as it is, never broken by the width."""
+    from rich.text import Text
+
+    console.print(Text(text, style=style), soft_wrap=True)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
