@@ -8,7 +8,6 @@ from tablestore.format.paths import MAIN_BRANCH
 from tablestore.io.filestore import FileStore
 from tablestore.io.opening import open_store
 from tablestore.store.context import Shared, TableContext
-from tablestore.store.history.branchfiles import open_branch
 from tablestore.table.table import Table
 
 
@@ -26,6 +25,8 @@ class TableSpec:
 
     def open(self, schema_id: int | None = None, shared: Shared | None = None) -> TableContext:
         """The table at its newest schema, or at the one that a plan was made with. ``shared``: with other tasks of this process."""
+        from tablestore.store.history.branchfiles import open_branch
+
         files = self.files if self.files is not None else open_store(self.location, self.storage_options)
         context = open_branch(files, self.branch, shared=shared)
         return context if schema_id is None else context.at_schema(context.schemas.read(schema_id))

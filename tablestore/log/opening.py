@@ -4,38 +4,54 @@
 comes from there: so the tables of one catalog share their open publishers.
 """
 
-from tablestore.log.filestorelog import FileStoreLog
-from tablestore.log.port import ChangeLog
-from tablestore.log.publish.claim import move_owner
-from tablestore.log.publish.publishers import Publishers
-from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
-from tablestore.log.publishedlog import PublishedLog
-from tablestore.log.settings import settings_of
+from typing import TYPE_CHECKING
+
+from tablestore.lazy import lazy
 from tablestore.store.context import TableContext
+
+# Every handle holds a ChangeLogs, and who only reads a table asks it for nothing: then no log is loaded.
+if TYPE_CHECKING:
+    from tablestore.log.port import ChangeLog
+    from tablestore.log.publish.publishers import Publishers
+    from tablestore.log.publish.slotlocks import SlotLocks
 
 
 class ChangeLogs:
     """The change logs of the tables of one catalog. ``locks``: those of this user on this host, unless others are given."""
 
-    def __init__(self, locks: SlotLocks | None = None) -> None:
+    def __init__(self, locks: "SlotLocks | None" = None) -> None:
         self._locks = locks
-        self._publishers = Publishers(locks or SlotLocks(user_lock_folder()))
 
-    def __reduce__(self) -> tuple[type["ChangeLogs"], tuple[SlotLocks | None]]:
+    @lazy
+    def _publishers(self) -> "Publishers":
+        from tablestore.log.publish.publishers import Publishers
+        from tablestore.log.publish.slotlocks import SlotLocks, user_lock_folder
+
+        return Publishers(self._locks or SlotLocks(user_lock_folder()))
+
+    def __reduce__(self) -> tuple[type["ChangeLogs"], "tuple[SlotLocks | None]"]:
         # Connections do not travel: where this arrives nothing is open.
         return ChangeLogs, (self._locks,)
 
-    def of(self, context: TableContext) -> ChangeLog:
+    def of(self, context: TableContext) -> "ChangeLog":
         """The change log of an open table. Raises InvalidInputError, UnsupportedError for options that name none of ours."""
+        from tablestore.log.filestorelog import FileStoreLog
+        from tablestore.log.publishedlog import PublishedLog
+        from tablestore.log.settings import settings_of
+
         settings = settings_of(context)
         kind = FileStoreLog if settings.system == "filestore" else PublishedLog
         return kind(context, settings, self._publishers)
 
     def moved(self, old_address: str, context: TableContext) -> None:
         """A table was renamed, and lay at ``old_address`` before: its log keeps its name and goes with it."""
+        from tablestore.log.publish.claim import move_owner
+
         self._publishers.close(old_address)
         move_owner(context, old_address)
 
     def close(self) -> None:
         """Close the publishers that are open. They are opened again when they are needed."""
-        self._publishers.close()
+        # Asked for by nobody, there are none.
+        if "_publishers" in self.__dict__:
+            self._publishers.close()

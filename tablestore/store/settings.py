@@ -10,10 +10,8 @@ from tablestore.format.manifest.avro import CODEC, CODECS
 from tablestore.format.parquet.parquetfile import ParquetOptions
 from tablestore.lsm.bucketmap import BucketPolicy
 from tablestore.lsm.functions.mergefunction import MergeFunction
-from tablestore.lsm.functions.mergeoptions import check_column_options, merge_function
+from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.options import MIB, TableOptions
-from tablestore.store.producer import check_producer
-from tablestore.store.tombstones import check_retention
 from tablestore.store.tracking import Tracking, tracking_of
 from tablestore.types.schema import TableSchema
 
@@ -129,6 +127,10 @@ def table_settings(schema: TableSchema) -> TableSettings:
 def check_writable(schema: TableSchema, settings: TableSettings, table: str, *, new_rows: bool = True) -> None:
     """Refuse to write what others would read wrong. Raises UnsupportedError that names the option, InvalidInputError for
     options of columns that name what is not there. A compaction brings no ``new_rows``."""
+    from tablestore.lsm.functions.mergeoptions import check_column_options
+    from tablestore.store.producer import check_producer
+    from tablestore.store.tombstones import check_retention
+
     options = TableOptions(schema.options)
     options.stats_modes()
     check_column_options(schema)

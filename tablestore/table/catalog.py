@@ -1,7 +1,7 @@
 """The handle of a catalog: databases and tables by name."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,16 +12,17 @@ from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
-from tablestore.log.port import ChangeLog
-from tablestore.log.settings import named_log
 from tablestore.store.context import Shared, TableContext, open_context
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.system.systemtable import SEPARATOR, SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
 from tablestore.types.datatypes import Field
-from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import new_schema
+
+if TYPE_CHECKING:
+    from tablestore.log.port import ChangeLog
+    from tablestore.types.evolution.schemachanges import SchemaChange
 
 
 class Catalog:
@@ -102,6 +103,9 @@ class Catalog:
         With ``ignore_if_exists`` an existing table is opened as it is. Raises InvalidInputError, UnsupportedError,
         AlreadyExistsError, NotFoundError (no such database).
         """
+        # Only who makes a table needs to know what its log is called.
+        from tablestore.log.settings import named_log
+
         identifier = parse_identifier(name)
         are_fields = isinstance(schema, tuple) and all(isinstance(one, Field) for one in schema)
         if not are_fields and not isinstance(schema, pa.Schema):
@@ -148,7 +152,7 @@ class Catalog:
         return Table(context, str(identifier), self._logs)
 
     def alter_table(
-        self, name: str, changes: Sequence[SchemaChange] | SchemaChange, ignore_if_not_exists: bool = False
+        self, name: str, changes: "Sequence[SchemaChange] | SchemaChange", ignore_if_not_exists: bool = False
     ) -> Table | None:
         """Alter columns, options or comments of a table, all changes or none; the altered table.
 
@@ -173,7 +177,7 @@ class Catalog:
             log.drop()
         self._meta.drop_table(identifier, ignore_if_not_exists=ignore_if_not_exists)
 
-    def _log(self, identifier: Identifier) -> ChangeLog | None:
+    def _log(self, identifier: Identifier) -> "ChangeLog | None":
         """The change log of a table, None if the table cannot be read, or its options (another engine's) name no log of ours."""
         try:
             context = self._readable(identifier)

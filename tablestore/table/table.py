@@ -6,36 +6,32 @@ with the table's; :meth:`Table.refresh` gives a handle at the newest one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
-from tablestore.log.follow.consumption import ChangeBatch
-from tablestore.log.follow.request import Consumption, ScanMode, parse_start
-from tablestore.log.identity import Identity
-from tablestore.log.position import Position
 from tablestore.names import check_reference
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext
 from tablestore.table.history.maintenance import Maintenance
-from tablestore.table.history.rescale import rescale
-from tablestore.table.inspect.listing import files_table, partitions_table, schema_history_table
-from tablestore.table.read.changes import Changes, OnDiscontinuity, read_changes
 from tablestore.table.read.scan import Scan, check_columns
 from tablestore.table.system.systemtable import SystemTable
-from tablestore.table.upkeep.aftercommit import after_compaction
-from tablestore.table.upkeep.compaction import CompactReport, compact_table
-from tablestore.table.upkeep.postponed import compact_postponed
-from tablestore.table.write.delete import delete_where
-from tablestore.table.write.overwrite import overwrite
-from tablestore.table.write.writer import TableWriter
-from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.filter.filters import Filter, parse_filter
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.schema import TableSchema
+
+# What a method needs to do its work it imports itself: who only reads does not load what writes, compacts or follows a log.
+if TYPE_CHECKING:
+    from tablestore.log.follow.consumption import ChangeBatch
+    from tablestore.log.follow.request import ScanMode
+    from tablestore.log.position import Position
+    from tablestore.table.read.changes import Changes, OnDiscontinuity
+    from tablestore.table.upkeep.compaction import CompactReport
+    from tablestore.table.write.writer import TableWriter
+    from tablestore.types.evolution.schemachanges import SchemaChange
 
 
 class Table(Maintenance):
@@ -97,7 +93,7 @@ class Table(Maintenance):
 
     # -- altering
 
-    def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> "Table":
+    def alter(self, changes: "Sequence[SchemaChange] | SchemaChange") -> "Table":
         """Alter columns, options or comments (see :mod:`tablestore.types.evolution.schemachanges`), all changes or none; the
         altered table.
 
@@ -115,6 +111,8 @@ class Table(Maintenance):
         Writers with an older handle are refused. Called again, it goes on where it was interrupted. ``progress`` is called
         with what is done, how many bytes of how many. Returns the altered table.
         """
+        from tablestore.table.history.rescale import rescale
+
         context = rescale(self._context, self._logs, buckets, progress=progress)
         return Table(context.reopened(context.schema), self._name, self._logs)
 
@@ -205,6 +203,8 @@ class Table(Maintenance):
         if isinstance(keys_or_predicate, (str, pc.Expression)) or _is_predicate(keys_or_predicate):
             predicate = parse_filter(keys_or_predicate, self._context.schema.fields)
             assert predicate is not None, "a filter was given"
+            from tablestore.table.write.delete import delete_where
+
             return delete_where(self._context, self.change_log, predicate)
         with self.new_writer() as writer:
             writer.delete(keys_or_predicate)
@@ -213,6 +213,8 @@ class Table(Maintenance):
     def overwrite(self, rows: Any, partition: Mapping[str, Any] | None = None) -> Snapshot | None:
         """Replace rows. With ``partition`` exactly the partitions that match it (``{}``: the whole table); without it the
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
+        from tablestore.table.write.overwrite import overwrite
+
         return overwrite(self._context, self.change_log, rows, partition)
 
     def compact(
@@ -221,13 +223,17 @@ class Table(Maintenance):
         partitions: Iterable[Mapping[str, Any]] | None = None,
         *,
         progress: Progress | None = None,
-    ) -> CompactReport:
+    ) -> "CompactReport":
         """Merge files as far as it is due, or (``full``) everything into one sorted run per bucket.
 
         ``partitions``: only these, each given by some or all of its column values. No query sees a difference. Snapshots that are
         due expire afterwards, those of ``write-only`` tables too, whose writers leave that to this. ``progress`` is called with
         what is done, how many bytes of how many. Returns what was done; print it.
         """
+        from tablestore.table.upkeep.aftercommit import after_compaction
+        from tablestore.table.upkeep.compaction import compact_table
+        from tablestore.table.upkeep.postponed import compact_postponed
+
         newest = self.refresh()
         context = newest.context
         chosen = None if partitions is None else tuple(partitions)
@@ -235,8 +241,10 @@ class Table(Maintenance):
         after_compaction(context, lambda: newest.change_log, report.snapshot_ids)
         return report
 
-    def new_writer(self, commit_user: str | None = None) -> TableWriter:
+    def new_writer(self, commit_user: str | None = None) -> "TableWriter":
         """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
+        from tablestore.table.write.writer import TableWriter
+
         return TableWriter(self._context, self.change_log, commit_user=commit_user, early=True)
 
     def _write(self, rows: Any, *, changes: bool = False, missing_columns: str = "refuse") -> Snapshot | None:
@@ -253,8 +261,8 @@ class Table(Maintenance):
         *,
         pairs: bool = True,
         snapshot_ids: bool = False,
-        on_discontinuity: OnDiscontinuity = "raise",
-    ) -> Changes:
+        on_discontinuity: "OnDiscontinuity" = "raise",
+    ) -> "Changes":
         """What changed after ``from_snapshot`` up to ``to_snapshot`` (default: the latest), oldest first, with ``_row_kind``.
 
         An update comes as ``-U`` and ``+U``; ``pairs=False`` leaves out ``-U``, and of plain tables (new rows simply replace old
@@ -263,6 +271,8 @@ class Table(Maintenance):
         Raises NotFoundError for snapshots that have expired, and when reading for one whose changes are not known (an
         overwrite, an untracked write) unless ``on_discontinuity`` is ``"skip"``.
         """
+        from tablestore.table.read.changes import read_changes
+
         return read_changes(
             self._context,
             from_snapshot,
@@ -276,10 +286,10 @@ class Table(Maintenance):
 
     def consume(
         self,
-        scan: ScanMode | None = None,
+        scan: "ScanMode | None" = None,
         *,
         consumer_id: str | None = None,
-        position: Position | Mapping[str, object] | str | None = None,
+        position: "Position | Mapping[str, object] | str | None" = None,
         timestamp: datetime | int | None = None,
         columns: Sequence[str] | None = None,
         filter: Filter = None,
@@ -287,7 +297,7 @@ class Table(Maintenance):
         follow: bool = True,
         on_discontinuity: Literal["raise", "skip", "restart"] = "raise",
         stop: Callable[[], bool] | None = None,
-    ) -> Iterator[ChangeBatch]:
+    ) -> "Iterator[ChangeBatch]":
         """The rows of the table and then every change, as batches with ``_row_kind``: each change once, in order, without a gap.
 
         ``scan`` says where to begin (default: the table's ``log.scan``): ``"full"`` with all rows, ``"latest"`` behind the newest
@@ -297,6 +307,8 @@ class Table(Maintenance):
         ``follow=False`` ends at the newest snapshot, ``stop`` is asked between snapshots. Raises NotFoundError of kind
         ``discontinuity`` (unless asked to ``"skip"`` or ``"restart"``) and ``snapshot-expired``.
         """
+        from tablestore.log.follow.request import Consumption, parse_start
+
         time_millis = None if timestamp is None else _millis(timestamp)
         request = Consumption(
             columns=check_columns(columns, self._context.schema.field_names),
@@ -309,8 +321,10 @@ class Table(Maintenance):
         )
         return self.change_log.follow(request)
 
-    def position_after(self, snapshot_id: int) -> Position:
+    def position_after(self, snapshot_id: int) -> "Position":
         """The position behind a snapshot: ``consume(position=...)`` goes on with the changes of the next one; 0 for all of them."""
+        from tablestore.log.identity import Identity
+
         return Identity(self._present).after(_whole_number(snapshot_id, "snapshot_id"))
 
     # -- looking around
@@ -321,14 +335,20 @@ class Table(Maintenance):
 
     def files(self) -> pa.Table:
         """The live data files of the newest snapshot."""
+        from tablestore.table.inspect.listing import files_table
+
         return files_table(self._present)
 
     def partitions(self) -> pa.Table:
         """The partitions of the newest snapshot with rows (before merging), files and bytes."""
+        from tablestore.table.inspect.listing import partitions_table
+
         return partitions_table(self._present)
 
     def schema_history(self) -> pa.Table:
         """Every schema that the table has had."""
+        from tablestore.table.inspect.listing import schema_history_table
+
         return schema_history_table(self._present)
 
     def system(self, name: str) -> SystemTable:

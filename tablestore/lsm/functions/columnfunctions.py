@@ -5,7 +5,6 @@ fields.<column>.ignore-retract | distinct | list-agg-delimiter | nested-key | co
 
 from tablestore import options as opt
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.lsm.functions.aggregate import FUNCTIONS
 from tablestore.lsm.functions.mergefunction import ColumnFunction
 from tablestore.names import did_you_mean, split_names
 from tablestore.options import FIELDS_PREFIX, TableOptions
@@ -35,6 +34,9 @@ def flag(options: TableOptions, key: str) -> bool:
 def column_function(options: TableOptions, field: Field, name: str) -> ColumnFunction:
     """The function ``name`` of a column with its settings. Raises InvalidInputError or UnsupportedError for an unknown function,
     or one that does not take this type."""
+    # What folds columns is loaded for tables that have such columns.
+    from tablestore.lsm.functions.aggregate import FUNCTIONS
+
     name = name.strip().lower()
     name = _LEGACY_NAMES.get(name, name)
     prefix = f"{FIELDS_PREFIX}{field.name}."

@@ -5,36 +5,26 @@ orphan files. Each passes its arguments to the module that does the work.
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tablestore.errors import InvalidInputError, NotFoundError
 from tablestore.format.paths import MAIN_BRANCH
 from tablestore.format.snapshot import Snapshot
-from tablestore.format.tagfile import Tag
 from tablestore.log.opening import ChangeLogs
-from tablestore.log.port import ChangeLog
 from tablestore.names import check_reference
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
-from tablestore.store.history.autotags import default_retention
-from tablestore.store.history.branches import (
-    Branch,
-    check_branch,
-    create_branch,
-    delete_branch,
-    delete_tag,
-    list_branches,
-    rename_tag,
-)
-from tablestore.store.history.branchfiles import open_branch
-from tablestore.store.history.consumers import Consumer, Consumers, check_consumer_id
-from tablestore.store.history.expire import ExpireReport
-from tablestore.store.history.orphans import CleanReport
-from tablestore.store.history.tags import Tags, create_tag
-from tablestore.table.history import partitionexpiry, restore
-from tablestore.table.history.partitionexpiry import PartitionReport
-from tablestore.table.upkeep import expiry as retention
-from tablestore.table.upkeep.expiry import Age, millis_of
+from tablestore.table.upkeep.ages import Age, millis_of
+
+# A method imports what does its work: who only reads a table loads nothing of this.
+if TYPE_CHECKING:
+    from tablestore.format.tagfile import Tag
+    from tablestore.log.port import ChangeLog
+    from tablestore.store.history.branches import Branch
+    from tablestore.store.history.consumers import Consumer
+    from tablestore.store.history.expire import ExpireReport
+    from tablestore.store.history.orphans import CleanReport
+    from tablestore.table.history.partitionexpiry import PartitionReport
 
 
 class Maintenance:
@@ -48,7 +38,7 @@ class Maintenance:
         return type(self), (self._context, self._name, self._logs)
 
     @cached_property
-    def change_log(self) -> ChangeLog:
+    def change_log(self) -> "ChangeLog":
         """Its change log, for connectors and tools. Raises InvalidInputError, UnsupportedError for options that name none."""
         return self._logs.of(self._context)
 
@@ -66,7 +56,7 @@ class Maintenance:
         older_than: Age = None,
         limit: int | None = None,
         dry_run: bool = False,
-    ) -> ExpireReport:
+    ) -> "ExpireReport":
         """Remove old snapshots, oldest first, and the files that only they needed; tags whose time is over go too.
 
         Above ``retain_max`` snapshots go whatever their age, above ``retain_min`` those that were replaced before ``older_than``
@@ -74,7 +64,9 @@ class Maintenance:
         table's ``snapshot.*`` options. Tags, branches and consumers keep what they need. Returns what went, or with ``dry_run``
         would go; print it. Raises InvalidInputError where less than the minimum would stay.
         """
-        return retention.expire(
+        from tablestore.table.upkeep import expiry
+
+        return expiry.expire(
             self._context,
             retain_max=retain_max,
             retain_min=retain_min,
@@ -88,12 +80,16 @@ class Maintenance:
 
         Nothing is removed from the history. The newest schema stays: columns that were dropped since do not come back.
         """
+        from tablestore.table.history import restore
+
         return restore.rollback_to(self._present, self._logs, self._named_snapshot(snapshot_id, tag, "rollback_to"))
 
     # -- tags
 
-    def tags(self) -> tuple[Tag, ...]:
+    def tags(self) -> "tuple[Tag, ...]":
         """All tags, in the order of their snapshots."""
+        from tablestore.store.history.tags import Tags
+
         return Tags(self._present.files).all()
 
     def create_tag(
@@ -103,11 +99,14 @@ class Maintenance:
         *,
         retain: timedelta | int | None = None,
         ignore_if_exists: bool = False,
-    ) -> Tag:
+    ) -> "Tag":
         """Keep a snapshot (default: the newest) under a name, until it is deleted or for ``retain`` (or milliseconds).
 
         Raises AlreadyExistsError, NotFoundError.
         """
+        from tablestore.store.history.autotags import default_retention
+        from tablestore.store.history.tags import Tags, create_tag
+
         context = self._present
         kept_for = millis_of(retain, "retain")
         if kept_for is None:
@@ -126,10 +125,14 @@ class Maintenance:
 
     def rename_tag(self, name: str, new_name: str) -> None:
         """Give a tag another name. Raises NotFoundError, AlreadyExistsError, InvalidInputError if a branch needs it."""
+        from tablestore.store.history.branches import rename_tag
+
         rename_tag(self._present, check_reference(name, "tag"), check_reference(new_name, "tag"))
 
     def delete_tag(self, name: str, *, ignore_if_not_exists: bool = False) -> None:
         """Delete a tag and the files that only it kept. Raises NotFoundError, InvalidInputError if a branch began there."""
+        from tablestore.store.history.branches import delete_tag
+
         try:
             delete_tag(self._present, check_reference(name, "tag"))
         except NotFoundError as error:
@@ -138,12 +141,16 @@ class Maintenance:
 
     # -- branches
 
-    def branches(self) -> tuple[Branch, ...]:
+    def branches(self) -> "tuple[Branch, ...]":
         """All branches, by name, without the table itself (its main branch)."""
+        from tablestore.store.history.branches import list_branches
+
         return list_branches(self._present.main_files)
 
-    def create_branch(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> Branch:
+    def create_branch(self, name: str, *, tag: str | None = None, snapshot_id: int | None = None) -> "Branch":
         """Begin a branch at a tag or a snapshot (default: the newest). Read and write it with ``table.branch(name)``."""
+        from tablestore.store.history.branches import create_branch
+
         context, checked = self._present, check_reference(name, "branch")
         if tag is not None and snapshot_id is None:
             return create_branch(context, checked, tag=check_reference(tag, "tag"))
@@ -152,6 +159,8 @@ class Maintenance:
 
     def delete_branch(self, name: str, *, ignore_if_not_exists: bool = False) -> None:
         """Delete a branch and the files that only it needed."""
+        from tablestore.store.history.branches import delete_branch
+
         try:
             delete_branch(self._present, check_reference(name, "branch"))
         except NotFoundError as error:
@@ -160,6 +169,9 @@ class Maintenance:
 
     def branch(self, name: str) -> Self:
         """A handle of a branch: a table of its own, over the same data files. ``"main"`` is the table itself."""
+        from tablestore.store.history.branches import check_branch
+        from tablestore.store.history.branchfiles import open_branch
+
         context = self._present
         if name != MAIN_BRANCH:
             check_branch(context.main_files, check_reference(name, "branch"))
@@ -177,45 +189,59 @@ class Maintenance:
 
         Refused with ConflictError if the table went on since the branch began, unless ``discard_newer``.
         """
+        from tablestore.table.history import restore
+
         if self.branch_name != MAIN_BRANCH:
             raise InvalidInputError(f"fast_forward is a matter of the table itself, this is its branch {self.branch_name!r}")
         return restore.fast_forward(self._present, self._logs, check_reference(branch, "branch"), discard_newer=discard_newer)
 
     # -- consumers
 
-    def consumers(self) -> tuple[Consumer, ...]:
+    def consumers(self) -> "tuple[Consumer, ...]":
         """All named consumers, by id, with the next snapshot that each of them needs."""
+        from tablestore.store.history.consumers import Consumers
+
         return Consumers(self._present.files).all()
 
     def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
         """Let a consumer go on with the changes of snapshot ``next_snapshot``, whatever it has read before."""
+        from tablestore.store.history.consumers import Consumers
+
         Consumers(self._present.files).write(self._consumer_id(consumer_id), next_snapshot)
 
     def delete_consumer(self, consumer_id: str) -> bool:
         """Forget a consumer, so that it holds nothing back; False if there was none."""
+        from tablestore.store.history.consumers import Consumers
+
         return Consumers(self._present.files).delete(self._consumer_id(consumer_id))
 
     # -- partitions and files
 
-    def drop_partitions(self, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> PartitionReport:
+    def drop_partitions(self, partitions: Iterable[Mapping[str, Any]], *, dry_run: bool = False) -> "PartitionReport":
         """Drop partitions, each given by some or all of its column values, in one commit."""
+        from tablestore.table.history import partitionexpiry
+
         return partitionexpiry.drop_partitions(self._present, self.change_log, partitions, dry_run=dry_run)
 
-    def expire_partitions(self, older_than: timedelta | int | None = None, *, dry_run: bool = False) -> PartitionReport:
+    def expire_partitions(self, older_than: timedelta | int | None = None, *, dry_run: bool = False) -> "PartitionReport":
         """Drop the partitions older than ``older_than`` (default: the option ``partition.expiration-time``), in one commit.
 
         Data does not expire by itself: only this call drops it.
         """
+        from tablestore.table.history import partitionexpiry
+
         age = millis_of(older_than, "older_than")
         return partitionexpiry.expire_partitions(self._present, self.change_log, age_millis=age, dry_run=dry_run)
 
-    def remove_orphan_files(self, older_than: Age = None, *, dry_run: bool = True) -> CleanReport:
+    def remove_orphan_files(self, older_than: Age = None, *, dry_run: bool = True) -> "CleanReport":
         """Remove files that no branch of the table names; by default only report them (``dry_run``).
 
         ``older_than`` (default: the option ``tablestore.orphan-age``, a day) protects running commits: with less, make sure that no
         writer is at work. Raises NotFoundError, having removed nothing, if metadata that must be there is missing.
         """
-        return retention.clean(self._present, older_than=older_than, dry_run=dry_run)
+        from tablestore.table.upkeep import expiry
+
+        return expiry.clean(self._present, older_than=older_than, dry_run=dry_run)
 
     # -- helpers
 
@@ -225,12 +251,16 @@ class Maintenance:
         return self._context.still_there()
 
     def _consumer_id(self, consumer_id: str) -> str:
+        from tablestore.store.history.consumers import check_consumer_id
+
         return check_consumer_id(check_reference(consumer_id, "consumer"), self._context.files.root_uri)
 
     def _named_snapshot(self, snapshot_id: int | None, tag: str | None, what: str) -> Snapshot:
         if (snapshot_id is None) == (tag is None):
             raise InvalidInputError(f"{what}: expected a snapshot id or a tag, found {'neither' if tag is None else 'both'}")
         if tag is not None:
+            from tablestore.store.history.tags import Tags
+
             return Tags(self._context.files).get(check_reference(tag, "tag")).snapshot
         return self._live_snapshot(snapshot_id)
 

@@ -5,7 +5,7 @@ One function a table: the open table and the snapshot that is asked about in, ro
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -182,6 +182,21 @@ def consumers(context: TableContext, at: Snapshot | None) -> Rows:
     """One row per consumer, with the snapshot that it reads next."""
     for consumer in Consumers(context.files).all():
         yield {"consumer_id": consumer.id, "next_snapshot_id": consumer.next_snapshot}
+
+
+ROWS: Mapping[str, Callable[[TableContext, Snapshot | None], Rows]] = {
+    "snapshots": snapshots,
+    "schemas": schemas,
+    "options": options,
+    "manifests": manifests,
+    "files": files,
+    "partitions": partitions,
+    "buckets": buckets,
+    "tags": tags,
+    "branches": branches,
+    "consumers": consumers,
+}
+"""What makes the rows of a system table, by its name."""
 
 
 # -- helpers

@@ -23,9 +23,7 @@ from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.store.context import TableContext
-from tablestore.table.read.changes import read_changes
 from tablestore.table.read.scan import ArrowSource, Readable, ReadOptimizedScan, check_columns
-from tablestore.table.system import systemrows
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
 from tablestore.types.filter.filters import Filter, parse_filter
@@ -37,17 +35,15 @@ SEPARATOR = "$"
 KIND_COLUMN = "rowkind"
 BATCH_ROWS = 65_536
 
-RowsOf = Callable[[TableContext, Snapshot | None], Iterator[dict[str, Any]]]
 _TIME = "TIMESTAMP(3)"
 _STRINGS = {"type": "ARRAY", "element": "STRING"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A system table of metadata. ``travels``: it can be asked about an older snapshot."""
+    """A system table of metadata; ``systemrows`` makes its rows. ``travels``: it can be asked about an older snapshot."""
 
     columns: Mapping[str, object]
-    rows: RowsOf
     travels: bool = False
 
     @property
@@ -63,7 +59,6 @@ _SUMS = {
 }
 _METADATA: dict[str, _Kind] = {
     "snapshots": _Kind(
-        rows=systemrows.snapshots,
         columns={
             "snapshot_id": "BIGINT NOT NULL",
             "schema_id": "BIGINT NOT NULL",
@@ -82,7 +77,6 @@ _METADATA: dict[str, _Kind] = {
         },
     ),
     "schemas": _Kind(
-        rows=systemrows.schemas,
         columns={
             "schema_id": "BIGINT NOT NULL",
             "fields": "STRING NOT NULL",
@@ -93,9 +87,8 @@ _METADATA: dict[str, _Kind] = {
             "update_time": f"{_TIME} NOT NULL",
         },
     ),
-    "options": _Kind(rows=systemrows.options, columns={"key": "STRING NOT NULL", "value": "STRING NOT NULL"}),
+    "options": _Kind(columns={"key": "STRING NOT NULL", "value": "STRING NOT NULL"}),
     "manifests": _Kind(
-        rows=systemrows.manifests,
         travels=True,
         columns={
             "file_name": "STRING NOT NULL",
@@ -110,7 +103,6 @@ _METADATA: dict[str, _Kind] = {
         },
     ),
     "files": _Kind(
-        rows=systemrows.files,
         travels=True,
         columns={
             "partition": "STRING",
@@ -136,7 +128,6 @@ _METADATA: dict[str, _Kind] = {
         },
     ),
     "partitions": _Kind(
-        rows=systemrows.partitions,
         travels=True,
         columns={
             "partition": "STRING",
@@ -147,9 +138,8 @@ _METADATA: dict[str, _Kind] = {
             "options": "STRING",
         },
     ),
-    "buckets": _Kind(rows=systemrows.buckets, travels=True, columns={"partition": "STRING", "bucket": "INT NOT NULL", **_SUMS}),
+    "buckets": _Kind(travels=True, columns={"partition": "STRING", "bucket": "INT NOT NULL", **_SUMS}),
     "tags": _Kind(
-        rows=systemrows.tags,
         columns={
             "tag_name": "STRING NOT NULL",
             "snapshot_id": "BIGINT NOT NULL",
@@ -160,10 +150,8 @@ _METADATA: dict[str, _Kind] = {
             "time_retained": "STRING",
         },
     ),
-    "branches": _Kind(rows=systemrows.branches, columns={"branch_name": "STRING NOT NULL", "create_time": f"{_TIME} NOT NULL"}),
-    "consumers": _Kind(
-        rows=systemrows.consumers, columns={"consumer_id": "STRING NOT NULL", "next_snapshot_id": "BIGINT NOT NULL"}
-    ),
+    "branches": _Kind(columns={"branch_name": "STRING NOT NULL", "create_time": f"{_TIME} NOT NULL"}),
+    "consumers": _Kind(columns={"consumer_id": "STRING NOT NULL", "next_snapshot_id": "BIGINT NOT NULL"}),
 }
 AUDIT_LOG, READ_OPTIMIZED = "audit_log", "ro"
 SYSTEM_TABLES = (*_METADATA, AUDIT_LOG, READ_OPTIMIZED)
@@ -295,8 +283,10 @@ def _fields_of(kind: str, schema: TableSchema) -> tuple[Field, ...]:
 
 
 def _metadata(context: TableContext, name: str, snapshot: Snapshot | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    kind = _METADATA[name]
-    return _batched(kind.rows(context if kind.travels else context.still_there(), snapshot), schema)
+    # Only who reads metadata as rows needs what makes them.
+    from tablestore.table.system.systemrows import ROWS
+
+    return _batched(ROWS[name](context if _METADATA[name].travels else context.still_there(), snapshot), schema)
 
 
 def _batched(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -312,6 +302,8 @@ def _batched(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.R
 
 def _audit_log(context: TableContext, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The changes of the retained snapshots, oldest first, without those of discontinuities."""
+    from tablestore.table.read.changes import read_changes
+
     ids = context.still_there().snapshots.live_ids()
     if ids:
         changes = read_changes(context, ids[0] - 1, ids[-1], None, None, pairs=True, snapshot_ids=False, on_discontinuity="skip")

@@ -5,11 +5,10 @@ After every commit (unless ``write-only``) a writer expires what the options all
 """
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from datetime import UTC, datetime
 
 from tablestore import options as opt
-from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
+from tablestore.errors import StorageError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
@@ -19,8 +18,7 @@ from tablestore.store.history.expirechangelogs import expire_changelogs
 from tablestore.store.history.orphans import CleanReport, remove_orphan_files
 from tablestore.store.history.retention import Retention, changelog_retention, snapshot_retention
 from tablestore.store.history.storeclock import check_clock
-
-Age: TypeAlias = timedelta | datetime | int | None
+from tablestore.table.upkeep.ages import Age, millis_of
 
 
 def expire_after_commit(context: TableContext, landed: Snapshot | None, *, tagged: bool) -> None:
@@ -81,17 +79,6 @@ def clean(context: TableContext, *, older_than: Age = None, dry_run: bool = True
         now = context.clock.now_ms()
     age = round(context.settings.orphan_age_s * 1000) if older_than is None else _age_millis(older_than, context)
     return remove_orphan_files(context, older_than_millis=now - age, dry_run=dry_run)
-
-
-def millis_of(duration: timedelta | int | None, what: str) -> int | None:
-    """A duration in milliseconds."""
-    if duration is None:
-        return None
-    if isinstance(duration, timedelta):
-        duration = round(duration.total_seconds() * 1000)
-    if isinstance(duration, bool) or not isinstance(duration, int) or duration < 0:
-        raise InvalidInputError(f"expected {what} as a timedelta or in milliseconds from 0, found {duration!r:.80}")
-    return duration
 
 
 def is_write_only(context: TableContext) -> bool:
