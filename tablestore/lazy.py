@@ -1,11 +1,14 @@
-"""A property that is computed when it is first asked for, and kept.
+"""What is computed, or imported, when it is first asked for.
 
-As ``functools.cached_property``, without the lock that this has up to Python 3.11: one for all instances of a class, held while
-the value is computed, so that threads that open different files would wait for each other. Two threads that ask one object at once
-may both compute; one value stays.
+``lazy`` is a property that is computed once and kept: as ``functools.cached_property``, without the lock that this has up to
+Python 3.11: one for all instances of a class, held while the value is computed, so that threads that open different files would
+wait for each other. Two threads that ask one object at once may both compute; one value stays.
+
+``imported`` is for tables of which a process uses few entries, such as the commands of a program.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Generic, Self, TypeVar, overload
 
 _T = TypeVar("_T")
@@ -33,3 +36,9 @@ class lazy(Generic[_T]):
             return self
         value = self._compute(instance)
         return instance.__dict__.setdefault(self._name, value)  # type: ignore[no-any-return]
+
+
+def imported(place: str) -> Any:
+    """What ``package.module:name`` names; the module is imported now."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)

@@ -30,7 +30,7 @@ def bind(
 def _replacement(relation: Relation) -> Replacement:
     match relation:
         case ManagedRelation():
-            fields = relation.pin.spec.open(relation.pin.schema_id).schema.fields
+            fields = relation.schema.fields
             return Replacement(path=tuple(relation.name.split(".")), fields=fields)
         case QueryRelation(query=query):
             made = tuple(_replacement(inner) for inner in query.relations)

@@ -12,16 +12,19 @@ kind ``engine`` for what it cannot do, with the name of an engine that can.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from tablestore.distributed.read import ReadPin
-from tablestore.format.snapshot import Snapshot
 from tablestore.sql.source import Edit, apply_edits
-from tablestore.table.read.scan import ArrowSource
-from tablestore.table.table import Table
-from tablestore.table.write.rowchange import RowChange
+
+if TYPE_CHECKING:
+    from tablestore.distributed.read import ReadPin
+    from tablestore.format.snapshot import Snapshot
+    from tablestore.table.read.scan import ArrowSource
+    from tablestore.table.table import Table
+    from tablestore.table.write.rowchange import RowChange
+    from tablestore.types.schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +37,17 @@ class ManagedRelation:
     """
 
     name: str
-    table: Table
-    pin: ReadPin
+    table: "Table"
+    pin: "ReadPin"
     columns: tuple[str, ...] | None = None
     filter: str | None = None
     positions: bool = False
+
+    @property
+    def schema(self) -> "TableSchema":
+        """The schema that the snapshot is read with."""
+        context = self.table.context
+        return context.schema if self.pin.schema_id == context.schema.id else context.schemas.read(self.pin.schema_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,7 @@ class RowsRelation:
     """Rows that tablestore makes itself (a system table, ``table_changes``), read anew at each use."""
 
     name: str
-    rows: ArrowSource
+    rows: "ArrowSource"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +145,8 @@ class InsertTarget:
     ``dynamic``, the partitions that the rows fall into.
     """
 
-    table: Table
-    pin: ReadPin
+    table: "Table"
+    pin: "ReadPin"
     overwrite: Mapping[str, object] | None = None
     dynamic: bool = False
     commit_user: str | None = None
@@ -152,9 +161,9 @@ class ChangeTarget:
     and the statement is planned again.
     """
 
-    table: Table
-    pin: ReadPin
-    change: RowChange
+    table: "Table"
+    pin: "ReadPin"
+    change: "RowChange"
 
 
 @runtime_checkable
@@ -182,15 +191,15 @@ class QueryEngine(Protocol):
         """How the query would run, with the files that the scans of managed tables read."""
         ...
 
-    def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
+    def insert(self, query: BoundQuery, target: InsertTarget) -> "Snapshot | None":
         """Write the rows of a query as one snapshot; None if there was nothing to publish."""
         ...
 
-    def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
+    def change(self, query: BoundQuery, target: ChangeTarget) -> "Snapshot | None":
         """Apply the rows of a query as changes, as one snapshot. Raises StalePlan if rows changed since the pin."""
         ...
 
-    def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
+    def compact(self, table: "Table", pin: "ReadPin", partitions: Sequence[Mapping[str, Any]] | None) -> object:
         """Fully compact a table or some partitions; the report."""
         ...
 

@@ -84,3 +84,9 @@ def listed(column: str, names: Iterable[str]) -> Result:
 def records(schema: pa.Schema, rows: Iterable[Mapping[str, Any]]) -> Result:
     """Rows that were made one by one: listings are short."""
     return Result(pa.Table.from_pylist(list(rows), schema=schema))
+
+
+def pairs(found: Iterable[tuple[str, str | None]]) -> Result:
+    """Keys and their values, a row each."""
+    schema = pa.schema([("key", pa.string()), ("value", pa.string())])
+    return records(schema, [{"key": key, "value": value} for key, value in found])

@@ -13,7 +13,7 @@ Not safe for threads: each has an environment of its own, over the same warehous
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tablestore.clock import Clock, SystemClock
 from tablestore.environment.configuration import Configuration
@@ -23,7 +23,6 @@ from tablestore.environment.execution import execute
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
 from tablestore.environment.query import Query
 from tablestore.environment.result import Result
-from tablestore.environment.rows.explain import explain_query
 from tablestore.environment.session.catalogs import DEFAULT_CATALOG, Catalogs, Registered
 from tablestore.environment.session.engines import open_engine
 from tablestore.environment.session.session import Session
@@ -36,10 +35,12 @@ from tablestore.sql.parse.statement import parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment, Span
 from tablestore.sql.statements import rows
-from tablestore.sql.statements.session import Statement
 from tablestore.table.catalog import Catalog
 from tablestore.table.opening import open_catalog
 from tablestore.types.typestring import quote_identifier
+
+if TYPE_CHECKING:
+    from tablestore.sql.statements.anystatement import Statement
 
 CatalogSource = Catalog | str | os.PathLike[str] | Mapping[str, Any]
 
@@ -154,12 +155,17 @@ class TableEnvironment(DeprecatedNames):
     def _query(self, query: Fragment, source: Source, parameters: Parameters) -> Query:
         return Query(
             lambda: self._execute(rows.Query(query=query), source, parameters),
-            lambda: explain_query(self._session, query, source, parameters),
+            lambda: self._explain(query, source, parameters),
             query.text,
             parameters,
         )
 
-    def _execute(self, statement: Statement, source: Source, parameters: Parameters) -> Result:
+    def _explain(self, query: Fragment, source: Source, parameters: Parameters) -> str:
+        from tablestore.environment.rows.explain import explain_query
+
+        return explain_query(self._session, query, source, parameters)
+
+    def _execute(self, statement: "Statement", source: Source, parameters: Parameters) -> Result:
         return execute(self._session, statement, source, parameters)
 
     # -- catalogs and databases

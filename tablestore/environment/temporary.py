@@ -5,18 +5,13 @@ objects hide permanent ones of their name, may lie in catalogs and databases tha
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tablestore.environment.definition.functions import add_function, drop_temporary_function
-from tablestore.environment.definition.tabledefinition import TableDefinition
-from tablestore.environment.definition.temporary import add_temporary_table, drop_temporary_object
-from tablestore.environment.definition.views import add_rows_view
 from tablestore.environment.execution import execute
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.query import Query
-from tablestore.environment.session.callables import TypeSource, function_of
 from tablestore.environment.session.functions import system_key, written_key
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
@@ -24,8 +19,10 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.parse.statement import parse_path, parse_statement
 from tablestore.sql.source import Fragment, Span
 from tablestore.sql.statements import rows
-from tablestore.sql.statements.definition import CreateView
 from tablestore.types.arrowtypes import fields_from_arrow
+
+if TYPE_CHECKING:
+    from tablestore.environment.session.callables import TypeSource
 
 
 class TemporaryObjects:
@@ -46,10 +43,14 @@ class TemporaryObjects:
         if isinstance(what, str | Query):
             self._create_view(path, what, replace)
         else:
+            from tablestore.environment.definition.views import add_rows_view
+
             add_rows_view(self._session, whole, what, replace=replace)
 
     def drop_temporary_view(self, path: str) -> bool:
         """Drop a temporary view; whether there was one. Nothing permanent is touched."""
+        from tablestore.environment.definition.temporary import drop_temporary_object
+
         return drop_temporary_object(self._session, self._path(path), "view")
 
     def list_temporary_views(self) -> tuple[str, ...]:
@@ -74,6 +75,9 @@ class TemporaryObjects:
         The storage of a managed temporary table outlives the environment, until it is dropped. Raises InvalidInputError,
         AlreadyExistsError.
         """
+        from tablestore.environment.definition.tabledefinition import TableDefinition
+        from tablestore.environment.definition.temporary import add_temporary_table
+
         definition = TableDefinition(
             fields=() if schema is None else fields_from_arrow(schema)[0],
             primary_key=tuple(primary_key),
@@ -85,6 +89,8 @@ class TemporaryObjects:
 
     def drop_temporary_table(self, path: str) -> bool:
         """Drop a temporary table, a managed one with its storage; whether there was one. Nothing permanent is touched."""
+        from tablestore.environment.definition.temporary import drop_temporary_object
+
         return drop_temporary_object(self._session, self._path(path), "table")
 
     def list_temporary_tables(self) -> tuple[str, ...]:
@@ -98,8 +104,8 @@ class TemporaryObjects:
         path: str,
         function: Any,
         *,
-        arguments: Sequence[TypeSource] | None = None,
-        returns: TypeSource | None = None,
+        arguments: "Sequence[TypeSource] | None" = None,
+        returns: "TypeSource | None" = None,
         replace: bool = False,
     ) -> None:
         """Name a function for queries: a Python function, a class, an object, or an object of the engine's (a Spark UDF or UDTF).
@@ -107,6 +113,9 @@ class TemporaryObjects:
         A path of one part makes a system function, one of two or three a function of a catalog. Types are Arrow's or SQL text; type
         hints stand for them. A function whose hints are pyarrow arrays gets columns. Raises InvalidInputError, AlreadyExistsError.
         """
+        from tablestore.environment.definition.functions import add_function
+        from tablestore.environment.session.callables import function_of
+
         written = parse_path(path)
         key = written_key(written, self._session.place)
         made = function_of(key.name, function, arguments=arguments, returns=returns)
@@ -117,21 +126,28 @@ class TemporaryObjects:
         name: str,
         function: Any,
         *,
-        arguments: Sequence[TypeSource] | None = None,
-        returns: TypeSource | None = None,
+        arguments: "Sequence[TypeSource] | None" = None,
+        returns: "TypeSource | None" = None,
         replace: bool = False,
     ) -> None:
         """As ``create_temporary_function`` with a name of one part, which comes before the functions of the engine."""
+        from tablestore.environment.definition.functions import add_function
+        from tablestore.environment.session.callables import function_of
+
         key = system_key(parse_path(name))
         made = function_of(key.name, function, arguments=arguments, returns=returns)
         add_function(self._session, key, made, replace=replace)
 
     def drop_temporary_function(self, path: str) -> bool:
         """Drop a temporary function; whether there was one."""
+        from tablestore.environment.definition.functions import drop_temporary_function
+
         return drop_temporary_function(self._session, written_key(parse_path(path), self._session.place))
 
     def drop_temporary_system_function(self, name: str) -> bool:
         """Drop a temporary system function; whether there was one."""
+        from tablestore.environment.definition.functions import drop_temporary_function
+
         return drop_temporary_function(self._session, system_key(parse_path(name)))
 
     def list_temporary_functions(self) -> tuple[str, ...]:
@@ -139,6 +155,8 @@ class TemporaryObjects:
         return self._listed("SHOW TEMPORARY FUNCTIONS")
 
     def _create_view(self, path: str, what: str | Query, replace: bool) -> None:
+        from tablestore.sql.statements.definition import CreateView
+
         if isinstance(what, Query):
             if what.has_parameters:
                 raise InvalidInputError(

@@ -22,7 +22,7 @@ def column_kinds(relations: Sequence[Relation]) -> Mapping[str, Kind]:
 def _kinds(relation: Relation) -> list[tuple[str, Kind | None]]:
     match relation:
         case ManagedRelation():
-            fields = relation.pin.spec.open(relation.pin.schema_id).schema.fields
+            fields = relation.schema.fields
             return [(field.name, kind_of_type(field.type)) for field in fields]
         case RowsRelation():
             return [(field.name, _kind(field)) for field in relation.rows.schema]

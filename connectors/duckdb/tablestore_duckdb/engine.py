@@ -18,12 +18,10 @@ from tablestore.options import parse_bool
 from tablestore.sql.query.dialect import is_spark_function
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import Checked
-from tablestore_duckdb.functions import create_function
 from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, prepare
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.resultrows import DuckDBRows, KeptRows
 from tablestore_duckdb.sessions import Run, Sessions
-from tablestore_duckdb.writing import change_rows, insert_rows
 
 VERIFY_CHECKSUMS = "duckdb.verify-checksums"
 # The time zone of a connection of our own.
@@ -57,10 +55,15 @@ class DuckDBEngine:
 
     def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
         """Write the rows of a query as one snapshot, batch by batch."""
+        # Who only reads does not load what writes.
+        from tablestore_duckdb.writing import insert_rows
+
         return insert_rows(self.query(query).to_reader(), target)
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
         """Apply the rows of a query as changes, batch by batch. Raises StalePlan if rows changed since the pin."""
+        from tablestore_duckdb.writing import change_rows
+
         return change_rows(self.query(query).to_reader(), target)
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
@@ -77,6 +80,8 @@ class DuckDBEngine:
 
     def register_function(self, name: str, function: Function) -> None:
         """Let queries call a function, by column or by value. Raises InvalidInputError if its types are not known."""
+        from tablestore_duckdb.functions import create_function
+
         with self._alone(function.name):
             create_function(self._sessions.connection, name, function)
 

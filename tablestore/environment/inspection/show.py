@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.environment.definition.databases import database_path
@@ -12,7 +11,7 @@ from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_row
 from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement
 from tablestore.environment.procedures.call import SYSTEM
 from tablestore.environment.procedures.registry import PROCEDURES
-from tablestore.environment.result import Result, listed, records
+from tablestore.environment.result import Result, listed, pairs, records
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -23,8 +22,6 @@ from tablestore.sql.statements.session import Show, ShowKind
 from tablestore.table.inspect.listing import partition_values
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
-
-OPTIONS_SCHEMA = pa.schema([("key", pa.string()), ("value", pa.string())])
 
 
 def show(session: Session, statement: Show, source: Source) -> Result:
@@ -47,8 +44,7 @@ def show(session: Session, statement: Show, source: Source) -> Result:
         case ShowKind.CURRENT_DATABASE:
             return listed("database", [session.catalogs.current_database])
         case ShowKind.OPTIONS if statement.path is None:
-            pairs = session.settings.all()
-            return records(OPTIONS_SCHEMA, [{"key": key, "value": pairs[key]} for key in matching(pairs, statement)])
+            return _options(session.settings.all().items(), statement)
         case ShowKind.CREATE_CATALOG:
             name = _path(statement)
             with placing(source, name.span):
@@ -95,9 +91,9 @@ def _of_table(session: Session, statement: Show, source: Source) -> Result:
     raise UnsupportedError(source.mark(f"SHOW {statement.kind.value} is not supported", path.span), kind="unsupported")
 
 
-def _options(pairs: Iterable[tuple[str, str]], statement: Show) -> Result:
-    known = dict(sorted(pairs))
-    return records(OPTIONS_SCHEMA, [{"key": key, "value": known[key]} for key in matching(known, statement)])
+def _options(found: Iterable[tuple[str, str]], statement: Show) -> Result:
+    known = dict(sorted(found))
+    return pairs((key, known[key]) for key in matching(known, statement))
 
 
 def _partitions(table: Table, statement: Show, source: Source) -> Result:

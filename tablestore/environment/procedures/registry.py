@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 from tablestore.progress import Progress
 from tablestore.table.inspect.check import check_table
@@ -72,15 +72,14 @@ def rebuild_log(table: Table) -> object:
 
 
 def _procedure(function: Function, name: str) -> Procedure:
-    hints = get_type_hints(function)
     _, *parameters = inspect.signature(function).parameters.values()
     return Procedure(
         name=name,
         function=function,
         parameters=tuple(
-            Parameter(name=one.name, kinds=tuple(_kinds(hints[one.name])), default=one.default)
+            Parameter(name=one.name, kinds=tuple(_kinds(one.annotation)), default=one.default)
             for one in parameters
-            if Progress not in get_args(hints[one.name]) and hints[one.name] is not Progress
+            if Progress not in get_args(one.annotation) and one.annotation is not Progress
         ),
         sentence=" ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()),
     )

@@ -12,8 +12,8 @@ from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
+from tablestore.sql.statements.anystatement import Explain
 from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, Update
-from tablestore.sql.statements.session import Explain
 
 
 def explain_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> str:

@@ -8,9 +8,10 @@ from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
+from tablestore.sql.statements.rows import Query
 
 
-def run_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> Result:
+def run_query(session: Session, statement: Query, source: Source, parameters: Parameters) -> Result:
     """Make a query ready: its names, types and snapshots are settled, its rows come when they are read."""
     engine = session.engine_for("a query")
     if session.settings.is_streaming:
@@ -19,7 +20,7 @@ def run_query(session: Session, query: Fragment, source: Source, parameters: Par
             "table.consume(), or with spark.readStream, or SET 'execution.runtime-mode' = 'batch'",
             kind="streaming",
         )
-    return Result(engine.query(bound_query(session, query, source, parameters)))
+    return Result(engine.query(bound_query(session, statement.query, source, parameters)))
 
 
 def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:

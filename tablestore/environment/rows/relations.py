@@ -111,7 +111,7 @@ class Relations:
         if not isinstance(relation, ManagedRelation):
             return relation
         relation = replace(relation, positions=positions)
-        schema = relation.pin.spec.open(relation.pin.schema_id).schema
+        schema = relation.schema
         unstored = read_unstored(schema.options, schema.field_names)
         if not unstored.computed:
             return relation

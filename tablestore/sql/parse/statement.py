@@ -4,45 +4,45 @@ What begins like a query is one and is not looked into: only brackets, texts and
 own business go to it as they are. Everything else is read in full, or refused with the place, what was expected and what was found.
 """
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from tablestore.lazy import imported
 from tablestore.names import did_you_mean
-from tablestore.sql.parse.alter import alter, comment_on, truncate
 from tablestore.sql.parse.cursor import Cursor
-from tablestore.sql.parse.definition import create, drop
-from tablestore.sql.parse.merge import merge
-from tablestore.sql.parse.rows import delete, insert, query_or_insert, update
-from tablestore.sql.parse.session import call, reset, set_option, use
-from tablestore.sql.parse.show import describe, show
+from tablestore.sql.parse.rows import insert, query_or_insert
 from tablestore.sql.parse.tokens import Kind
-from tablestore.sql.source import Path, Span
+from tablestore.sql.source import Fragment, Path, Span
 from tablestore.sql.statements.rows import Insert, StatementSet
-from tablestore.sql.statements.session import EngineStatement, Explain, Statement
 
-_VERBS: dict[str, Callable[[Cursor], Statement]] = {
-    "SELECT": query_or_insert,
-    "WITH": query_or_insert,
-    "VALUES": query_or_insert,
-    "TABLE": query_or_insert,
-    "FROM": query_or_insert,
-    "(": query_or_insert,
-    "INSERT": insert,
-    "DELETE": delete,
-    "UPDATE": update,
-    "MERGE": merge,
-    "CREATE": create,
-    "REPLACE": create,
-    "DROP": drop,
-    "ALTER": alter,
-    "TRUNCATE": truncate,
-    "COMMENT": comment_on,
-    "SHOW": show,
-    "DESCRIBE": describe,
-    "DESC": describe,
-    "USE": use,
-    "SET": set_option,
-    "RESET": reset,
-    "CALL": call,
+if TYPE_CHECKING:
+    from tablestore.sql.statements.anystatement import Explain, Statement
+    from tablestore.sql.statements.session import EngineStatement
+
+# The parser of each statement by its first word: a module beside this one, and the function in it.
+_VERBS = {
+    "SELECT": "rows:query_or_insert",
+    "WITH": "rows:query_or_insert",
+    "VALUES": "rows:query_or_insert",
+    "TABLE": "rows:query_or_insert",
+    "FROM": "rows:query_or_insert",
+    "(": "rows:query_or_insert",
+    "INSERT": "rows:insert",
+    "DELETE": "rows:delete",
+    "UPDATE": "rows:update",
+    "MERGE": "merge:merge",
+    "CREATE": "definition:create",
+    "REPLACE": "definition:create",
+    "DROP": "definition:drop",
+    "ALTER": "alter:alter",
+    "TRUNCATE": "alter:truncate",
+    "COMMENT": "alter:comment_on",
+    "SHOW": "show:show",
+    "DESCRIBE": "show:describe",
+    "DESC": "show:describe",
+    "USE": "session:use",
+    "SET": "session:set_option",
+    "RESET": "session:reset",
+    "CALL": "session:call",
 }
 _MODES = ("EXTENDED", "CODEGEN", "COST", "FORMATTED", "LOGICAL")
 _ENGINES = (
@@ -63,7 +63,7 @@ _UNSUPPORTED = {
 }
 
 
-def parse_statement(text: str, span: Span | None = None) -> Statement:
+def parse_statement(text: str, span: Span | None = None) -> "Statement":
     """The one statement of a text, or of a part of it; a ``;`` may end it. All places count from the start of ``text``.
 
     Raises InvalidInputError of kind ``sql-syntax``, UnsupportedError of kind ``sql``.
@@ -89,16 +89,17 @@ def parse_path(text: str) -> Path:
     return path
 
 
-def _statement(cursor: Cursor) -> Statement:
+def _statement(cursor: Cursor) -> "Statement":
     verb = cursor.next.key
     if verb in _VERBS:
-        return _VERBS[verb](cursor)
+        found: Statement = imported(f"tablestore.sql.parse.{_VERBS[verb]}")(cursor)
+        return found
     if verb == "EXPLAIN":
         return _explain(cursor)
     if verb == "EXECUTE" or cursor.sees("BEGIN", "STATEMENT"):
         return _execute(cursor)
     if verb in _ENGINES:
-        return EngineStatement(text=cursor.fragment("a statement"))
+        return _engine_statement(cursor.fragment("a statement"))
     if verb in _UNSUPPORTED:
         raise cursor.unsupported(f"{verb} is not supported; {_UNSUPPORTED[verb]}")
     if verb == "BEGIN":
@@ -109,7 +110,15 @@ def _statement(cursor: Cursor) -> Statement:
     raise cursor.wrong(f"expected a statement, found {cursor.next.text[:40]!r}{near}")
 
 
-def _explain(cursor: Cursor) -> Explain:
+def _engine_statement(text: Fragment) -> "EngineStatement":
+    from tablestore.sql.statements.session import EngineStatement
+
+    return EngineStatement(text=text)
+
+
+def _explain(cursor: Cursor) -> "Explain":
+    from tablestore.sql.statements.anystatement import Explain
+
     cursor.expect("EXPLAIN")
     mode = None
     if not cursor.accept("PLAN", "FOR"):
@@ -120,7 +129,7 @@ def _explain(cursor: Cursor) -> Explain:
     return Explain(statement=statement, mode=None if mode is None else mode.lower())
 
 
-def _execute(cursor: Cursor) -> StatementSet | EngineStatement:
+def _execute(cursor: Cursor) -> "StatementSet | EngineStatement":
     start = cursor.next.start
     if cursor.accept("BEGIN", "STATEMENT", "SET"):
         cursor.expect(";")
@@ -128,7 +137,7 @@ def _execute(cursor: Cursor) -> StatementSet | EngineStatement:
     cursor.expect("EXECUTE")
     if cursor.sees("IMMEDIATE"):
         cursor.fragment("a statement")
-        return EngineStatement(text=cursor.fragment_from(start))
+        return _engine_statement(cursor.fragment_from(start))
     cursor.expect("STATEMENT", "SET")
     return _statement_set(cursor)
 

@@ -4,18 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from tablestore.sql.source import NOWHERE, Fragment, Path, Span
-from tablestore.sql.statements.alter import AlterTable, PartitionSpec, TruncateTable
-from tablestore.sql.statements.definition import (
-    CreateCatalog,
-    CreateDatabase,
-    CreateFunction,
-    CreateTable,
-    CreateView,
-    Drop,
-    DropCatalog,
-    DropDatabase,
-)
-from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, StatementSet, Update
+from tablestore.sql.statements.alter import PartitionSpec
 
 
 class ShowKind(Enum):
@@ -119,43 +108,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explain:
-    """``EXPLAIN [mode] statement``; ``mode`` in lower case."""
-
-    statement: "Statement"
-    mode: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStatement:
     """A statement that is none of ours, for the engine as it is (``CACHE TABLE``, ``CREATE TEMPORARY VIEW … USING``)."""
 
     text: Fragment
-
-
-Statement = (
-    Query
-    | Insert
-    | Delete
-    | Update
-    | Merge
-    | StatementSet
-    | CreateTable
-    | CreateView
-    | CreateFunction
-    | Drop
-    | AlterTable
-    | TruncateTable
-    | CreateDatabase
-    | DropDatabase
-    | CreateCatalog
-    | DropCatalog
-    | Show
-    | Describe
-    | Use
-    | SetOption
-    | ResetOption
-    | Call
-    | Explain
-    | EngineStatement
-)

@@ -4,6 +4,7 @@ import pytest
 
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.source import Fragment, Path
+from tablestore.sql.statements.anystatement import Statement
 from tablestore.sql.statements.definition import (
     ComputedColumn,
     CreateCatalog,
@@ -19,7 +20,7 @@ from tablestore.sql.statements.definition import (
     PhysicalColumn,
     Watermark,
 )
-from tablestore.sql.statements.session import EngineStatement, Statement
+from tablestore.sql.statements.session import EngineStatement
 from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
 from tablestore.types.typestring import parse_type
 

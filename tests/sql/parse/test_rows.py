@@ -4,6 +4,7 @@ import pytest
 
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.source import Fragment, Path
+from tablestore.sql.statements.anystatement import Statement
 from tablestore.sql.statements.rows import (
     Assignment,
     Delete,
@@ -16,7 +17,6 @@ from tablestore.sql.statements.rows import (
     StatementSet,
     Update,
 )
-from tablestore.sql.statements.session import Statement
 
 T, S = Path(("t",)), Path(("s",))
 QUERY = Fragment("SELECT 1")

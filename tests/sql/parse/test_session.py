@@ -4,18 +4,17 @@ import pytest
 
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.source import Fragment, Path
+from tablestore.sql.statements.anystatement import Explain, Statement
 from tablestore.sql.statements.rows import Insert, Query, StatementSet
 from tablestore.sql.statements.session import (
     Argument,
     Call,
     Describe,
     EngineStatement,
-    Explain,
     ResetOption,
     SetOption,
     Show,
     ShowKind,
-    Statement,
     Use,
 )
 

@@ -1,0 +1,30 @@
+"""SET, RESET, and the statements that go to the engine as they are."""
+
+from tablestore.environment.result import Result, done, pairs
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.sql.statements.session import EngineStatement, ResetOption, SetOption
+
+
+def set_option(session: Session, statement: SetOption, source: Source) -> Result:
+    """``SET key = value``, or the value of ``SET key``."""
+    with placing(source, statement.span):
+        if statement.value is None:
+            return pairs([(statement.key, session.settings.get(statement.key))])
+        session.settings.set(statement.key, statement.value)
+    return done()
+
+
+def reset_option(session: Session, statement: ResetOption, source: Source) -> Result:
+    """``RESET``, of one key or of all."""
+    with placing(source, statement.span):
+        session.settings.reset(statement.key)
+    return done()
+
+
+def by_engine(session: Session, statement: EngineStatement, source: Source) -> Result:
+    """Run a statement of the engine's own."""
+    words = " ".join(statement.text.text.split()[:2]).upper()
+    with placing(source, statement.text.span):
+        rows = session.engine_for(words).execute(statement.text.text)
+    return done() if rows is None else Result(rows)

@@ -1,0 +1,53 @@
+"""All statements that there are, and EXPLAIN, which holds one of them."""
+
+from dataclasses import dataclass
+
+from tablestore.sql.statements.alter import AlterTable, TruncateTable
+from tablestore.sql.statements.definition import (
+    CreateCatalog,
+    CreateDatabase,
+    CreateFunction,
+    CreateTable,
+    CreateView,
+    Drop,
+    DropCatalog,
+    DropDatabase,
+)
+from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, StatementSet, Update
+from tablestore.sql.statements.session import Call, Describe, EngineStatement, ResetOption, SetOption, Show, Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    """``EXPLAIN [mode] statement``; ``mode`` in lower case."""
+
+    statement: "Statement"
+    mode: str | None = None
+
+
+Statement = (
+    Query
+    | Insert
+    | Delete
+    | Update
+    | Merge
+    | StatementSet
+    | CreateTable
+    | CreateView
+    | CreateFunction
+    | Drop
+    | AlterTable
+    | TruncateTable
+    | CreateDatabase
+    | DropDatabase
+    | CreateCatalog
+    | DropCatalog
+    | Show
+    | Describe
+    | Use
+    | SetOption
+    | ResetOption
+    | Call
+    | Explain
+    | EngineStatement
+)
