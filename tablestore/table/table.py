@@ -88,18 +88,17 @@ class Table(Maintenance):
         return dict(self._context.schema.options)
 
     def refresh(self) -> "Table":
-        """The same table at its newest schema. Raises ConflictError if another one is in its place."""
+        """A handle at the newest schema. Raises NotFoundError for a dropped table, ConflictError if another is in its place."""
         return Table(self._present.reopened(), self._name, self._logs)
 
     # -- altering
 
     def alter(self, changes: "Sequence[SchemaChange] | SchemaChange") -> "Table":
-        """Alter columns, options or comments (see :mod:`tablestore.types.evolution.schemachanges`), all changes or none; the
-        altered table.
+        """Alter columns, options or comments (see :mod:`tablestore.types.evolution.schemachanges`), all changes or none.
 
-        Options of the log begin, end or keep it (see :mod:`tablestore.log.alterlog`). This handle stays at its schema: go on with
-        the one that is returned. Raises InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError, ConflictError,
-        StorageError (nothing was altered), CommitOutcomeUnknown.
+        Returns a handle at the new schema; this one stays at its own. Options of the log may begin or end it (see
+        :mod:`tablestore.log.alterlog`). Raises InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError,
+        ConflictError, StorageError (nothing was altered), CommitOutcomeUnknown.
         """
         old = self._context
         schema = self.change_log.alter(changes)
@@ -108,8 +107,8 @@ class Table(Maintenance):
     def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.
 
-        Writers with an older handle are refused. Called again, it goes on where it was interrupted. ``progress`` is called
-        with what is done, how many bytes of how many. Returns the altered table.
+        Commits by older handles are refused. A call that was interrupted is continued by the next one. ``progress`` is called with
+        a text, the bytes done and the bytes in all. Returns a handle at the new number.
         """
         from tablestore.table.history.rescale import rescale
 
@@ -130,10 +129,10 @@ class Table(Maintenance):
     ) -> Scan:
         """Read the table, now or as of a snapshot id, a point in time or a tag (at most one of them).
 
-        ``filter`` is SQL text, a pyarrow expression or a predicate. ``timestamp`` is a datetime (naive: local time) or
-        milliseconds since the epoch. Time travel sees the columns that the table had then. ``positions``: of an append table also
-        where each row lies (``_data_file``, ``_row_position``). Raises InvalidInputError, NotFoundError, UnsupportedError,
-        ConflictError if another table is in the place of this one.
+        ``filter`` is SQL text, a pyarrow expression or a predicate. ``timestamp`` is a datetime (naive: local time) or milliseconds
+        since the epoch. Time travel sees the columns that the table had then. ``positions`` adds the columns ``_data_file`` and
+        ``_row_position``, which say where each row of an append table is stored. Raises InvalidInputError, NotFoundError,
+        UnsupportedError, ConflictError if another table is in the place of this one.
         """
         snapshot = self._snapshot(snapshot_id, timestamp, tag)
         context = self._context
@@ -197,7 +196,7 @@ class Table(Maintenance):
     def delete(self, keys_or_predicate: Any) -> Snapshot | None:
         """Delete rows by key (rows with the primary key columns) or by condition (SQL text, pyarrow expression).
 
-        A condition sees the table as of the moment the commit lands: rows that others wrote meanwhile are looked at again.
+        A condition is about the table at the moment of the commit: rows that others wrote meanwhile are tested too.
         Returns the new snapshot, None if nothing matched.
         """
         if isinstance(keys_or_predicate, (str, pc.Expression)) or _is_predicate(keys_or_predicate):
@@ -224,11 +223,11 @@ class Table(Maintenance):
         *,
         progress: Progress | None = None,
     ) -> "CompactReport":
-        """Merge files as far as it is due, or (``full``) everything into one sorted run per bucket.
+        """Merge the files that are due, or (``full``) all files of each bucket into one sorted run. Queries see the same rows.
 
-        ``partitions``: only these, each given by some or all of its column values. No query sees a difference. Snapshots that are
-        due expire afterwards, those of ``write-only`` tables too, whose writers leave that to this. ``progress`` is called with
-        what is done, how many bytes of how many. Returns what was done; print it.
+        ``partitions``: only these, each given by some or all of its column values. Afterwards snapshots that are due expire, those
+        of ``write-only`` tables too. ``progress`` is called with a text, the bytes done and the bytes in all. Returns a report,
+        which prints.
         """
         from tablestore.table.upkeep.aftercommit import after_compaction
         from tablestore.table.upkeep.compaction import compact_table
@@ -263,13 +262,12 @@ class Table(Maintenance):
         snapshot_ids: bool = False,
         on_discontinuity: "OnDiscontinuity" = "raise",
     ) -> "Changes":
-        """What changed after ``from_snapshot`` up to ``to_snapshot`` (default: the latest), oldest first, with ``_row_kind``.
+        """The changes after ``from_snapshot`` up to ``to_snapshot`` (default: the latest), oldest first, with ``_row_kind``.
 
-        An update comes as ``-U`` and ``+U``; ``pairs=False`` leaves out ``-U``, and of plain tables (new rows simply replace old
-        ones) looks nothing up. ``snapshot_ids`` adds the column ``_snapshot_id``. With a ``filter`` a row that leaves it by an
-        update becomes ``-D``, one that enters it ``+I``.
-        Raises NotFoundError for snapshots that have expired, and when reading for one whose changes are not known (an
-        overwrite, an untracked write) unless ``on_discontinuity`` is ``"skip"``.
+        An update is a ``-U`` and a ``+U``. ``pairs=False`` leaves ``-U`` out; in tables whose new rows simply replace old ones that
+        saves looking old rows up. ``snapshot_ids`` adds the column ``_snapshot_id``. With a ``filter`` a row that leaves it by an
+        update becomes ``-D``, one that enters it ``+I``. Raises NotFoundError for snapshots that have expired, and when reading for
+        one whose changes are not known (an overwrite, an untracked write) unless ``on_discontinuity`` is ``"skip"``.
         """
         from tablestore.table.read.changes import read_changes
 

@@ -1,20 +1,21 @@
-"""What did the user ask for? Spark's option strings, parsed once.
+"""The options of the data source ``tablestore`` in Spark, parsed once.
 
     the table   path                     its directory or URL (what load() and save() take), or
                 warehouse and table      the warehouse of a catalog, and database.table in it
                                          (both may end in $files or another system table, or in $branch_<name>)
-                storage.<key>            options of the file system: storage.key, storage.secret, storage.endpoint_url, …
-                                         and of the catalog: storage.metastore, storage.uri, …
+                storage.<key>            an option of the file system: storage.key, storage.secret, storage.endpoint_url, …
+                                         or of the catalog: storage.metastore, storage.uri, …
     reading     columns                  names separated by commas, or a JSON list of names
                 filter                   SQL text: price > 10 AND day = '2024-01-01'
-                snapshot-id              read the table as of this snapshot
-                timestamp-millis         read the table as of this time, in milliseconds since the epoch
-                split-size               most bytes of data files in one task, such as 64 mb (default 128 mb)
-    writing     commit-user and          name the commit: a job that repeats one with the same (or a lower) identifier changes
+                snapshot-id              reads the table as of this snapshot
+                timestamp-millis         reads the table as of this time, in milliseconds since the epoch
+                split-size               the most bytes of data files that one task reads, such as 64 mb (default 128 mb)
+    writing     commit-user and          identify the commit: a job that is run again with the same (or a lower) identifier changes
                 commit-identifier        nothing
-                missing-columns          what rows do that lack columns whose stored values would be lost: refuse, null or keep
+                missing-columns          rows may lack columns of the table: refuse (where stored values would be lost), null
+                                         (the columns become NULL) or keep (the stored values stay)
 
-Spark hands every option to reads and writes alike, so a view may carry options of both; what cannot be meant is refused.
+Spark passes each option to reads and to writes, so a view may have options of both. An option that nobody knows is refused.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Do two commits collide? Pure: values in, conflicts out.
+"""Does a commit collide with those that landed before it? Pure: each check takes values, and raises.
 
-Appends and upserts never conflict. What can go wrong is that a commit deletes a file that is no longer live, or that the
-table is not the one that the files were written for: dropped and created anew, evolved, or with another bucket count.
+Appends and upserts never collide. A commit collides where it deletes a file that is no longer live, and where the table is not the
+one that its files were written for: it was dropped and created again, its schema was altered, or its number of buckets was changed.
 """
 
 from collections import defaultdict
@@ -22,15 +22,15 @@ SHOWN = 3
 
 
 class StalePlan(ConflictError):
-    """The plan of a read-modify-write no longer holds for the newest snapshot; plan again on it."""
+    """What a commit read before it wrote is no longer so. Plan again on the newest snapshot."""
 
     default_kind = "stale-plan"
 
 
 def check_table(message: CommitMessage, *, latest: TableSchema, table: str) -> None:
-    """The table must still be the one that the files were written for. Raises ConflictError.
+    """The table is the one that the files were written for, at the same schema. Raises ConflictError.
 
-    A commit that only compacts may have an older schema: its files are read as any old file is.
+    ``latest``: the newest schema. A commit that only compacts may have an older one: its files are read as any old file is.
     """
     check_is_same(message.table_uuid, latest, table=table)
     if message.schema_id != latest.id and (message.entries or not message.compact_before):
@@ -42,7 +42,10 @@ def check_table(message: CommitMessage, *, latest: TableSchema, table: str) -> N
 
 
 def check_buckets(own: Iterable[ManifestEntry], landed: Iterable[ManifestEntry], *, table: str) -> None:
-    """A partition has one bucket count. ``landed`` are live or newly added entries of others. Raises ConflictError."""
+    """All files of a partition have one number of buckets. Raises ConflictError.
+
+    ``own``: the commit's entries. ``landed``: entries that are live, or that others have added since.
+    """
     counts: dict[bytes, int] = {}
     for entry in landed:
         if entry.kind is EntryKind.ADD and entry.total_buckets > 0:
@@ -59,7 +62,7 @@ def check_buckets(own: Iterable[ManifestEntry], landed: Iterable[ManifestEntry],
 
 
 def check_own_delta(entries: Sequence[ManifestEntry], *, table: str) -> None:
-    """One commit adds and deletes a file at most once. Raises ConflictError."""
+    """No file is added twice or deleted twice in one commit. Raises ConflictError."""
     seen: set[object] = set()
     for entry in entries:
         key = (entry.kind, entry.identity)
@@ -73,7 +76,7 @@ def check_own_delta(entries: Sequence[ManifestEntry], *, table: str) -> None:
 
 
 def check_deletes(deletes: Sequence[ManifestEntry], live: Iterable[ManifestEntry], *, latest: Snapshot | None, table: str) -> None:
-    """Every file to delete must be live in ``latest``. Raises :class:`StalePlan` that names the files and the other commit."""
+    """Every file to delete is live in ``latest``. Raises :class:`StalePlan`, which names the files and the newest commit."""
     if not deletes:
         return
     known = {entry.identity for entry in live}
@@ -95,9 +98,9 @@ def check_levels(
     key_of: KeyOf,
     table: str,
 ) -> None:
-    """After the delta, the files of one level above 0 have disjoint keys. Raises :class:`StalePlan` that names two that meet.
+    """After the commit, the files of each level above 0 of a bucket have disjoint key ranges. Raises :class:`StalePlan`.
 
-    ``key_of``: the table's ``KeyOrder``.
+    ``live``: the files before it. ``key_of``: the order of the table's keys.
     """
     touched = {(e.partition, e.bucket, e.file.level) for e in added if e.file.level > 0}
     if not touched:
@@ -126,12 +129,14 @@ def changed_index(
     keeps_rows: bool = False,
     table: str,
 ) -> tuple[IndexEntry, ...]:
-    """The index files after a commit: those there, without the deleted, with the added ones.
+    """The index files after a commit.
 
-    Deletion vectors of files that ``delta`` deletes go too; index files that hold no others go with them. With ``keeps_rows`` (a
-    compaction) that would bring deleted rows back, so the commit itself must have replaced them. Raises :class:`StalePlan` if
-    it has not, if an index file to delete is not there, or if one to add is not the only one of its kind in its bucket:
-    somebody else has changed the index meanwhile.
+    ``index``: those before it. ``changes``: index files that it deletes and adds. ``delta``: its data files. The deletion vector of
+    a data file goes with the file, and an index file without vectors goes too. A commit that ``keeps_rows`` (a compaction) must
+    have applied those vectors to its own output, or deleted rows would come back.
+
+    Raises :class:`StalePlan` where others have changed the index meanwhile: an index file to delete is gone, a bucket has an index
+    file of the kind to add already, or a vector is newer than the compaction.
     """
     there = {entry.file_name: entry for entry in index}
     for change in changes:
@@ -160,7 +165,10 @@ def changed_index(
 def check_vectors(
     changes: Iterable[IndexEntry], delta: Sequence[ManifestEntry], live: Iterable[ManifestEntry], *, table: str
 ) -> None:
-    """Deletion vectors that a commit adds must be of files that are live after it. Raises :class:`StalePlan`."""
+    """Every deletion vector that a commit adds is of a data file that is live after it. Raises :class:`StalePlan`.
+
+    ``live``: the data files before it.
+    """
     known = {entry.file.file_name for entry in live} - {e.file.file_name for e in delta if e.kind is EntryKind.DELETE}
     known |= {entry.file.file_name for entry in delta if entry.kind is EntryKind.ADD}
     for change in changes:

@@ -1,8 +1,10 @@
-"""What a snapshot's metadata becomes: pure choices, and the one function that writes them.
+"""Which manifests does a new snapshot build on?
 
-The base list of a new snapshot is the manifests of its parent, with a group of small ones merged now and then. Merging is
-size-tiered: a group is merged when it has enough members and none outweighs the younger ones together, so an entry is
-rewritten a logarithmic number of times and a commit costs the same however many files are live.
+Its base list is the manifests of its parent. Now and then the small ones at the end are merged into one. Merging is size-tiered:
+the group has enough members, and none has more than twice the entries of the younger ones together. So an entry is rewritten a
+logarithmic number of times, and a commit costs the same however many files are live.
+
+All is pure but :func:`merged_base`, which reads and writes manifests.
 """
 
 from collections.abc import Sequence
@@ -14,15 +16,15 @@ from tablestore.store.settings import MergePolicy
 
 
 def pick_merge(manifests: Sequence[ManifestFile], policy: MergePolicy) -> range | None:
-    """The tail of ``manifests`` (positions) to merge into one, or None. Pure."""
+    """The positions of the manifests to merge into one: a tail of the list, or all of it. None to merge nothing."""
     if _holds_many_deletes(manifests, policy):
-        # One pass over all takes the deletes out, and makes every later plan cheaper.
+        # Merging all of them cancels the deletes, and makes every later plan cheaper.
         return range(len(manifests))
     weight, start = 0, len(manifests)
     while start > 0:
         older = manifests[start - 1]
-        # Weighed in entries: small files are mostly header, their bytes do not add up. Any member that outweighs the younger
-        # ones ends the group, however few they are: or the largest would be written again with every group.
+        # Weighed in entries, because a small manifest is mostly header. A member that outweighs the younger ones ends the group,
+        # however few they are: else the largest manifest would be rewritten with every group.
         entries = older.num_added + older.num_deleted
         if older.file_size >= policy.target_bytes or (weight and entries > 2 * weight):
             break
@@ -42,14 +44,17 @@ def _holds_many_deletes(manifests: Sequence[ManifestFile], policy: MergePolicy) 
 def merged_base(
     manifests: Sequence[ManifestFile], policy: MergePolicy, store: Manifests, written: WrittenMetadata
 ) -> tuple[ManifestFile, ...]:
-    """The base list of the next snapshot. Order is kept; a merged tail keeps DELETEs whose ADD lies before it."""
+    """The base list of the next snapshot, in the order of ``manifests``; files that are written are noted in ``written``.
+
+    A merged tail keeps each DELETE whose ADD is in an older manifest.
+    """
     picked = pick_merge(manifests, policy)
     if picked is None:
         return tuple(manifests)
     start = picked.start
     if start > 0 or not _holds_many_deletes(manifests, policy):
-        # Entries with many columns fill a manifest that is small on disk. Behind a full one the group ends: or full ones would be
-        # merged into as many full ones with every group.
+        # Entries with many columns fill a manifest that is small on disk. The group begins behind the last full one: else full ones
+        # would be merged into as many full ones each time.
         full = (place for place in reversed(picked) if store.is_full(manifests[place]))
         start = next(full, start - 1) + 1
         if len(manifests) - start < policy.min_count:
@@ -59,10 +64,10 @@ def merged_base(
 
 
 def cancel_pairs(entries: Sequence[ManifestEntry], *, keep_deletes: bool) -> list[ManifestEntry]:
-    """Entries with each ADD and its later DELETE taken out. Pure.
+    """The entries without the pairs of an ADD and its later DELETE.
 
-    ``keep_deletes``: DELETEs without an ADD in ``entries`` belong to older manifests and stay, in front: a file that moves to
-    another level is deleted at the old level before it is added at the new one.
+    With ``keep_deletes`` a DELETE without its ADD stays, since the ADD is in an older manifest. It comes first: a file that moves
+    to another level is deleted at the old one before it is added at the new one.
     """
     added: dict[object, ManifestEntry] = {}
     deletes: list[ManifestEntry] = []
@@ -75,5 +80,5 @@ def cancel_pairs(entries: Sequence[ManifestEntry], *, keep_deletes: bool) -> lis
 
 
 def row_delta(entries: Sequence[ManifestEntry]) -> int:
-    """Rows that a delta adds minus rows that it deletes."""
+    """The rows of the files that are added, minus those of the files that are deleted."""
     return sum(entry.file.row_count if entry.kind is EntryKind.ADD else -entry.file.row_count for entry in entries)

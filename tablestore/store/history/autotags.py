@@ -1,12 +1,12 @@
-"""Tags that the table makes and drops by itself.
+"""Tags that commits make and remove: one for each hour, two hours or day.
 
     tag.automatic-creation = process-time, tag.creation-period = daily
 
-    commits     a      b │ c                  c is the first after midnight: it tags b, under the day that has ended
+    commits     a      b │ c                  c is the first after midnight: it tags b, with the name of the day that has ended
     tags               2024-01-31
 
-A tag shows the table as it was at the end of its period (plus ``tag.creation-delay``). Its name and its snapshot follow from
-commit times alone. A tag that was missed (a crash between commit and tag) is made by the next commit of the same period.
+A tag keeps the last snapshot of its period (plus ``tag.creation-delay``). Its name and its snapshot follow from commit times alone.
+Where a crash has left a tag out, the next commit of the period that follows makes it.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,8 @@ _PERIODS = {"daily": timedelta(days=1), "hourly": timedelta(hours=1), "two-hours
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoTagging:
-    """What the options say about automatic tags."""
+    """The options of automatic tags. ``zone``: None is the machine's. ``keep``: how many; ``retained_millis``: how long; None: all,
+    for ever."""
 
     period: timedelta
     delay: timedelta
@@ -62,7 +63,7 @@ class AutoTagging:
 
 
 def auto_tagging(options: TableOptions) -> AutoTagging | None:
-    """What a table's options ask for; None if no tag is to be made."""
+    """What a table's options ask for; None: no automatic tags. Raises InvalidInputError for a time zone that nobody knows."""
     if options.text(opt.TAG_AUTOMATIC_CREATION) != "process-time":
         return None
     keep, zone = options.value(opt.TAG_NUM_RETAINED_MAX), options.value(opt.PROCESS_TIME_ZONE)
@@ -84,13 +85,16 @@ def auto_tagging(options: TableOptions) -> AutoTagging | None:
 
 
 def default_retention(options: TableOptions) -> int | None:
-    """How long tags are kept that do not say, in milliseconds; None for ever."""
+    """How long a tag is kept that was made without a time, in milliseconds; None: for ever."""
     value = options.value(opt.TAG_DEFAULT_TIME_RETAINED)
     return value if isinstance(value, int) else None
 
 
 def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
-    """Make the tag of the period before ``committed``, if there is to be one and it is not there; returns its name."""
+    """Make the tag of the period that ended before ``committed``; returns its name, None if none is due or it is there.
+
+    More automatic tags than ``tag.num-retained-max`` go, the oldest first.
+    """
     tagging = context.once(_auto_tagging)
     if tagging is None:
         return None
@@ -121,7 +125,7 @@ def tag_automatically(context: TableContext, committed: Snapshot) -> str | None:
 
 
 def expire_tags(context: TableContext, *, dry_run: bool = False) -> tuple[str, ...]:
-    """Delete the tags whose time is over; returns their names. One that a branch began at stays."""
+    """Delete the tags whose time is over; returns their names. A tag that a branch began at stays."""
     tags, now = Tags(context.files), context.clock.now_ms()
     over = [tag for tag in tags.all() if tag.is_expired(now) and branch_that_needs(context, tag) is None]
     if over and not dry_run:

@@ -1,11 +1,11 @@
-"""Splits become record batches.
+"""How are the rows of a split read?
 
-    split -> section of one run   file after file: retractions and deleted positions left out
-             section of several   merge_section, each run with its share of the window
-          -> partition columns from the manifest, older schemas by field id -> residual filter -> projection -> batches
+    split -> section of one run      its files one after another, without retractions and deleted rows
+             section of several      its runs merged, one row a key
+          -> columns of older schemas by field id, partition columns from the manifest -> filter -> columns -> batches
 
-Memory: a batch of the needed columns, or a window of all runs of the section that is being merged (see bounds). A section of more
-runs than one merge may have files open is read in turns.
+Memory: one batch of the columns that are needed, or, while a section is merged, a window that its runs share (see ``bounds``). A
+merge of more runs than files may be open opens them in turns.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,11 +47,12 @@ from tablestore.types.schema import TableSchema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitReader:
-    """Reads splits of one table as ``schema`` sees it.
+    """Reads splits of one table, as rows of ``schema``.
 
-    ``columns``: what comes out, in this order. ``predicate``: rows for which it is not TRUE are left out. ``positions``: file
-    and position of each row come out too (:mod:`~tablestore.types.rowposition`), of append tables only, which merge nothing.
-    ``schema_of``: the schema of an id, for files written before an evolution. ``bounds``: what may be held in memory, and open.
+    ``columns``: what comes out, in this order. ``predicate``: only rows for which it is TRUE come out. ``positions``: the file and
+    position of each row come out too (:mod:`~tablestore.types.rowposition`); only of append tables, which merge nothing.
+    ``schema_of``: the schema of an id, for files of older schemas. ``bounds``: how much memory is used, and how many files are
+    open.
     """
 
     files: FileStore
@@ -87,11 +88,15 @@ class SplitReader:
         return to_arrow_schema([*(self.schema.field(name) for name in self.columns), *positions])
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The split's rows. Raises FormatError for damaged files, NotFoundError for files that expired meanwhile."""
+        """The split's rows; those of a keyed table in key order within each section.
+
+        Raises FormatError for a damaged file, NotFoundError for one that has expired.
+        """
         return self._finished(self._rows(split), split.partition)
 
     def rows_without(self, entry: ManifestEntry, positions: npt.NDArray[np.integer]) -> Iterator[pa.RecordBatch]:
-        """As :meth:`read`, the rows of one file of an append table but those at these positions. Deleted rows are not left out."""
+        """The rows of one file of an append table, without those at ``positions``; else as :meth:`read`. Deletion vectors do not
+        count."""
         directory = self.directory(entry.partition, entry.bucket)
         rows = live_rows(self.file_rows(directory, entry.file, self._needed(), ()), entry.file, positions)
         return self._finished(rows, entry.partition)
@@ -108,7 +113,7 @@ class SplitReader:
                 yield _as(batch.select(target.names), target)
 
     def of_runs(self, count: int) -> "SplitReader":
-        """A reader for one merge of so many runs: they share the window, and take turns if they are more than may be open."""
+        """A reader for a merge of ``count`` runs: they share the window, and open their files in turns if they are too many."""
         most = self.bounds.open_files
         files = self.files if count <= most else TakingTurns(self.files, most)
         return replace(self, files=files, bounds=self.bounds.of_runs(count))
@@ -119,7 +124,7 @@ class SplitReader:
         return DataPaths(self.schema, self.settings).bucket(values, bucket)
 
     def matching(self, split: Split, file: DataFileMeta) -> npt.NDArray[np.int64]:
-        """The positions, ascending, of the rows of one file of the split for which the predicate is TRUE. Deleted ones count."""
+        """The positions, ascending, of the rows of one file for which the predicate is TRUE, deleted rows among them."""
         assert self.predicate is not None, "only a predicate can match"
         start, found = 0, [np.empty(0, np.int64)]
         for batch in self.file_rows(self.directory(split.partition, split.bucket), file, self._needed(), ()):
@@ -219,7 +224,7 @@ class SplitReader:
     def file_rows(
         self, directory: str, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...]
     ) -> Iterator[pa.RecordBatch]:
-        """All rows of one file, the system columns and then ``names``, deleted and retracting ones too."""
+        """All rows of one file, deleted ones and retractions too: the system columns, then ``names``."""
         path = f"{directory}/{file.file_name}"
         reader = self.open_file(path, file)
         try:
@@ -238,7 +243,7 @@ class SplitReader:
     def projection(
         self, reader: DataFileReader, file: DataFileMeta, names: Sequence[str], system: tuple[str, ...], path: str
     ) -> Projection:
-        """How the columns of an open file become ``names`` of the table, behind the system columns."""
+        """How the columns of an open file become the system columns and then ``names``."""
         written = self.schema if file.schema_id == self.schema.id else self.schema_of(file.schema_id)
         fields: list[Field] = [self.schema.field(name) for name in names]
         return Projection(
@@ -246,7 +251,7 @@ class SplitReader:
         )
 
     def open_file(self, path: str, file: DataFileMeta) -> DataFileReader:
-        """Open a data file, checked against its manifest entry. Raises NotFoundError if it expired meanwhile."""
+        """Open a data file and check it against its manifest entry. Raises FormatError, and NotFoundError if it has expired."""
         try:
             source = self.files.open_input(path)
         except NotFoundError as error:
@@ -264,7 +269,7 @@ class SplitReader:
         )
 
     def with_partition(self, batch: pa.RecordBatch, partition: bytes) -> pa.RecordBatch:
-        """The batch with the partition's values as columns, in place of those that it has."""
+        """The batch with the partition's values as columns, which replace columns of these names."""
         keys = self.schema.partition_keys
         if not keys:
             return batch
