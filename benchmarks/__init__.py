@@ -1,6 +1,6 @@
 """How fast is tablestore, next to what is possible and to its peers?
 
-    python -m benchmarks [all|write|scan|commit|spark]
+    python -m benchmarks [all|write|scan|commit|spark|tpch|…]
 
 Every workload is measured next to its *floor* (pyarrow writing or reading the same bytes, without any table around them)
 and to pypaimon, pure and with its native code. All of them run on one core, in turns, in one run; what counts are medians

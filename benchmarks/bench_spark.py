@@ -11,9 +11,6 @@ One task at a time (``local[1]``), the JVM and its Python worker on one core, wa
 takes what was read before, as on an executor that is not full. Rows are counted and summed by Spark and by the engine.
 """
 
-import os
-import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +22,7 @@ from benchmarks import ours
 from benchmarks.measure import Case, Sample, WrongRows, second_core, take_turns, tree_stopwatch
 from benchmarks.report import Bar, Result
 from benchmarks.setting import Setting
+from benchmarks.sparksession import start_spark, why_no_spark
 from benchmarks.workloads import Workload
 
 if TYPE_CHECKING:
@@ -42,44 +40,17 @@ _SUMS = ("count(*)", "sum(id)", "sum(quantity)", "sum(cast(round(price * 100) as
 
 def run(setting: Setting) -> None:
     """All questions of this module, if there is a Spark."""
-    try:
-        import pyspark  # noqa: F401
-        import pyspark_tablestore  # noqa: F401
-    except ImportError as error:
-        setting.report.skipped.append(f"Spark: {error}")
-        return
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        setting.report.skipped.append("Spark: no Java on this machine")
+    if (why := why_no_spark()) is not None:
+        setting.report.skipped.append(f"Spark: {why}")
         return
     with setting.workspace("spark") as space:
-        spark = _session(space)
+        spark = start_spark(space)
         try:
             _read_and_load(setting, spark, space)
             _read_upserted(setting, spark, space)
             _upsert(setting, spark, space)
         finally:
             spark.stop()
-
-
-def _session(space: Path) -> "SparkSession":
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .appName("tablestore benchmarks")
-        .config("spark.driver.memory", "4g")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.warehouse.dir", str(space / "spark-warehouse"))
-        .config("spark.sql.shuffle.partitions", str(BUCKETS))
-        .config("spark.sql.parquet.compression.codec", "zstd")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 def _read_and_load(setting: Setting, spark: "SparkSession", space: Path) -> None:

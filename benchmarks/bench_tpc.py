@@ -2,18 +2,24 @@
 
 All queries one after the other, in one process, in turns; the managed tables have primary keys and are compacted. Every answer is
 compared with that of DuckDB 1.4.4.
+
+Spark's plain files are those of the managed tables without what tablestore adds to them: the same rows in the same order, files,
+row groups and codec.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import tablestore as ts
-from benchmarks.measure import Case, Sample, stopwatch
+from benchmarks.measure import Case, Sample, tree_stopwatch
 from benchmarks.peers import PeerUnavailable
 from benchmarks.report import Result
 from benchmarks.setting import Setting
+from benchmarks.sparksession import start_spark, why_no_spark
 from benchmarks.tpc import Kind, TpcData, load, prepare
 
 Run = Callable[[str], pa.Table]
@@ -24,6 +30,9 @@ BOUNDS: dict[tuple[Kind, str], float] = {("tpch", "duckdb"): 1.5, ("tpch", "spar
 
 def run(setting: Setting, kind: Kind, engine: str) -> None:
     """All queries of a kind through an engine, if there is what makes their data."""
+    if engine == "spark" and (why := why_no_spark()) is not None:
+        setting.report.skipped.append(f"{kind}: {why}")
+        return
     scale = SCALES[kind] * min(setting.scale, 1.0)
     with setting.workspace(kind) as space:
         try:
@@ -38,13 +47,9 @@ def run(setting: Setting, kind: Kind, engine: str) -> None:
 def _measure(setting: Setting, data: TpcData, warehouse: Path, engine: str, scale: float) -> None:
     plain, managed = f"{engine}, plain Parquet", f"{engine}, managed tables"
     rounds: dict[str, dict[int, float]] = {plain: {}, managed: {}}
-    with ts.TableEnvironment.create(str(warehouse), engine=engine) as env:
+    with ENGINES[engine](data, warehouse) as (env, run_plain):
         env.execute_sql(f"USE {data.kind}")
-
-        def through_us(text: str) -> pa.Table:
-            return env.execute_sql(text).to_arrow()
-
-        runs = {plain: PLAIN[engine](data), managed: through_us}
+        runs: dict[str, Run] = {plain: run_plain, managed: lambda text: env.execute_sql(text).to_arrow()}
         timings = setting.take_turns([Case(name, _attempt(data, one, rounds[name])) for name, one in runs.items()])
     result = Result(
         name=f"{data.kind} at scale {scale:g} through {engine}",
@@ -64,7 +69,7 @@ def _attempt(data: TpcData, run_query: Run, seconds: dict[int, float]) -> Callab
     def attempt() -> Sample:
         wall = cpu = 0.0
         for number, text in data.queries.items():
-            sample, rows = stopwatch(lambda text=text: run_query(text))
+            sample, rows = tree_stopwatch(lambda text=text: run_query(text))
             data.check(number, rows)
             seconds[number] = sample.wall
             wall, cpu = wall + sample.wall, cpu + sample.cpu
@@ -73,13 +78,43 @@ def _attempt(data: TpcData, run_query: Run, seconds: dict[int, float]) -> Callab
     return attempt
 
 
-def _plain_duckdb(data: TpcData) -> Run:
+@contextmanager
+def _duckdb(data: TpcData, warehouse: Path) -> Iterator[tuple[ts.TableEnvironment, Run]]:
     import duckdb
 
     con = duckdb.connect()
     for name, path in data.tables.items():
         con.execute(f"CREATE VIEW {name} AS FROM read_parquet('{path}')").complete()
-    return lambda text: con.sql(text).to_arrow_table()
+    with ts.TableEnvironment.create(str(warehouse), engine="duckdb") as env:
+        yield env, lambda text: con.sql(text).to_arrow_table()
 
 
-PLAIN: dict[str, Callable[[TpcData], Run]] = {"duckdb": _plain_duckdb}
+@contextmanager
+def _spark(data: TpcData, warehouse: Path) -> Iterator[tuple[ts.TableEnvironment, Run]]:
+    spark = start_spark(warehouse)
+    try:
+        catalog = ts.open_catalog(str(warehouse))
+        for name in data.tables:
+            plain = warehouse / "plain" / name
+            _copy_plain(catalog.table(f"{data.kind}.{name}"), plain)
+            spark.read.parquet(str(plain)).createOrReplaceTempView(name)
+        with ts.TableEnvironment.create(str(warehouse), spark=spark) as env:
+            yield env, lambda text: spark.sql(text).toArrow()
+    finally:
+        spark.stop()
+
+
+def _copy_plain(table: ts.Table, directory: Path) -> None:
+    """Write the columns of each data file to a file of its own, row group by row group."""
+    directory.mkdir(parents=True)
+    names = table.schema.names
+    paths = [f"{table.location}/{path}" for path in table.files().column("file_path").to_pylist()]
+    for number, path in enumerate(paths):
+        # Decimals as Spark writes them.
+        out = pq.ParquetWriter(directory / f"{number}.parquet", table.schema, compression="zstd", store_decimal_as_integer=True)
+        with pq.ParquetFile(path) as file, out:
+            for group in range(file.num_row_groups):
+                out.write_table(file.read_row_group(group, columns=names).cast(table.schema))
+
+
+ENGINES = {"duckdb": _duckdb, "spark": _spark}

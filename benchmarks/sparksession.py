@@ -1,0 +1,45 @@
+"""Spark as the benchmarks run it: one task at a time, and Parquet in the codec of our data files."""
+
+import os
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# As many tasks behind a shuffle as the tables have buckets.
+SHUFFLE_PARTITIONS = 4
+
+
+def why_no_spark() -> str | None:
+    """Why there can be no session; None if there can."""
+    if missing := [name for name in ("pyspark", "pyspark_tablestore") if find_spec(name) is None]:
+        return f"there is no {missing[0]}"
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return "no Java on this machine"
+    return None
+
+
+def start_spark(space: Path) -> "SparkSession":
+    """A session of one core, with its own files in a directory."""
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = (
+        SparkSession.builder.master("local[1]")
+        .appName("tablestore benchmarks")
+        .config("spark.driver.memory", "4g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(space / "spark-warehouse"))
+        .config("spark.sql.shuffle.partitions", str(SHUFFLE_PARTITIONS))
+        .config("spark.sql.parquet.compression.codec", "zstd")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
