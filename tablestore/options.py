@@ -22,6 +22,7 @@ MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 
 # Keys that are not in the registry but belong to it: per-column settings, log client settings, our own notes.
 FIELDS_PREFIX, COLUMN_STATS_MODE = "fields.", ".stats-mode"
+DEFAULT_FUNCTION, SEQUENCE_GROUP = "fields.default-aggregate-function", "sequence-group"
 # Columns that are not stored: computed ones, as Flink's catalogs keep them.
 SCHEMA_PREFIX = "schema."
 KNOWN_PREFIXES = ("tablestore.", "log.", FIELDS_PREFIX, SCHEMA_PREFIX)

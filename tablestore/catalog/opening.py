@@ -7,7 +7,6 @@ from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.catalog.settings import JDBC, MEMORY, CatalogSettings
 from tablestore.ids import Ids
 from tablestore.io.lock import lockoptions
-from tablestore.io.memory import MemoryFileStore
 from tablestore.io.opening import open_store
 
 
@@ -17,6 +16,8 @@ def open_meta_catalog(settings: CatalogSettings, ids: Ids) -> tuple[MetaCatalog,
     A database that keeps the names keeps the lock too, unless another one is named.
     """
     if settings.metastore == MEMORY:
+        from tablestore.io.memory import MemoryFileStore
+
         return FileSystemCatalog(MemoryFileStore.private(f"catalog-{ids.uuid()}"), ids), settings
     assert settings.warehouse is not None, "the parser saw to it"
     store = open_store(settings.warehouse, settings.storage)

@@ -17,11 +17,10 @@ at most ``MOST_KEYS`` of 8 bytes. Each of at most ``MOST_LAYERS`` layers has a b
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tablestore.distributed.keybits import KeyBits, Longs, NumberedKeys
 from tablestore.errors import FormatError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.datafile import DataFileMeta
@@ -32,6 +31,9 @@ from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Split, file_pruning
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
 from tablestore.types.filter.predicate import Predicate, evaluate, keep_only
+
+if TYPE_CHECKING:
+    from tablestore.distributed.keybits import KeyBits, Longs, NumberedKeys
 
 # The newer files hold at most this share of the base's rows: reading keys and filtering rows costs less than a merge.
 NEWER_SHARE = 1 / 4
@@ -82,8 +84,8 @@ class LayerPlan:
     key: Field
     base: tuple[str, ...]
     newer: tuple[str, ...]
-    hidden: KeyBits | None
-    newest: NumberedKeys | None
+    hidden: "KeyBits | None"
+    newest: "NumberedKeys | None"
     retractions: bool
 
 
@@ -158,8 +160,10 @@ def plan_layer(context: TableContext, layer: Layer, predicate: Predicate | None)
     )
 
 
-def _latest(files: Sequence[tuple[int, Longs]]) -> tuple[KeyBits, NumberedKeys | None]:
+def _latest(files: "Sequence[tuple[int, Longs]]") -> "tuple[KeyBits, NumberedKeys | None]":
     """The keys of files with these least sequence numbers; and those that are in several, with the greatest of the numbers."""
+    from tablestore.distributed.keybits import KeyBits, NumberedKeys
+
     files = sorted(files, key=lambda file: file[0])
     keys = np.concatenate([keys for _, keys in files])
     numbers = np.repeat([number for number, _ in files], [len(keys) for _, keys in files])
@@ -171,7 +175,7 @@ def _latest(files: Sequence[tuple[int, Longs]]) -> tuple[KeyBits, NumberedKeys |
     return KeyBits.of(keys[last]), NumberedKeys.of(keys[again], numbers[again]) if again.any() else None
 
 
-def _keys_of(reader: SplitReader, one: BucketFile, name: str) -> Longs:
+def _keys_of(reader: SplitReader, one: BucketFile, name: str) -> "Longs":
     """The keys of a file for which the reader's predicate is TRUE, in the file's order."""
     parts = [np.empty(0, np.int64)]
     last: int | None = None

@@ -18,7 +18,6 @@ from tablestore.io.filestore import FileStore
 from tablestore.io.local import LocalFileStore
 from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.io.lock.lockoptions import parse_lock
-from tablestore.io.memory import MemoryFileStore
 
 
 def open_store(
@@ -53,6 +52,8 @@ def _store(text: str, options: Mapping[str, Any], clock: Clock | None, ids: Ids 
     if protocol in ("file", "local"):
         return _local(_path_of_file_url(text), ids)
     if protocol == "memory":
+        from tablestore.io.memory import MemoryFileStore
+
         name, _, path = place.strip("/").partition("/")
         store = MemoryFileStore(name, clock=clock)
         return store.at(path) if path else store

@@ -6,7 +6,7 @@ when it is unpickled. (Tasks on other processes find their table by a TableSpec,
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablestore.clock import Clock, SystemClock
 from tablestore.format.manifest.manifestfile import ManifestEntry
@@ -20,7 +20,6 @@ from tablestore.store.datapaths import DataPaths, entry_path
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.indexfiles import IndexFiles
 from tablestore.store.manifests import Manifests
-from tablestore.store.message import CommitMessage
 from tablestore.store.producer import ChangelogSettings, changelog_settings
 from tablestore.store.schemas import TABLE_UUID_OPTION, FieldsById, Schemas, check_is_same
 from tablestore.store.sequence import SequenceNumbers
@@ -28,6 +27,9 @@ from tablestore.store.settings import TableSettings, check_writable, table_setti
 from tablestore.store.snapshots import Snapshots
 from tablestore.types.datatypes import Field
 from tablestore.types.schema import TableSchema
+
+if TYPE_CHECKING:
+    from tablestore.store.message import CommitMessage
 
 T = TypeVar("T")
 
@@ -149,8 +151,10 @@ class TableContext:
         """The deletion vectors of a snapshot."""
         return DeletionVectors(self.index_files, self.manifests.read_index(snapshot))
 
-    def message(self, base: Snapshot | None, *, created_millis: int | None = None) -> CommitMessage:
+    def message(self, base: Snapshot | None, *, created_millis: int | None = None) -> "CommitMessage":
         """An empty commit message on top of ``base``, begun at ``created_millis`` (default: now)."""
+        from tablestore.store.message import CommitMessage
+
         return CommitMessage(
             table_uuid=self.table_uuid,
             schema_id=self.schema.id,

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tablestore import options as opt
 from tablestore.bounds import DEFAULT_BOUNDS, LEAST_ROW_GROUP_BYTES, ROW_GROUP_BYTES, ReadBounds
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.manifest.avro import CODEC, CODECS
 from tablestore.format.parquet.parquetfile import ParquetOptions
-from tablestore.lsm.bucketmap import BucketPolicy
 from tablestore.lsm.functions.mergefunction import MergeFunction
 from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.options import MIB, TableOptions
 from tablestore.store.tracking import Tracking, tracking_of
 from tablestore.types.schema import TableSchema
+
+if TYPE_CHECKING:
+    from tablestore.lsm.bucketmap import BucketPolicy
 
 DYNAMIC_BUCKETS = -1
 
@@ -38,7 +41,7 @@ class TableSettings:
 
     total_buckets: int
     bucket_function: str
-    dynamic_buckets: BucketPolicy | None
+    dynamic_buckets: "BucketPolicy | None"
     thin: bool
     stats_mode: int | None
     column_stats_modes: Mapping[str, int | None]
@@ -173,7 +176,9 @@ def _stats_modes(options: TableOptions) -> tuple[int | None, Mapping[str, int | 
         return opt.parse_stats_mode(str(opt.METADATA_STATS_MODE.default)), {}
 
 
-def _bucket_policy(options: TableOptions) -> BucketPolicy:
+def _bucket_policy(options: TableOptions) -> "BucketPolicy":
+    from tablestore.lsm.bucketmap import BucketPolicy
+
     initial, most = options.value(opt.DYNAMIC_BUCKET_INITIAL), options.integer(opt.DYNAMIC_BUCKET_MAX)
     return BucketPolicy(
         target_rows=options.integer(opt.DYNAMIC_BUCKET_TARGET_ROWS),

@@ -37,7 +37,8 @@ class DuckDBEngine:
         self._owns = connection is None
         self._sessions = Sessions(self._own_connection() if connection is None else connection)
         if self._owns:
-            self.set_option("timezone", None)
+            with self._alone("timezone") as run:
+                self._set(run, "timezone", TIME_ZONE)
 
     def query(self, query: BoundQuery) -> DuckDBRows:
         """Make a query ready: its scans are planned, its columns are known. Raises InvalidInputError, UnsupportedError."""
@@ -123,8 +124,11 @@ class DuckDBEngine:
                 run.connection.execute(f"RESET {identifier(key)}").complete()
                 self._sessions.settings.pop(key, None)
             else:
-                run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()
-                self._sessions.settings[key] = value
+                self._set(run, key, value)
+
+    def _set(self, run: Run, key: str, value: str) -> None:
+        run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()
+        self._sessions.settings[key] = value
 
     def cancel(self) -> None:
         """End what runs, from another thread."""

@@ -8,14 +8,8 @@
 
 import re
 
-import duckdb
-import pyarrow as pa
-
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
 from tablestore.sql.source import Span, marked
-
-# What rises from DuckDB, or from a stream that DuckDB fills.
-RAW_ERRORS = (duckdb.Error, pa.ArrowException, OSError, ValueError, TypeError)
 
 # A stream raises an OSError with the text alone, so the text decides, which begins with the class of the error.
 _CLASS = re.compile(r"^([A-Za-z][A-Za-z ]+) Error: ")

@@ -13,12 +13,15 @@ from itertools import count
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from tablestore.errors import TablestoreError
 from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View
-from tablestore_duckdb.queryerrors import RAW_ERRORS, cancellation, translated
 from tablestore_duckdb.quoting import identifier
+
+# What rises from DuckDB, or from a stream that DuckDB fills.
+RAW_ERRORS = (duckdb.Error, pa.ArrowException, OSError, ValueError, TypeError)
 
 
 @dataclass(eq=False, slots=True)
@@ -36,6 +39,8 @@ class Run:
     def check(self) -> None:
         """Raise if the run was cancelled: between two batches there is nothing that DuckDB could interrupt."""
         if self.cancelled:
+            from tablestore_duckdb.queryerrors import cancellation
+
             raise cancellation()
 
 
@@ -123,6 +128,8 @@ def translating(run: Run) -> Iterator[None]:
     except TablestoreError:
         raise
     except RAW_ERRORS as error:
+        from tablestore_duckdb.queryerrors import cancellation, translated
+
         if run.cancelled:
             raise cancellation() from error
         for stream in run.prepared.streams:

@@ -26,12 +26,12 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
-from tablestore.environment.managed.nonphysical import in_order, read_unstored
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath
 from tablestore.environment.session.objects import ConnectorTable, RowsView, View
 from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.options import SCHEMA_PREFIX
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
@@ -112,6 +112,10 @@ class Relations:
             return relation
         relation = replace(relation, positions=positions)
         schema = relation.schema
+        if not any(key.startswith(SCHEMA_PREFIX) for key in schema.options):
+            return relation
+        from tablestore.environment.managed.nonphysical import in_order, read_unstored
+
         unstored = read_unstored(schema.options, schema.field_names)
         if not unstored.computed:
             return relation

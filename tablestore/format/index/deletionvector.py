@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
-from pyroaring import BitMap
 
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.limits import over_limit
@@ -74,6 +73,8 @@ def decode_deletion_vector(data: bytes, name: str, *, row_count: int | None = No
 
 def encode_deletion_vector(positions: npt.NDArray[np.integer]) -> bytes:
     """One vector (length, payload, checksum) of these positions; equal sets give equal bytes."""
+    from pyroaring import BitMap  # loaded for tables that have such vectors
+
     bitmap = BitMap(distinct(positions.astype(np.uint32)))
     bitmap.run_optimize()
     payload = VECTOR_MAGIC.to_bytes(4, "big") + bitmap.serialize()
@@ -92,6 +93,8 @@ def encode_vector_file(vectors: Mapping[str, tuple[bytes, int]]) -> tuple[bytes,
 
 
 def _positions(data: bytes, name: str, row_count: int | None) -> npt.NDArray[np.uint32]:
+    from pyroaring import BitMap
+
     try:
         bitmap = BitMap.deserialize(data)
     except (ValueError, IndexError) as error:

@@ -19,9 +19,8 @@ from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.columnfunctions import MISSING_SETTINGS, column_function, flag
 from tablestore.lsm.functions.mergefunction import ColumnFunction, Keep, MergeFunction, SequenceField, SequenceGroup
 from tablestore.names import did_you_mean, split_names
-from tablestore.options import COLUMN_STATS_MODE, FIELDS_PREFIX, TableOptions
+from tablestore.options import COLUMN_STATS_MODE, DEFAULT_FUNCTION, FIELDS_PREFIX, SEQUENCE_GROUP, TableOptions
 from tablestore.types.datatypes import TEXT_ROOTS, AtomicType, Field
-from tablestore.types.evolution.optionchanges import DEFAULT_FUNCTION, SEQUENCE_GROUP
 from tablestore.types.schema import TableSchema, check_known
 from tablestore.types.typestring import type_to_sql
 

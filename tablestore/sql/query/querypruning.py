@@ -19,7 +19,6 @@ from sqlglot import exp
 from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.query.pushdown import Conditions
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
 
@@ -362,6 +361,9 @@ class _Reader:
             if condition is None or source.optional or source.hidden or source.fixed:
                 continue
             if source.relation is not None:
+                # Loaded for a query with conditions.
+                from tablestore.sql.query.pushdown import Conditions
+
                 field_of = _FieldOf(source, visible, self._fields, self._names, resolve)
                 if (implied := Conditions(field_of=field_of, parameters=self._parameters).filter(condition)) is not None:
                     source.conditions.append(implied)

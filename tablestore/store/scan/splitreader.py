@@ -11,6 +11,7 @@ merge of more runs than files may be open opens them in turns.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +20,13 @@ import pyarrow as pa
 from tablestore.bounds import DEFAULT_BOUNDS, ReadBounds
 from tablestore.errors import NotFoundError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.index.deletionvector import byte_range, decode_deletion_vector
 from tablestore.format.manifest.datafile import DataFileMeta
-from tablestore.format.manifest.indexmanifest import DeletionVectorRange
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.parquet.parquetread import DataFileReader, open_data_file
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.format.parquet.projection import Projection
 from tablestore.format.paths import index_path
 from tablestore.io.filestore import FileStore
-from tablestore.io.takingturns import TakingTurns
-from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
-from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.run import Section
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import DataPaths
@@ -43,6 +39,10 @@ from tablestore.types.filter.predicate import Predicate, evaluate
 from tablestore.types.filter.predicate import columns as columns_of
 from tablestore.types.rowposition import POSITION_FIELDS, with_positions
 from tablestore.types.schema import TableSchema
+
+# What merges is imported where there is something to merge.
+if TYPE_CHECKING:
+    from tablestore.lsm.merge.mergespec import SortedSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +114,8 @@ class SplitReader:
 
     def of_runs(self, count: int) -> "SplitReader":
         """A reader for a merge of ``count`` runs: they share the window, and open their files in turns if they are too many."""
+        from tablestore.io.takingturns import TakingTurns
+
         most = self.bounds.open_files
         files = self.files if count <= most else TakingTurns(self.files, most)
         return replace(self, files=files, bounds=self.bounds.of_runs(count))
@@ -157,6 +159,9 @@ class SplitReader:
                         yield _without_retractions(batch).select(list(needed))
 
     def _merged(self, directory: str, section: Section, needed: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        from tablestore.lsm.merge.mergespec import MergeSpec
+        from tablestore.lsm.merge.sortedmerge import merge_section
+
         merge = self.settings.merge
         assert merge is not None, "only keyed tables have sections to merge"
         read = merge.required_columns(needed) | set(self.schema.trimmed_primary_keys)
@@ -173,8 +178,10 @@ class SplitReader:
         runs = [[reader._source(directory, file, names, numbered=numbered) for file in run] for run in section.runs]
         yield from merge_section(runs, spec)
 
-    def _source(self, directory: str, file: DataFileMeta, names: Sequence[str], *, numbered: bool) -> SortedSource:
+    def _source(self, directory: str, file: DataFileMeta, names: Sequence[str], *, numbered: bool) -> "SortedSource":
         """``numbered``: rows are compared by their sequence numbers; else it is enough to know those of the files."""
+        from tablestore.lsm.merge.mergespec import SortedSource
+
         numbers = (SEQUENCE_COLUMN,) if numbered and file.min_sequence_number != file.max_sequence_number else ()
         merge = self.settings.merge
         kinds = (KIND_COLUMN,) if file.may_retract or (merge is not None and merge.computes) else ()
@@ -202,6 +209,9 @@ class SplitReader:
         return rows if vector is None else live_rows(rows, file, self._deleted_positions(vector, file))
 
     def _deleted_positions(self, vector: DeletionFile, file: DataFileMeta) -> "np.ndarray":
+        from tablestore.format.index.deletionvector import byte_range, decode_deletion_vector
+        from tablestore.format.manifest.indexmanifest import DeletionVectorRange
+
         path = index_path(vector.index_file)
         # One index file holds the vectors of many data files of a bucket.
         if (data := self._vectors.get(path)) is None:

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from tablestore.errors import FormatError, UnsupportedError
 from tablestore.format.binaryrow import decode_row
-from tablestore.format.bucket import bucket_of
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS, IndexEntry
 from tablestore.format.manifest.liveset import live_entries
@@ -318,6 +317,8 @@ class _Pruning:
         fields = [self._schema.field(name) for name in self._schema.bucket_keys]
         columns = [_literals([key[field.name] for key in keys], to_arrow_type(field.type)) for field in fields]
         function = self._schema.options.get("bucket-function.type", "default")
+        from tablestore.format.bucket import bucket_of
+
         buckets = bucket_of(columns, [field.type for field in fields], total_buckets, function)
         return frozenset(int(bucket) for bucket in buckets)
 

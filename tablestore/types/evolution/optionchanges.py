@@ -20,6 +20,7 @@ from tablestore.options import (
     BUCKET_KEY,
     CHANGE_TRACKING,
     DATA_FILE_PATH_DIRECTORY,
+    DEFAULT_FUNCTION,
     DELETION_VECTORS_ENABLED,
     FIELDS_PREFIX,
     PARTIAL_UPDATE_REMOVE_RECORD,
@@ -28,6 +29,7 @@ from tablestore.options import (
     PARTITION_LEGACY_NAME,
     ROWKIND_FIELD,
     SEQUENCE_FIELD,
+    SEQUENCE_GROUP,
     TABLE_OPTIONS,
     TYPE,
     UNTRACKED_PARTITIONS,
@@ -38,8 +40,6 @@ from tablestore.types.evolution.schemachanges import SetOption
 from tablestore.types.partitionspec import parse_partition_specs, partition_values, print_partition_specs
 from tablestore.types.schema import TableSchema
 
-SEQUENCE_GROUP = "sequence-group"
-DEFAULT_FUNCTION = "fields.default-aggregate-function"
 _NEVER = ("path", TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
 # They make the paths of files. Files of older snapshots and tags are found by the newest options.
 _WHILE_UNWRITTEN = (DATA_FILE_PATH_DIRECTORY.key, PARTITION_DEFAULT_NAME.key, PARTITION_LEGACY_NAME.key)

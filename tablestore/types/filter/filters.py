@@ -12,8 +12,6 @@ from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.recursion import deep_stack
 from tablestore.types.datatypes import Field
-from tablestore.types.filter.arrowfilter import parse_expression
-from tablestore.types.filter.binding import rebind
 from tablestore.types.filter.predicate import And, Comparison, Constant, IsIn, IsNull, Like, Not, Or, Predicate, StartsWith
 
 # Chains of AND and OR count once; everything that walks a tree may recurse this deep.
@@ -46,13 +44,17 @@ def parse_filter(filter: Filter, fields: Sequence[Field]) -> Predicate | None:
 
 def _read(filter: object, field_of: Callable[[str], Field]) -> Predicate:
     if isinstance(filter, str):
-        # sqlglot takes a while to load; only text needs it.
+        # Each way needs a reader of its own; sqlglot takes a while to load.
         from tablestore.types.filter.sqlfilter import parse_sql
 
         return parse_sql(filter, field_of)
     if isinstance(filter, pc.Expression):
+        from tablestore.types.filter.arrowfilter import parse_expression
+
         return parse_expression(filter, field_of)
     if isinstance(filter, _NODES):
+        from tablestore.types.filter.binding import rebind
+
         return rebind(filter, field_of)
     raise InvalidInputError(
         f'expected a filter as SQL text or pyarrow expression, found {type(filter).__name__}; for example filter="price > 10"'
