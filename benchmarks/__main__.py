@@ -17,6 +17,7 @@ from benchmarks import (
     bench_scan,
     bench_small,
     bench_spark,
+    bench_startup,
     bench_tpc,
     bench_write,
 )
@@ -38,6 +39,7 @@ class Suite(StrEnum):
     LOG = "log"
     SPARK = "spark"
     COMPACT = "compact"
+    STARTUP = "startup"
     TPCH = "tpch"
     TPCDS = "tpcds"
 
@@ -82,6 +84,8 @@ def main(
             bench_log.run(setting)
         if suite in (Suite.ALL, Suite.COMPACT):
             bench_compact.run(setting)
+        if suite in (Suite.ALL, Suite.STARTUP):
+            bench_startup.run(setting)
         if suite in (Suite.ALL, Suite.SPARK):
             bench_spark.run(setting)
         if suite in (Suite.ALL, Suite.TPCH):
