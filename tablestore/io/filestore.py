@@ -19,18 +19,19 @@ Left to others: which files exist and what they mean (``format``, ``store``), an
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 
 READ_LIMIT_BYTES = 256 * 1024 * 1024
 """Most bytes that :meth:`FileStore.read` takes into memory unless told otherwise; metadata is far smaller."""
 
 MAX_SEGMENT_BYTES = 255
+_COPY_BYTES = 8 << 20
 # Unicode's class Cc. Every call of a store checks its path: one search, and not a look at each character.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 TEMPORARY_PREFIX = ".tmp-"
@@ -142,12 +143,39 @@ class RenamesDirectories(Protocol):
 
 
 @runtime_checkable
+class CopiesFiles(Protocol):
+    """What some stores do by themselves: copy a file without its bytes passing through here. Use :func:`copy_file`."""
+
+    def copy_file(self, old: str, new: str) -> None:
+        """As :func:`copy_file`. UnsupportedError: not this file; then its bytes are read and written."""
+        ...
+
+
+@runtime_checkable
 class PublishesAlone(Protocol):
     """What a store can that has no conditional write: publish while nobody else publishes at that place."""
 
     def publish_alone(self, path: str, data: bytes) -> bool:
         """As :meth:`FileStore.publish_if_absent`, but atomic only against readers: the caller keeps other writers away."""
         ...
+
+
+def copy_file(files: FileStore, old: str, new: str) -> None:
+    """Make ``new`` a file of the same content as ``old``, whole or not at all: by the store itself where it can.
+
+    ``new`` is a name that nobody else gives away; the store may replace what is there. Its name is durable with the next
+    :meth:`FileStore.sync` of its directory. Raises NotFoundError, AlreadyExistsError, StorageError. Memory: one chunk.
+    """
+    if isinstance(files, CopiesFiles):
+        try:
+            files.copy_file(old, new)
+        except UnsupportedError:
+            pass
+        else:
+            return
+    with closing(files.open_input(old)) as source, files.open_output(new) as sink:
+        while chunk := source.read(_COPY_BYTES):
+            sink.write(chunk)
 
 
 def join_inside(root: str, path: str) -> str:

@@ -183,6 +183,10 @@ class FsspecFileStore:
     def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         self._create(path, lambda fs, full: fs.pipe_file(full, data))
 
+    def copy_file(self, old: str, new: str) -> None:
+        check_path(old)
+        self._create(new, lambda fs, full: fs.cp_file(self._full(old), full))
+
     @contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
         if self.exists(path):

@@ -35,7 +35,7 @@ from tablestore.io.filestore import (
     join_inside,
 )
 from tablestore.io.oserrors import is_gone, too_large, translated, unknown_outcome
-from tablestore.io.rename import link_if_absent, rename_alone, rename_if_absent
+from tablestore.io.rename import NO_HARD_LINKS, link_if_absent, rename_alone, rename_if_absent
 
 _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -292,6 +292,19 @@ class LocalFileStore:
             raise AlreadyExistsError(f"cannot rename {source} to {target}: it exists; choose another name") from error
         except OSError as error:
             raise translated(error, verb="rename directory", where=source) from error
+
+    def copy_file(self, old: str, new: str) -> None:
+        # Files never change, so a second name is as good as a copy, and costs nothing.
+        source, target = self._proved(old), self._proved(new)
+        try:
+            self._make_directory(os.path.dirname(target))
+            os.link(source, target, follow_symlinks=False)
+        except FileExistsError as error:
+            raise _exists(target) from error
+        except OSError as error:
+            if error.errno in NO_HARD_LINKS or error.errno in (errno.EMLINK, errno.EXDEV):
+                raise UnsupportedError(f"cannot give {source} a second name {target}: its file system has no hard links") from error
+            raise translated(error, verb="copy", where=source) from error
 
     def sync(self, directory: str) -> None:
         full = join_directory(self._root, directory)

@@ -132,6 +132,9 @@ class MemoryFileStore:
         with space.lock:
             return space.files.setdefault(key, file) is file
 
+    def copy_file(self, old: str, new: str) -> None:
+        self.write(new, self._file(old).data)
+
     def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         key = self._key(path)
         file = _File(bytes(data), self._clock.now_ms())
@@ -168,7 +171,10 @@ class MemoryFileStore:
         with space.lock:
             if any(key.startswith(target) for key in space.files):
                 raise AlreadyExistsError(f"cannot rename {self._where(old)} to {self._where(new)}: it exists; choose another name")
-            for key in [key for key in space.files if key.startswith(below)]:
+            moved = [key for key in space.files if key.startswith(below)]
+            if not moved:
+                raise NotFoundError(f"cannot rename {self._where(old)} to {self._where(new)}: expected a directory, found none")
+            for key in moved:
                 space.files[target + key.removeprefix(below)] = space.files.pop(key)
 
     def sync(self, directory: str) -> None:

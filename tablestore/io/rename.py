@@ -15,7 +15,7 @@ _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 _CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
-_NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 # With these errors the kernel has certainly not made the name; with any other one it may have.
 _NOT_APPLIED = frozenset(
     {
@@ -39,7 +39,7 @@ def link_if_absent(temporary: str, final: str) -> bool:
         try:
             os.link(temporary, final)
         except OSError as error:
-            if error.errno not in _NO_HARD_LINKS:
+            if error.errno not in NO_HARD_LINKS:
                 raise
             if not rename_if_absent(temporary, final):
                 reason = "its file system has neither hard links nor a rename that does not replace"

@@ -32,6 +32,9 @@ from tablestore.io.s3session import REMOTE_ERRORS, S3Session, is_transient, stat
 from tablestore.io.s3upload import MultipartWriter
 from tablestore.io.together import write_together
 
+# One request copies so much at most: a limit of the protocol.
+_MOST_COPIED_BYTES = 5 * 1024**3
+
 
 class S3FileStore:
     """A :class:`~tablestore.io.filestore.FileStore` below ``s3://bucket/prefix``.
@@ -151,6 +154,11 @@ class S3FileStore:
 
     def overwrite(self, path: str, data: bytes, *, lasting: bool = True) -> None:
         self._call("overwrite", path, "put_object", Body=data)
+
+    def copy_file(self, old: str, new: str) -> None:
+        if self.size(old) > _MOST_COPIED_BYTES:
+            raise UnsupportedError(f"{self._where(old)} is too large to be copied by one request")
+        self._call("copy", new, "copy_object", CopySource={"Bucket": self._bucket, "Key": self._key(old)})
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:

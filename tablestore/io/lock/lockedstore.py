@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 
 from tablestore.errors import UnsupportedError
-from tablestore.io.filestore import PublishesAlone, RenamesDirectories, check_path
+from tablestore.io.filestore import CopiesFiles, PublishesAlone, RenamesDirectories, check_path
 from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.wrapped import WrappedFileStore
 
@@ -26,9 +26,11 @@ class LockedFileStore(WrappedFileStore):
     lock: CatalogLock
 
     def __post_init__(self) -> None:
-        # Who asks for this verb asks whether it is there.
+        # Who asks for these verbs asks whether they are there.
         if isinstance(self.inner, RenamesDirectories):
             object.__setattr__(self, "rename_directory", self.inner.rename_directory)
+        if isinstance(self.inner, CopiesFiles):
+            object.__setattr__(self, "copy_file", self.inner.copy_file)
 
     @property
     def can_publish(self) -> bool:

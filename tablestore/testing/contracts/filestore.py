@@ -22,7 +22,7 @@ import pytest
 from tablestore.clock import SystemClock
 from tablestore.errors import AlreadyExistsError, FormatError, InvalidInputError, NotFoundError, StorageError, TablestoreError
 from tablestore.ids import SystemIds
-from tablestore.io.filestore import FileStore
+from tablestore.io.filestore import FileStore, copy_file
 from tablestore.store.history.storeclock import check_clock
 from tablestore.testing.deterministic import ManualClock
 
@@ -150,6 +150,15 @@ class FileStoreContract:
         assert all_files(store) == {path, f"beside/{path}"}
         assert store.delete(path)
         assert all_files(store) == {f"beside/{path}"}
+
+    def test_a_copy_is_a_file_of_its_own(self, store: FileStore) -> None:
+        store.write("a/file", b"some bytes")
+        copy_file(store, "a/file", "b/c/file")
+        store.delete("a/file")
+        assert store.read("b/c/file") == b"some bytes" and store.names("a") == []
+        with pytest.raises(NotFoundError):
+            copy_file(store, "a/file", "b/other")
+        assert store.names("b") == ["c"]
 
     def test_at_is_the_same_store_rooted_deeper(self, store: FileStore) -> None:
         deeper = store.at("db/table")
