@@ -1,15 +1,19 @@
 """A catalog made of directories: ``<warehouse>/<database>.db/<table>/schema/schema-0``.
 
-There is no registry to disagree with the files. A table exists if it has a schema file; publishing ``schema-0`` if absent is
-the one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. A removal takes
-the directory away in one step, to a name beside the databases that nobody reads, and removes it there. Where the store cannot, it
-begins with the schemas and ends with the snapshots: a directory with snapshots and without schemas is what a removal that died has
-left. Over a memory store this is the in-memory catalog.
+There is no registry to disagree with the files. A table exists if it has a schema file; publishing ``schema-0`` if absent is the
+one step that creates it, so two creators cannot both win and a failed creation leaves nothing that counts. A table that was made
+elsewhere in the warehouse comes to its name in one step too (:mod:`tablestore.catalog.arrival`). A removal takes the directory
+away in one step, to a name beside the databases that nobody reads, and removes it there. Where the store cannot, it begins with the
+schemas and ends with the snapshots: a directory with snapshots and without schemas is what a removal that died has left. Over a
+memory store this is the in-memory catalog.
 """
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from tablestore.catalog import refusals
+from tablestore.catalog.arrival import Arrival, claim_path, has_claim
 from tablestore.catalog.identifier import DATABASE_SUFFIX, Identifier, database_directory
 from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, NotFoundError, StorageError, UnsupportedError
 from tablestore.format.paths import SCHEMA_DIR, SNAPSHOT_DIR, parse_schema_id, schema_path
@@ -18,7 +22,7 @@ from tablestore.ids import Ids
 from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore, RenamesDirectories
 from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.lock.lockedstore import LockedFileStore
-from tablestore.store.schemas import TABLE_UUID_OPTION
+from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas, check_is_same
 from tablestore.types.schema import TableSchema
 
 DATABASE_MARKER = "_database"
@@ -31,6 +35,10 @@ class FileSystemCatalog:
 
     def __init__(self, files: FileStore, ids: Ids) -> None:
         self._files, self._ids = files, ids
+
+    @property
+    def files(self) -> FileStore:
+        return self._files
 
     @property
     def serializable(self) -> bool:
@@ -77,7 +85,8 @@ class FileSystemCatalog:
             raise refusals.database_not_empty(name, tables)
         for table in tables:
             self._remove(f"{database_directory(name)}/{table}")
-        self._files.delete_directory(self._set_aside(database_directory(name)))
+        with suppress(NotFoundError):  # another one has dropped it meanwhile
+            self._files.delete_directory(self._set_aside(database_directory(name)))
 
     # ---- tables
 
@@ -91,15 +100,20 @@ class FileSystemCatalog:
     def has_table(self, identifier: Identifier) -> bool:
         return bool(self._schema_ids(identifier.directory))
 
-    def create_table(self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False) -> bool:
-        if not self.has_database(identifier.database):
-            raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases())
-        options = {**schema.options, TABLE_UUID_OPTION: self._ids.uuid()}
+    def create_table(
+        self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False, table_uuid: str | None = None
+    ) -> bool:
+        self._check_database(identifier)
+        options = {**schema.options, TABLE_UUID_OPTION: table_uuid or self._ids.uuid()}
         data = encode_schema(replace(schema, options=options))
         created = not self.has_table(identifier)
         if created:
             self._refuse_half_removed(identifier)
             created = self._publish(identifier, data)
+            if created and has_claim(self._files, identifier.directory):
+                # A table arrives here, and its rows may be in place: this one gives way.
+                self._files.delete(f"{identifier.directory}/{schema_path(0)}")
+                self._refuse_half_removed(identifier)
         if not created and not ignore_if_exists:
             raise refusals.table_exists(identifier, self._files.root_uri)
         return created
@@ -116,8 +130,52 @@ class FileSystemCatalog:
                 raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases()) from None
             return self._files.publish_if_absent(path, data)
 
-    def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False) -> None:
+    def publish_table(self, identifier: Identifier, directory: str, *, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        with self.arrival(identifier, directory, is_wanted) as arrival:
+            arrival.bring()
+            self.reveal(identifier, arrival)
+
+    def arrival(self, identifier: Identifier, directory: str, is_wanted: Callable[[], bool]) -> Arrival:
+        """The way of a table from a directory of the warehouse to its name. Raises AlreadyExistsError, NotFoundError."""
+        self._check_free(identifier)
+        return Arrival(self._files, directory, identifier.directory, is_wanted=is_wanted)
+
+    def reveal(self, identifier: Identifier, arrival: Arrival) -> None:
+        """The last step of an arrival, which makes the table."""
+        self._check_database(identifier)
         try:
+            arrival.reveal()
+        except (AlreadyExistsError, UnsupportedError) as error:
+            if self.has_table(identifier) or arrival.has_claimed:
+                raise refusals.table_exists(identifier, self._files.root_uri) from error
+            # What lies there is no table: what a creation or a removal that died has left.
+            self._check_free(identifier)
+            arrival.copy()
+            arrival.reveal()
+
+    def _check_free(self, identifier: Identifier) -> None:
+        self._check_database(identifier)
+        if self.has_table(identifier):
+            raise refusals.table_exists(identifier, self._files.root_uri)
+        self._refuse_half_removed(identifier)
+
+    def _check_database(self, identifier: Identifier) -> None:
+        if not self.has_database(identifier.database):
+            raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases())
+
+    def abandon_arrival(self, identifier: Identifier, directory: str) -> None:
+        claim = claim_path(directory, identifier.directory)
+        if not self._files.exists(claim):
+            return
+        if not self.has_table(identifier):
+            # With the claim there nobody creates a table here.
+            self._remove(identifier.directory)
+        self._files.delete(claim)
+
+    def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False, table_uuid: str | None = None) -> None:
+        try:
+            if table_uuid is not None and self.has_table(identifier):
+                check_is_same(table_uuid, Schemas(self.table_files(identifier)).latest(), table=str(identifier))
             if self.has_table(identifier) or self._half_removed(identifier):
                 return self._remove(identifier.directory)
         except NotFoundError:
@@ -178,7 +236,8 @@ class FileSystemCatalog:
         if self._half_removed(identifier):
             raise AlreadyExistsError(
                 f"directory {self._files.root_uri}/{identifier.directory} holds snapshots and no schema: table {identifier} is "
-                f"being removed, or its removal died. Call catalog.drop_table({str(identifier)!r}) to remove the rest, and repeat",
+                "being removed or created with its rows, or what did that died. If nobody is at it, call "
+                f"catalog.drop_table({str(identifier)!r}) to remove the rest, and repeat",
                 kind="half-removed-table",
             )
 

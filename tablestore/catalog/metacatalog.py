@@ -4,6 +4,7 @@ Each catalog states three facts about itself: whether its tables may be managed 
 under which lock its tables are written. ``tablestore.testing.contracts.metacatalog`` tests what is promised here.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from tablestore.catalog.identifier import Identifier
@@ -22,6 +23,11 @@ class MetaCatalog(Protocol):
     @property
     def supports_managed_table(self) -> bool:
         """Whether a table without a connector is one of ours."""
+        ...
+
+    @property
+    def files(self) -> FileStore:
+        """The warehouse: its tables lie in it, and creations that are under way."""
         ...
 
     @property
@@ -59,15 +65,33 @@ class MetaCatalog(Protocol):
         """Whether there is a table of that name; false if there is no such database."""
         ...
 
-    def create_table(self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False) -> bool:
+    def create_table(
+        self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False, table_uuid: str | None = None
+    ) -> bool:
         """Create a table, all or nothing; an existing one is an error or, if ignored, left as it is.
 
-        Whether this call made it: of several creators one gets True.
+        Whether this call made it: of several creators one gets True. ``table_uuid``: its identity, if it is not to be drawn.
         """
         ...
 
-    def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False) -> None:
-        """Remove a table and all of its files, or what a removal that died has left of it."""
+    def publish_table(self, identifier: Identifier, directory: str, *, is_wanted: Callable[[], bool] = ...) -> None:
+        """Give the table that lies in a directory of the warehouse its name: in one step, and all or nothing.
+
+        ``is_wanted`` is asked at the end where the store cannot rename; False takes the table back. Raises AlreadyExistsError (a
+        table or what is left of one has the name), NotFoundError (no such database, or nothing lies there any more), ConflictError
+        of kind ``creation-swept``, CommitOutcomeUnknown.
+        """
+        ...
+
+    def abandon_arrival(self, identifier: Identifier, directory: str) -> None:
+        """Remove what :meth:`publish_table` from this directory, which has died, left under the name. A table stays."""
+        ...
+
+    def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False, table_uuid: str | None = None) -> None:
+        """Remove a table and all of its files, or what a removal that died has left of it.
+
+        ``table_uuid``: only the table of this identity; another one raises ConflictError of kind ``table-replaced``.
+        """
         ...
 
     def rename_table(self, identifier: Identifier, new: Identifier, *, ignore_if_not_exists: bool = False) -> None:

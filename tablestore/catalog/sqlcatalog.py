@@ -18,10 +18,12 @@ what exists takes such a table into the catalog.
 Paimon's Java catalog locks nothing that we could see, unless all is told to: two engines should not change one name at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from tablestore.catalog import refusals
+from tablestore.catalog.arrival import has_claim
 from tablestore.catalog.filesystem import FileSystemCatalog
 from tablestore.catalog.identifier import Identifier
 from tablestore.catalog.settings import URI, CatalogSettings
@@ -34,6 +36,7 @@ from tablestore.lazy import lazy
 from tablestore.names import check_name
 from tablestore.types.schema import TableSchema
 
+T = TypeVar("T")
 _NAME = sa.String(255)
 _METADATA = sa.MetaData()
 TABLES = sa.Table(
@@ -98,6 +101,10 @@ class SqlCatalog:
     def __init__(self, files: FileStore, ids: Ids, *, url: str, key: str) -> None:
         self._files, self._ids, self._url, self._key = files, ids, url, key
         self._directories = FileSystemCatalog(files, ids)
+
+    @property
+    def files(self) -> FileStore:
+        return self._files
 
     @property
     def serializable(self) -> bool:
@@ -168,29 +175,61 @@ class SqlCatalog:
             row = connection.execute(sa.select(TABLES).where(*self._of(TABLES, identifier.database, identifier.table))).first()
         return row is not None and self._directories.has_table(identifier)
 
-    def create_table(self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False) -> bool:
+    def create_table(
+        self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False, table_uuid: str | None = None
+    ) -> bool:
+        def create() -> bool:
+            self._remove_rest(identifier)
+            return self._directories.create_table(identifier, schema, ignore_if_exists=ignore_if_exists, table_uuid=table_uuid)
+
+        return self._with_row(identifier, create, take_over=ignore_if_exists)
+
+    def publish_table(self, identifier: Identifier, directory: str, *, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        if not self.has_database(identifier.database):
+            raise refusals.no_database(identifier.database, self._where, self.list_databases())
+        if self.has_table(identifier):
+            raise refusals.table_exists(identifier, self._files.root_uri)
+        self._with_row(identifier, lambda: self._remove_rest(identifier), take_over=False)
+        with self._directories.arrival(identifier, directory, is_wanted) as arrival:
+            arrival.bring()  # copies can take long: the row is locked afterwards
+            self._with_row(identifier, lambda: self._directories.reveal(identifier, arrival), take_over=False)
+
+    def _with_row(self, identifier: Identifier, make: Callable[[], T], *, take_over: bool) -> T:
+        """What makes the table of a name, while the name's row is locked."""
         for _ in range(_ATTEMPTS):
-            self._claim(identifier, take_over=ignore_if_exists)
+            self._claim(identifier, take_over=take_over)
             try:
                 with self._transaction() as connection:
                     if not self._lock(connection, identifier):
                         continue
-                    if not self._directories.has_database(identifier.database):
-                        self._directories.create_database(identifier.database, ignore_if_exists=True)
+                    self._prepare_database(identifier)
                     if not self._directories.has_table(identifier):
-                        # The row is ours, so whoever began to remove the rest is gone.
-                        self._directories.drop_table(identifier, ignore_if_not_exists=True)
                         self._forget_properties(connection, identifier)
-                    return self._directories.create_table(identifier, schema, ignore_if_exists=ignore_if_exists)
+                    return make()
             except Exception:
                 self._give_up(identifier)
                 raise
         raise self._busy(identifier)
 
-    def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False) -> None:
+    def _remove_rest(self, identifier: Identifier) -> None:
+        # The row is locked, so whoever began to remove the rest is gone. A table that arrives locks it for its last step only.
+        directory = identifier.directory
+        if not self._directories.has_table(identifier) and not has_claim(self._files, directory):
+            self._directories.drop_table(identifier, ignore_if_not_exists=True)
+
+    def _prepare_database(self, identifier: Identifier) -> None:
+        """A database that was made elsewhere has a row, and may have no directory."""
+        if not self._directories.has_database(identifier.database):
+            self._directories.create_database(identifier.database, ignore_if_exists=True)
+
+    def abandon_arrival(self, identifier: Identifier, directory: str) -> None:
+        self._directories.abandon_arrival(identifier, directory)
+        self._give_up(identifier)
+
+    def drop_table(self, identifier: Identifier, *, ignore_if_not_exists: bool = False, table_uuid: str | None = None) -> None:
         with self._transaction() as connection:
             if self._lock(connection, identifier):
-                self._directories.drop_table(identifier, ignore_if_not_exists=True)
+                self._directories.drop_table(identifier, ignore_if_not_exists=True, table_uuid=table_uuid)
                 self._forget_properties(connection, identifier)
                 self._forget(connection, identifier)
                 return

@@ -1,0 +1,200 @@
+"""Which creations are under way in a warehouse, or have died on the way?
+
+    _ctas/<job id>/intent.json       what the job makes: written before anything else of it, removed last
+                   renewed.json      when the job was last known to live
+                   publishing.json   it has begun to give the table its name, and makes a log for it or found one
+                   sweeping.json     it was given up for dead: the job must not go on
+                   <table>/          a staged table: an ordinary one that no catalog lists
+                   .swept/           the same, taken away from its job
+
+The directory of a job holds dots in the names of its own files, which no table may have, so nothing collides. A warehouse's
+catalogs, Paimon's too, read the directories ``<database>.db`` only.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from tablestore.catalog.identifier import Identifier, parse_identifier
+from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, NotFoundError
+from tablestore.format.limits import json_within_limits, parse_json_bounded
+from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, verify_checksum
+from tablestore.io.filestore import FileStore
+from tablestore.names import check_name
+
+# Stored, never renamed.
+CREATIONS_DIR = "_ctas"
+_INTENT, _RENEWED, _PUBLISHING, _SWEEPING = "intent.json", "renewed.json", "publishing.json", "sweeping.json"
+_SWEPT_DIR = ".swept"
+_TIME_KEY, _LOG_KEY, _MADE, _FOUND = "millis", "log", "made", "found"
+
+CreationKind = Literal["stage", "replace", "create"]
+"""``stage``: a table that is invisible until it is whole. ``replace``: the same in the place of another one. ``create``: a table
+that is visible from its creation on, and is taken back if its job fails."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreationRecord:
+    """What a job makes. ``table_uuid``: of the table that it makes. ``commit_user``: under which name it commits the rows.
+
+    ``replaced_uuid`` and ``replaced_schema_id``: what a replacement was planned on; None if there was no table.
+    """
+
+    job_id: str
+    kind: CreationKind
+    table: str
+    table_uuid: str
+    begun_millis: int
+    commit_user: str | None = None
+    replaced_uuid: str | None = None
+    replaced_schema_id: int | None = None
+
+    @property
+    def identifier(self) -> Identifier:
+        """The name that the table is to have."""
+        return parse_identifier(self.table)
+
+    @property
+    def staged_directory(self) -> str:
+        """Where the staged table lies, relative to the warehouse."""
+        return f"{_directory(self.job_id)}/{self.identifier.table}"
+
+    @property
+    def swept_directory(self) -> str:
+        """Where it lies once it was taken away from the job."""
+        return f"{_directory(self.job_id)}/{_SWEPT_DIR}"
+
+
+class Creations:
+    """The records of one warehouse."""
+
+    def __init__(self, files: FileStore) -> None:
+        self._files = files
+
+    def begin(self, record: CreationRecord) -> None:
+        """Note what a job is about to make. Raises AlreadyExistsError of kind ``job-exists``."""
+        if not self._files.publish_if_absent(_path(record.job_id, _INTENT), _encode(record)) and self.find(record.job_id) != record:
+            raise AlreadyExistsError(
+                f"a creation of job {record.job_id!r} is on record in {self._files.root_uri}: give each job an id of its own, or "
+                "let `tablestore clean` remove what a dead one has left",
+                kind="job-exists",
+            )
+
+    def find(self, job_id: str) -> CreationRecord | None:
+        """The record of a job; None if there is none. Raises FormatError if it is damaged."""
+        path = _path(job_id, _INTENT)
+        try:
+            data = self._files.read(path)
+        except NotFoundError:
+            return None
+        return _decode(data, f"{self._files.root_uri}/{path}")
+
+    def job_ids(self) -> tuple[str, ...]:
+        """The jobs that have a directory, ascending; with or without a record."""
+        return tuple(sorted(info.name for info in self._files.list(CREATIONS_DIR) if info.is_dir))
+
+    def renew(self, record: CreationRecord, now_millis: int) -> None:
+        """The job lives. Raises ConflictError of kind ``creation-swept``."""
+        self.check_is_wanted(record)
+        self._files.overwrite(_path(record.job_id, _RENEWED), json_within_limits({_TIME_KEY: now_millis}, _RENEWED), lasting=False)
+
+    def renewed_millis(self, record: CreationRecord) -> int:
+        """When the job was last known to live."""
+        path = _path(record.job_id, _RENEWED)
+        try:
+            renewed = JsonObject(parse_json_bounded(self._files.read(path), path), path).integer(_TIME_KEY)
+        except (NotFoundError, FormatError):
+            return record.begun_millis
+        return max(renewed, record.begun_millis)
+
+    def is_wanted(self, record: CreationRecord) -> bool:
+        """Whether the job may go on: nobody has given it up for dead."""
+        return self.find(record.job_id) == record and not self._files.exists(_path(record.job_id, _SWEEPING))
+
+    def check_is_wanted(self, record: CreationRecord) -> None:
+        """Raise ConflictError of kind ``creation-swept`` unless the job may go on."""
+        if not self.is_wanted(record):
+            raise ConflictError(
+                f"the creation of table {record.table} by job {record.job_id!r} was not renewed for long, so it was taken for dead "
+                "and swept away: nothing of it is visible. Begin it anew, and renew it meanwhile",
+                kind="creation-swept",
+            )
+
+    def begin_publishing(self, record: CreationRecord, *, makes_log: bool) -> None:
+        """From now on there may be a log, which is the job's own if it ``makes_log``, and files in the table's own directory."""
+        content = json_within_limits({_LOG_KEY: _MADE if makes_log else _FOUND}, _PUBLISHING)
+        self._files.publish_if_absent(_path(record.job_id, _PUBLISHING), content)
+
+    def makes_log(self, record: CreationRecord) -> bool:
+        """Whether the job has begun to give the table its name, and there was no log of it before."""
+        path = _path(record.job_id, _PUBLISHING)
+        try:
+            return JsonObject(parse_json_bounded(self._files.read(path), path), path).text(_LOG_KEY) == _MADE
+        except NotFoundError:
+            return False
+
+    def begin_sweeping(self, record: CreationRecord) -> None:
+        """Give the job up for dead. It finds out with its next step, and whoever sweeps next goes on."""
+        self._files.publish_if_absent(_path(record.job_id, _SWEEPING), b"{}")
+
+    def is_sweeping(self, record: CreationRecord) -> bool:
+        """Whether somebody has given the job up for dead."""
+        return self._files.exists(_path(record.job_id, _SWEEPING))
+
+    def end(self, job_id: str) -> None:
+        """Remove all that lies in the directory of a job, the record last."""
+        directory = _directory(job_id)
+        for info in self._files.list(directory):
+            if info.is_dir:
+                self._files.delete_directory(f"{directory}/{info.name}")
+            elif info.name not in (_INTENT, _SWEEPING):
+                self._files.delete(f"{directory}/{info.name}")
+        # While the record is there, a job that wakes up finds the mark.
+        self._files.delete(_path(job_id, _INTENT))
+        self._files.delete_directory(directory)
+
+
+def check_job_id(job_id: str) -> str:
+    """``job_id`` itself if it can name a directory. Raises InvalidInputError."""
+    return check_name(job_id, "job")
+
+
+def _directory(job_id: str) -> str:
+    return f"{CREATIONS_DIR}/{job_id}"
+
+
+def _path(job_id: str, name: str) -> str:
+    return f"{_directory(job_id)}/{name}"
+
+
+def _encode(record: CreationRecord) -> bytes:
+    content: dict[str, object] = {
+        "jobId": record.job_id,
+        "kind": record.kind,
+        "table": record.table,
+        "tableUuid": record.table_uuid,
+        "begunMillis": record.begun_millis,
+        "commitUser": record.commit_user,
+        "replacedUuid": record.replaced_uuid,
+        "replacedSchemaId": record.replaced_schema_id,
+    }
+    content = {key: value for key, value in content.items() if value is not None}
+    return json_within_limits({**content, CHECKSUM_KEY: object_checksum(content)}, _INTENT)
+
+
+def _decode(data: bytes, where: str) -> CreationRecord:
+    content = JsonObject(parse_json_bounded(data, where), where)
+    checksum = content.content.pop(CHECKSUM_KEY, None)
+    verify_checksum(content.content, checksum, where)
+    kind = content.text("kind")
+    if kind not in get_args(CreationKind):
+        content.refuse("kind", f"one of {', '.join(get_args(CreationKind))}", kind)
+    return CreationRecord(
+        job_id=content.text("jobId"),
+        kind=kind,  # type: ignore[arg-type]
+        table=content.text("table"),
+        table_uuid=content.text("tableUuid"),
+        begun_millis=content.integer("begunMillis"),
+        commit_user=content.optional_text("commitUser"),
+        replaced_uuid=content.optional_text("replacedUuid"),
+        replaced_schema_id=content.optional_integer("replacedSchemaId"),
+    )
