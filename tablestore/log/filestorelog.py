@@ -29,6 +29,10 @@ class FileStoreLog:
     def begin(self, *, ignore_if_exists: bool) -> None:
         """Nothing has to be made."""
 
+    def is_there(self) -> bool:
+        """Nothing has to be made."""
+        return False
+
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
         """Alter the table; options may begin a log elsewhere."""
         return alter_table(self._context, self._publishers, changes)

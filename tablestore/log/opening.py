@@ -4,6 +4,7 @@
 comes from there: so the tables of one catalog share their open publishers.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tablestore.lazy import lazy
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
 
 
 class ChangeLogs:
-    """The change logs of the tables of one catalog. ``locks``: those of this user on this host, unless others are given."""
+    """The change logs of the tables of one catalog. ``locks``: those of this user on this host, unless others are given.
 
-    def __init__(self, locks: "SlotLocks | None" = None) -> None:
-        self._locks = locks
+    ``silent``: what their tables commit goes to no log. For tables that are not there yet, whose log begins with them.
+    """
+
+    def __init__(self, locks: "SlotLocks | None" = None, silent: bool = False) -> None:
+        self._locks, self._silent = locks, silent
 
     @lazy
     def _publishers(self) -> "Publishers":
@@ -29,9 +33,13 @@ class ChangeLogs:
 
         return Publishers(self._locks or SlotLocks(user_lock_folder()))
 
-    def __reduce__(self) -> tuple[type["ChangeLogs"], "tuple[SlotLocks | None]"]:
+    def __reduce__(self) -> tuple[type["ChangeLogs"], "tuple[SlotLocks | None, bool]"]:
         # Connections do not travel: where this arrives nothing is open.
-        return ChangeLogs, (self._locks,)
+        return ChangeLogs, (self._locks, self._silent)
+
+    def silenced(self) -> "ChangeLogs":
+        """The same, silent."""
+        return ChangeLogs(self._locks, silent=True)
 
     def of(self, context: TableContext) -> "ChangeLog":
         """The change log of an open table. Raises InvalidInputError, UnsupportedError for options that name none of ours."""
@@ -40,8 +48,11 @@ class ChangeLogs:
         from tablestore.log.settings import settings_of
 
         settings = settings_of(context)
-        kind = FileStoreLog if settings.system == "filestore" else PublishedLog
-        return kind(context, settings, self._publishers)
+        if settings.system == "filestore":
+            return FileStoreLog(context, settings, self._publishers)
+        if self._silent:
+            return PublishedLog(context, replace(settings, eventual=False), self._publishers, publish=lambda: None)
+        return PublishedLog(context, settings, self._publishers)
 
     def moved(self, old_address: str, context: TableContext) -> None:
         """A table was renamed, and lay at ``old_address`` before: its log keeps its name and goes with it."""

@@ -61,6 +61,10 @@ class ChangeLog(Protocol):
         """Make the log of a new table. Raises AlreadyExistsError, StorageError, InvalidInputError; then there is no log."""
         ...
 
+    def is_there(self) -> bool:
+        """Whether a log of that name is there, whoever made it; False where nothing has to be made. Raises StorageError."""
+        ...
+
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
         """Alter the table, and its log where options say so; returns the newest schema. All or nothing, see
         :mod:`tablestore.log.alterlog`."""

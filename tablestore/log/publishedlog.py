@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError, StorageError, TablestoreError, UnsupportedError
+from tablestore.errors import InvalidInputError, NotFoundError, StorageError, TablestoreError, UnsupportedError
 from tablestore.log.alterlog import alter_table
 from tablestore.log.connector import open_log_store
 from tablestore.log.early.earlypublisher import EarlyPublisher
@@ -85,6 +85,16 @@ class PublishedLog:
                 with suppress(TablestoreError):
                     log.drop(ignore_if_not_exists=True)
             raise
+
+    def is_there(self) -> bool:
+        """Whether the log system knows one of that name."""
+        try:
+            self._open().incarnation(partitions=self.settings.partitions)
+        except NotFoundError:
+            return False
+        except InvalidInputError:
+            return True  # of another number of partitions
+        return True
 
     def alter(self, changes: Sequence[SchemaChange] | SchemaChange) -> TableSchema:
         """Alter the table, and its log where options say so."""
