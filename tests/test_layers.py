@@ -53,7 +53,7 @@ ROOMS = {
         "filestorelog publishedlog",
         "opening",
     ),
-    "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "catalog opening"),
+    "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "creation", "catalog opening"),
     "sql": ("*", "statements", "parse", "query", "duckdb"),
     "environment": (
         "*",

@@ -1,6 +1,7 @@
 """The handle of a catalog: databases and tables by name."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -9,19 +10,22 @@ from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.catalog.settings import CatalogSettings
 from tablestore.clock import Clock
-from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
+from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
-from tablestore.store.context import Shared, TableContext, open_context
-from tablestore.store.settings import check_writable, table_settings
+from tablestore.store.context import Shared, TableContext
+from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.system.systemtable import SEPARATOR, SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
 from tablestore.types.datatypes import Field
-from tablestore.types.schema import new_schema
 
 if TYPE_CHECKING:
+    from tablestore.catalog.creations import CreationKind, CreationRecord
     from tablestore.log.port import ChangeLog
+    from tablestore.table.creation.stagedtable import StagedTable
+    from tablestore.table.creation.sweep import SweepReport
+    from tablestore.table.creation.visiblecreation import VisibleCreation
     from tablestore.types.evolution.schemachanges import SchemaChange
 
 
@@ -103,39 +107,88 @@ class Catalog:
         With ``ignore_if_exists`` an existing table is opened as it is. Raises InvalidInputError, UnsupportedError,
         AlreadyExistsError, NotFoundError (no such database).
         """
-        # Only who makes a table needs to know what its log is called.
-        from tablestore.log.settings import named_log
-
         identifier = parse_identifier(name)
-        are_fields = isinstance(schema, tuple) and all(isinstance(one, Field) for one in schema)
-        if not are_fields and not isinstance(schema, pa.Schema):
-            raise InvalidInputError(f"expected a pyarrow.Schema as schema, found {type(schema).__qualname__}")
-        made = new_schema(
-            schema=schema,
-            primary_key=primary_key,
-            partition_by=partition_by,
-            options={**self._settings.table_defaults, **(options or {})},
-            comment=comment,
-            time_millis=self._clock.now_ms(),
+        made = self._tools.definition(
+            identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
         )
-        made = named_log(made, str(identifier))
-        check_writable(made, table_settings(made), str(identifier))
-        created = self._meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists)
-        try:
-            table = self._open(identifier)
-            table.change_log.begin(ignore_if_exists=ignore_if_exists)
-        except BaseException as error:
-            # All or nothing, whatever the error; a table that was there before is left as it is.
-            if created:
-                self._take_back(identifier, error)
-            raise
+        table, _ = self._tools.create(identifier, made, ignore_if_exists=ignore_if_exists)
         return table
 
-    def _take_back(self, identifier: Identifier, error: BaseException) -> None:
-        try:
-            self._meta.drop_table(identifier, ignore_if_not_exists=True)
-        except TablestoreError as left:
-            error.add_note(f"table {identifier} was made and could not be removed again ({left}): drop it")
+    # -- with their first rows
+
+    def stage_table(
+        self,
+        name: str,
+        schema: pa.Schema | tuple[Field, ...],
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        ignore_if_exists: bool = False,
+        *,
+        job_id: str | None = None,
+    ) -> "StagedTable":
+        """Begin a table that nobody sees before it is published with its rows.
+
+            with catalog.stage_table("shop.totals", schema) as staged:
+                staged.table.append(rows)
+                staged.publish()
+
+        Arguments as :meth:`create_table`; a table of that name is an error at once, and one that comes meanwhile when it is
+        published, unless ``ignore_if_exists``. ``job_id`` names the creation (default: a new id). What a job that dies leaves
+        behind is removed by :meth:`sweep_creations`. Raises what :meth:`create_table` raises.
+        """
+        from tablestore.table.creation.stagedtable import stage
+
+        identifier = parse_identifier(name)
+        made = self._tools.definition(
+            identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
+        )
+        return stage(self._tools, self._record(identifier, "stage", job_id), made, ignore_if_exists=ignore_if_exists)
+
+    def intend_creation(self, job_id: str, name: str, commit_user: str | None = None) -> "VisibleCreation":
+        """Begin the creation of a table that is visible at once, and is taken back if its job fails or dies.
+
+        ``commit_user``: under which name the job commits its rows; a table that has a snapshot of it is whole. Raises
+        AlreadyExistsError of kind ``job-exists``.
+        """
+        from tablestore.table.creation.visiblecreation import VisibleCreation
+
+        record = self._record(parse_identifier(name), "create", job_id, commit_user)
+        self._tools.creations.begin(record)
+        return VisibleCreation(self._tools, record)
+
+    def creation(self, job_id: str) -> "VisibleCreation | None":
+        """What :meth:`intend_creation` has begun; None once it is over."""
+        from tablestore.catalog.creations import check_job_id
+        from tablestore.table.creation.visiblecreation import VisibleCreation
+
+        record = self._tools.creations.find(check_job_id(job_id))
+        return VisibleCreation(self._tools, record) if record is not None and record.kind == "create" else None
+
+    def sweep_creations(self, older_than: timedelta = timedelta(hours=1), *, dry_run: bool = False) -> "SweepReport":
+        """Remove what creations that died have left: staged tables, logs made for them, tables that were to be taken back.
+
+        Those count that were not renewed for ``older_than``. A job that was only slow finds out, and makes nothing visible. With
+        ``dry_run`` nothing is removed. Print what is returned.
+        """
+        from tablestore.table.creation.sweep import sweep
+
+        return sweep(self._tools, older_than, dry_run=dry_run)
+
+    def _record(
+        self, identifier: Identifier, kind: "CreationKind", job_id: str | None, commit_user: str | None = None
+    ) -> "CreationRecord":
+        from tablestore.catalog.creations import CreationRecord, check_job_id
+
+        return CreationRecord(
+            job_id=check_job_id(job_id if job_id is not None else self._ids.uuid()),
+            kind=kind,
+            table=str(identifier),
+            table_uuid=self._ids.uuid(),
+            begun_millis=self._clock.now_ms(),
+            commit_user=commit_user,
+        )
 
     def table(self, name: str) -> Table | SystemTable:
         """Open the table ``database.name``, or what ``name$…`` names (a system table, a branch). Raises NotFoundError.
@@ -143,13 +196,12 @@ class Catalog:
         Only the name of a system table opens a :class:`SystemTable`, which can be read as a table can, and no more.
         """
         plain, separator, suffix = name.partition(SEPARATOR) if isinstance(name, str) else (name, "", "")
-        table = self._open(parse_identifier(plain))
+        table = self._tools.open(parse_identifier(plain))
         return named_part(table, suffix) if separator else table
 
-    def _open(self, identifier: Identifier) -> Table:
-        files = self._meta.table_files(identifier)
-        context = open_context(files, clock=self._clock, ids=self._ids, shared=self._shared)
-        return Table(context, str(identifier), self._logs)
+    @property
+    def _tools(self) -> CreationTools:
+        return CreationTools(self._meta, self._clock, self._ids, self._logs, self._shared, self._settings.table_defaults)
 
     def alter_table(
         self, name: str, changes: "Sequence[SchemaChange] | SchemaChange", ignore_if_not_exists: bool = False
@@ -188,7 +240,7 @@ class Catalog:
     def _readable(self, identifier: Identifier) -> TableContext | None:
         """The context of a table, None if it cannot be read at all."""
         try:
-            return open_context(self._meta.table_files(identifier), clock=self._clock, ids=self._ids)
+            return self._tools.context(self._meta.table_files(identifier))
         except TablestoreError:
             return None
 
@@ -198,7 +250,7 @@ class Catalog:
         before = self._readable(old)
         self._meta.rename_table(old, new, ignore_if_not_exists=ignore_if_not_exists)
         if before is not None:
-            self._logs.moved(before.files.root_uri, self._open(new).context)
+            self._logs.moved(before.files.root_uri, self._tools.open(new).context)
 
     def close(self) -> None:
         """Give up open connections to change logs, of this catalog and its tables; the next write opens them again."""

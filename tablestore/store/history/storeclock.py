@@ -20,14 +20,14 @@ MAX_SKEW_MS = 15 * 60 * 1000
 _TRIES = 5
 
 
-def check_clock(files: FileStore, clock: Clock, ids: Ids) -> int:
+def check_clock(files: FileStore, clock: Clock, ids: Ids, *, directory: str = EXPIRY_DIR) -> int:
     """The time to count ages from: the earlier one of host and store, in milliseconds since the epoch.
 
-    Raises StorageError (kind ``clock-skew``) where the host is ahead by more than MAX_SKEW_MS, UnsupportedError (``no-file-times``)
-    for a store whose files have no time.
+    ``directory``: where the probe is written. Raises StorageError (kind ``clock-skew``) where the host is ahead by more than
+    MAX_SKEW_MS, UnsupportedError (``no-file-times``) for a store whose files have no time.
     """
     for _ in range(_TRIES):
-        path = f"{EXPIRY_DIR}/{TEMPORARY_PREFIX}clock-{ids.uuid()}"
+        path = f"{directory}/{TEMPORARY_PREFIX}clock-{ids.uuid()}"
         begun_ms = clock.now_ms()
         files.write(path, b"")
         try:

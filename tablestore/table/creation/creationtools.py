@@ -1,0 +1,124 @@
+"""What a creation is made with: the parts of an open catalog, and the one way in which a visible table is made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tablestore.catalog.creations import CreationRecord, Creations
+from tablestore.catalog.identifier import Identifier
+from tablestore.catalog.metacatalog import MetaCatalog
+from tablestore.clock import Clock
+from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.ids import Ids
+from tablestore.io.filestore import FileStore
+from tablestore.io.wrapped import WrappedFileStore
+from tablestore.log.opening import ChangeLogs
+from tablestore.store.context import Shared, TableContext, open_context
+from tablestore.store.schemas import Schemas, table_uuid_of
+from tablestore.store.settings import check_writable, table_settings
+from tablestore.table.table import Table
+from tablestore.types.datatypes import Field
+from tablestore.types.schema import TableSchema, new_schema
+
+if TYPE_CHECKING:
+    from tablestore.log.port import ChangeLog
+
+
+@dataclass(frozen=True, slots=True)
+class CreationTools:
+    """The parts of one open catalog. ``logs``: those of its tables. ``defaults``: options of tables that do not name them."""
+
+    meta: MetaCatalog
+    clock: Clock
+    ids: Ids
+    logs: ChangeLogs
+    shared: Shared
+    defaults: Mapping[str, str]
+
+    @property
+    def creations(self) -> Creations:
+        """The creations on record in the warehouse."""
+        return Creations(self.meta.files)
+
+    def definition(
+        self,
+        identifier: Identifier,
+        schema: pa.Schema | tuple[Field, ...],
+        *,
+        primary_key: Sequence[str],
+        partition_by: Sequence[str],
+        options: Mapping[str, str] | None,
+        comment: str | None,
+    ) -> TableSchema:
+        """The first schema of a table of that name, checked. Raises InvalidInputError, UnsupportedError."""
+        # Only who makes a table needs to know what its log is called.
+        from tablestore.log.settings import named_log
+
+        are_fields = isinstance(schema, tuple) and all(isinstance(one, Field) for one in schema)
+        if not are_fields and not isinstance(schema, pa.Schema):
+            raise InvalidInputError(f"expected a pyarrow.Schema as schema, found {type(schema).__qualname__}")
+        made = new_schema(
+            schema=schema,
+            primary_key=primary_key,
+            partition_by=partition_by,
+            options={**self.defaults, **(options or {})},
+            comment=comment,
+            time_millis=self.clock.now_ms(),
+        )
+        made = named_log(made, str(identifier))
+        check_writable(made, table_settings(made), str(identifier))
+        return made
+
+    def create(
+        self, identifier: Identifier, made: TableSchema, *, ignore_if_exists: bool, table_uuid: str | None = None
+    ) -> tuple[Table, bool]:
+        """The table of that name with its log, all or nothing, and whether this made it."""
+        created = self.meta.create_table(identifier, made, ignore_if_exists=ignore_if_exists, table_uuid=table_uuid)
+        try:
+            table = self.open(identifier)
+            table.change_log.begin(ignore_if_exists=ignore_if_exists)
+        except BaseException as error:
+            # All or nothing, whatever the error; a table that was there before is left as it is.
+            if created:
+                self._take_back(identifier, error)
+            raise
+        return table, created
+
+    def _take_back(self, identifier: Identifier, error: BaseException) -> None:
+        try:
+            self.meta.drop_table(identifier, ignore_if_not_exists=True)
+        except TablestoreError as left:
+            error.add_note(f"table {identifier} was made and could not be removed again ({left}): drop it")
+
+    def open(self, identifier: Identifier) -> Table:
+        """The table of that name. Raises NotFoundError."""
+        return Table(self.context(self.meta.table_files(identifier)), str(identifier), self.logs)
+
+    def context(self, files: FileStore, schema: TableSchema | None = None) -> TableContext:
+        """The table whose directory this is, at its newest schema, or at ``schema``, known to be that."""
+        return open_context(files, clock=self.clock, ids=self.ids, schema=schema, shared=self.shared)
+
+    def log_at_its_place(self, record: CreationRecord, directory: str) -> "ChangeLog":
+        """The log of the table that lies in ``directory`` until it has its name: what it notes of its place is that of the name."""
+        place = self.meta.files.at(record.identifier.directory).root_uri
+        context = self.context(self.meta.files.at(directory))
+        return self.logs.of(replace(context, files=_Placed(context.files, place)))
+
+    def uuid_of(self, identifier: Identifier) -> str | None:
+        """The identity of the table that has this name now; None if there is none, or it is of another engine."""
+        if not self.meta.has_table(identifier):
+            return None
+        return table_uuid_of(Schemas(self.meta.files.at(identifier.directory)).latest())
+
+
+@dataclass(frozen=True)
+class _Placed(WrappedFileStore):
+    """Files that are about to lie elsewhere, and say so."""
+
+    place: str
+
+    @property
+    def root_uri(self) -> str:
+        return self.place
