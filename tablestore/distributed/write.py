@@ -98,9 +98,12 @@ def commit_messages(
     dynamic: bool | None = None,
     commit_user: str | None = None,
     identifier: int | None = None,
+    allow_empty: bool | None = None,
     log: ChangeLog | None = None,
 ) -> Snapshot | None:
     """Commit the messages of all tasks, in task order, as one snapshot. ``log``: the table's, unless another one is given.
+
+    ``allow_empty``: whether rows that nobody wrote are a snapshot too (None: where an identifier is given).
 
     ``partition``: what an overwrite replaces, as in ``Table.overwrite``; ``dynamic``: of these, only the partitions that the rows
     fall into (None: what the table's option says, without ``partition``).
@@ -128,9 +131,10 @@ def commit_messages(
             )
         message = TableWriter(context, log).prepare()
     origin = Origin(user=commit_user or context.ids.uuid(), identifier=identifier, prepared=True)
+    empty = identifier is not None if allow_empty is None else allow_empty
     if overwrite:
         return commit_overwrite(context, log, message, partition_spec(context.schema, partition), origin, dynamic=dynamic)
-    return commit_message(context, log, message, Effect(allow_empty=identifier is not None), origin)
+    return commit_message(context, log, message, Effect(allow_empty=empty), origin)
 
 
 def abort_messages(table: Table, messages: Iterable[bytes]) -> None:

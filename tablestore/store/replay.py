@@ -7,6 +7,10 @@ and must not be applied again, however long ago the first one was. The highest n
 2. a small file per user, because another engine's commit drops ``properties`` and expiry removes snapshots. Marks only rise: each
    is a file of its own (``tablestore-marks/<user>/<number>``), published if absent; the greatest counts. It is written after the
    snapshot has landed and before the commit returns. If that fails, expiry writes it before it removes the snapshot.
+
+A user whose commits are numbered by something that can be copied, such as the checkpoint of a stream, has an *origin*: the place of
+that, kept beside the mark (``tablestore-marks/<user>/origin-<digest>``). Two places that number for one user would each take the
+other's commits for replays of its own.
 """
 
 import hashlib
@@ -22,6 +26,7 @@ MARKS_DIR = "tablestore-marks"
 MARKS_PROPERTY = "tablestore.commit-marks"
 # Marks beyond this many users live in their files only: a snapshot must not grow with every job that ever wrote.
 MARKS_IN_SNAPSHOT = 100
+_ORIGIN = "origin-"
 
 
 def marks_of(properties: Mapping[str, str]) -> dict[str, int]:
@@ -82,6 +87,20 @@ class Replays:
         if recorded is None or recorded < identifier:
             self.raise_mark(user, identifier)
 
+    def origins(self, user: str) -> Mapping[str, str]:
+        """Where the commits of ``user`` are numbered, by the name of the file that says it; empty if that was never kept."""
+        directory = f"{MARKS_DIR}/{_directory_name(user)}"
+        names = self._files.names(directory, prefix=_ORIGIN)
+        return {name: self._files.read(f"{directory}/{name}").decode(errors="replace") for name in names}
+
+    def keep_origin(self, user: str, origin: str) -> None:
+        """Record that the commits of ``user`` are numbered at ``origin``, and nowhere else from now on."""
+        directory, own = f"{MARKS_DIR}/{_directory_name(user)}", f"{_ORIGIN}{_digest(origin)}"
+        self._files.publish_if_absent(f"{directory}/{own}", origin.encode())
+        for name in self._files.names(directory, prefix=_ORIGIN):
+            if name != own:
+                self._files.delete(f"{directory}/{name}")
+
     def check_identifier(self, user: str, identifier: int | None, highest: int | None, latest: Snapshot | None) -> None:
         """One user either numbers all of its commits or none. Raises InvalidInputError."""
         if identifier is not None and highest is None and latest is not None and self._has_unnumbered(user):
@@ -125,5 +144,9 @@ class Replays:
 
 
 def _directory_name(user: str) -> str:
-    # A user is free text; its digest is always a safe file name.
-    return hashlib.sha256(user.encode()).hexdigest()[:32]
+    return _digest(user)
+
+
+def _digest(text: str) -> str:
+    # Of free text; a digest is always a safe file name.
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -3,10 +3,12 @@
     spark.read.format("tablestore").load("/data/warehouse/shop.db/orders")
     spark.read.format("tablestore").load("/data/warehouse/shop.db/orders$snapshots")
     df.write.format("tablestore").mode("append").option("warehouse", "/data/warehouse").option("table", "shop.orders").save()
+    df.writeStream.format("tablestore").option("checkpointLocation", "/data/streams/orders").start("/data/warehouse/shop.db/orders")
     CREATE TEMPORARY VIEW orders USING tablestore OPTIONS (path '/data/warehouse/shop.db/orders')
 
 Spark imports every installed module whose name starts with ``pyspark_`` to find data sources, and gives up on all of them if one
-fails. So this module stays small and loads nothing but Spark's own base class; the work is in ``reader`` and ``writer``.
+fails. So this module stays small and loads nothing but Spark's own base class; the work is in ``reader``, ``writer`` and
+``streaming``.
 
 Where the code runs: ``schema``, ``reader``, ``writer``, ``partitions``, ``commit`` and ``abort`` in worker processes beside the
 driver, ``read`` and ``write`` on executors. Only what is pickled crosses: options, the pinned snapshot, tasks, messages.
@@ -21,12 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pyspark_tablestore.reader import TableReader
+    from pyspark_tablestore.streaming.batches import BatchWriter
+    from pyspark_tablestore.streaming.sink import StreamWriter
     from pyspark_tablestore.systemtables import MetadataPin, MetadataReader
     from pyspark_tablestore.writer import TableWriter
     from tablestore.distributed.read import ReadPin
     from tablestore.format.snapshot import Snapshot
 
-__all__ = ["DefaultSource", "read", "register", "write"]
+__all__ = ["DefaultSource", "foreach_batch_writer", "read", "register", "write"]
 
 
 class DefaultSource(DataSource):
@@ -55,6 +59,11 @@ class DefaultSource(DataSource):
 
         return writer.make_writer(self.options, schema, overwrite=overwrite)
 
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":
+        from pyspark_tablestore.streaming import sink
+
+        return sink.make_stream_writer(self.options, schema, overwrite=overwrite)
+
 
 def register(spark: "SparkSession") -> None:
     """Make the data source known to a session that did not find it by its name (``addPyFile`` instead of an install)."""
@@ -73,3 +82,10 @@ def write(df: "DataFrame", table: str, mode: str = "append", **options: Any) -> 
     from pyspark_tablestore import relation
 
     return relation.write(df, table, mode, **options)
+
+
+def foreach_batch_writer(table: str, **options: Any) -> "BatchWriter":
+    """See :func:`pyspark_tablestore.streaming.batches.foreach_batch_writer`."""
+    from pyspark_tablestore.streaming import batches
+
+    return batches.foreach_batch_writer(table, **options)

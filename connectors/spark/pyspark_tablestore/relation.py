@@ -156,15 +156,11 @@ def write_job(
     what it refuses and Spark's for tasks that failed; what the other tasks wrote is removed then, or left for the removal of orphan
     files where Spark does not say what it was.
     """
-    rows = clustered(df, job.spec, job.schema_id) if cluster else df
-    written, error = run_tasks(rows, partial(_write_rows, job))
     handle = table or job.spec.table()
-    if error is not None:
-        abort_messages(handle, written)
-        raise error
+    messages = write_messages(df, job, handle, cluster=cluster)
     return commit_messages(
         handle,
-        written or [write_task(job, iter(()))],
+        messages,
         overwrite=job.overwrite,
         partition=partition,
         dynamic=dynamic,
@@ -172,6 +168,16 @@ def write_job(
         identifier=commit_identifier,
         log=spark_log(df.sparkSession, job.spec, handle),
     )
+
+
+def write_messages(df: DataFrame, job: WriteJob, table: Table, *, cluster: bool = False) -> list[bytes]:
+    """Run the tasks; their messages in order, one at least. ``cluster`` as in :func:`write`, errors as :func:`write_job`."""
+    rows = clustered(df, job.spec, job.schema_id) if cluster else df
+    written, error = run_tasks(rows, partial(_write_rows, job))
+    if error is not None:
+        abort_messages(table, written)
+        raise error
+    return written or [write_task(job, iter(()))]
 
 
 def _write_rows(job: WriteJob, batches: Batches) -> Iterator[bytes]:

@@ -17,8 +17,10 @@ from pyspark.sql.types import StructType
 from pyspark_tablestore.sourceoptions import SourceOptions, parse_options
 from pyspark_tablestore.tasks import plain_errors, portable
 from pyspark_tablestore.typemapping import arrow_schema
+from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.write import WriteJob, abort_messages, commit_messages, prepare_write, write_partition
 from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.table.table import Table
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 
@@ -37,18 +39,13 @@ class TableWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write one task's rows. An error of ours is raised by the commit: Spark would run the task again."""
-        try:
-            return Written(write_task(self._job, iterator))
-        except TablestoreError as error:
-            return Written(portable(error))
+        return Written(write_or_error(self._job, iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish what all tasks wrote, as one snapshot. Where one of them failed, what the others wrote is removed."""
         with plain_errors():
-            table, written = self._job.spec.table(), _data(messages)
-            if (error := _first_error(messages)) is not None:
-                abort_messages(table, written)
-                raise error
+            table = self._job.spec.table()
+            written = messages_to_commit(table, messages)
             commit_messages(
                 table,
                 # Where there was no task, the message of one without rows: an overwrite must be known again.
@@ -64,9 +61,7 @@ class TableWriter(DataSourceArrowWriter):
         Spark also calls this after a commit that raised, and all messages are there then: the commit has cleaned up itself where
         it was certain that it had not landed, and where it was not, the files have to stay.
         """
-        if any(message is None for message in messages):
-            with plain_errors():
-                abort_messages(self._job.spec.table(), _data(messages))
+        abort(self._job, messages)
 
 
 def make_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> TableWriter:
@@ -77,14 +72,19 @@ def make_writer(options: Mapping[str, str], schema: StructType, *, overwrite: bo
 
 
 def prepare(options: SourceOptions, schema: StructType, *, overwrite: bool) -> WriteJob:
-    """Check the rows to come against the table and fix what the tasks share."""
+    """Open the table, check the rows to come against it and fix what the tasks share."""
     options.check_writable()
+    table, spec = options.open()
+    return prepare_rows(table, spec, schema, missing_columns=options.missing_columns, overwrite=overwrite)
+
+
+def prepare_rows(table: Table, spec: TableSpec, schema: StructType, *, missing_columns: str, overwrite: bool) -> WriteJob:
+    """Check the rows to come against a table and fix what the tasks share."""
     if overwrite and ROW_KIND_COLUMN in schema.names:
         raise InvalidInputError(
             f"the rows have a {ROW_KIND_COLUMN} column: changes are applied with mode append; drop the column to overwrite"
         )
-    table, spec = options.open()
-    return prepare_write(table, spec, rows=arrow_schema(schema), missing_columns=options.missing_columns, overwrite=overwrite)
+    return prepare_write(table, spec, rows=arrow_schema(schema), missing_columns=missing_columns, overwrite=overwrite)
 
 
 def write_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes:
@@ -93,10 +93,32 @@ def write_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes:
     return write_partition(job, batches, context.partitionId() if context else 0)
 
 
+def write_or_error(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> bytes | TablestoreError:
+    """As :func:`write_task`; an error of ours as a value."""
+    try:
+        return write_task(job, batches)
+    except TablestoreError as error:
+        return portable(error)
+
+
+def messages_to_commit(table: Table, messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
+    """What the tasks wrote. Raises the error of the first one that failed; what the others wrote is removed then."""
+    if (error := next((one.data for one in _written(messages) if isinstance(one.data, TablestoreError)), None)) is not None:
+        abort_messages(table, _data(messages))
+        raise error
+    return _data(messages)
+
+
+def abort(job: WriteJob, messages: Sequence[WriterCommitMessage | None]) -> None:
+    """Remove what a failed job wrote, unless all messages are there: then it is the commit that failed."""
+    if any(message is None for message in messages):
+        with plain_errors():
+            abort_messages(job.spec.table(), _data(messages))
+
+
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[Written]:
+    return [message for message in messages if isinstance(message, Written)]
+
+
 def _data(messages: Sequence[WriterCommitMessage | None]) -> list[bytes]:
-    return [message.data for message in messages if isinstance(message, Written) and isinstance(message.data, bytes)]
-
-
-def _first_error(messages: Sequence[WriterCommitMessage | None]) -> TablestoreError | None:
-    found = (message.data for message in messages if isinstance(message, Written))
-    return next((data for data in found if isinstance(data, TablestoreError)), None)
+    return [one.data for one in _written(messages) if isinstance(one.data, bytes)]

@@ -1,0 +1,1 @@
+"""Streams into tables: a sink, and batches of a query."""

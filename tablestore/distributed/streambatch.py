@@ -1,0 +1,100 @@
+"""A batch of a stream as one commit, once: also if the stream repeats it, days later and after its snapshot has expired.
+
+    query id   commit user         the name of a stream, through all restarts
+    batch id   commit identifier   rises with every batch; a stream that is started again repeats its last one
+
+The table knows the highest batch of every query (:mod:`~tablestore.store.replay`), and a batch that is not above it does nothing.
+Batches without rows are known too, though they are no snapshot. That is right as long as the numbers belong to this table and to
+one stream. Both can be wrong, and rows would be lost without a word, so both are checked before anything lands:
+
+* The table is not the one of the earlier batches (it was dropped and made again): it meets the query with a batch above the first.
+* Two streams have one query id, because somebody copied a checkpoint: the table keeps which checkpoint numbers the batches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tablestore.distributed.write import abort_messages, commit_messages
+from tablestore.errors import ConflictError, InvalidInputError
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.port import ChangeLog
+from tablestore.store.replay import Replays
+from tablestore.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamBatch:
+    """One batch. ``checkpoint``: where the stream keeps its progress, None if that is not known.
+
+    ``adopts``: the table takes the stream as it is, whatever it knows of it.
+    """
+
+    query_id: str
+    batch_id: int
+    checkpoint: str | None
+    adopts: bool = False
+
+
+def has_landed(table: Table, batch: StreamBatch) -> bool:
+    """Whether the batch, or a later one, is in the table. Raises InvalidInputError (``foreign-checkpoint``) for a checkpoint with
+    batches that this table never had, ConflictError (``copied-checkpoint``) for a second one of the same query."""
+    context = table.context
+    replays = Replays(context.files, context.snapshots)
+    highest = replays.highest(batch.query_id, context.snapshots.latest())
+    origins = set(replays.origins(batch.query_id).values())
+    if not batch.adopts:
+        if highest is None and not origins and batch.batch_id > 0:
+            raise _foreign(table, batch)
+        if batch.checkpoint is not None and origins and batch.checkpoint not in origins:
+            raise _copied(table, batch, min(origins))
+    if batch.checkpoint is not None and origins != {batch.checkpoint}:
+        replays.keep_origin(batch.query_id, batch.checkpoint)
+    return highest is not None and batch.batch_id <= highest
+
+
+def commit_batch(
+    table: Table, messages: Sequence[bytes], batch: StreamBatch, *, overwrite: bool = False, log: ChangeLog | None = None
+) -> Snapshot | None:
+    """Commit what the tasks of a batch wrote; ``overwrite``: in place of all rows of the table.
+
+    None if there was nothing to publish, or the batch landed before and its snapshot has expired. Raises as :func:`has_landed` and
+    ``commit_messages``.
+    """
+    try:
+        has_landed(table, batch)
+    except (ConflictError, InvalidInputError):
+        abort_messages(table, messages)
+        raise
+    snapshot = commit_messages(
+        table,
+        messages,
+        overwrite=overwrite,
+        partition={} if overwrite else None,
+        commit_user=batch.query_id,
+        identifier=batch.batch_id,
+        allow_empty=False,
+        log=log,
+    )
+    if snapshot is None:
+        Replays(table.context.files, table.context.snapshots).keep_mark(batch.query_id, batch.batch_id)
+    return snapshot
+
+
+def _foreign(table: Table, batch: StreamBatch) -> InvalidInputError:
+    where = f" {batch.checkpoint}" if batch.checkpoint is not None else ""
+    return InvalidInputError(
+        f"the checkpoint{where} of query {batch.query_id} goes on with batch {batch.batch_id}, and table {table.name} has none of "
+        "its batches: it was dropped and made again since, or the query wrote to another table. To write everything into this one, "
+        "start the query with a new checkpointLocation. If the earlier batches shall not be here, go on with the option "
+        "adopt-checkpoint = true, once",
+        kind="foreign-checkpoint",
+    )
+
+
+def _copied(table: Table, batch: StreamBatch, known: str) -> ConflictError:
+    return ConflictError(
+        f"query {batch.query_id} writes to table {table.name} from the checkpoint {known}; found its batch {batch.batch_id} coming "
+        f"from {batch.checkpoint}. Two streams with one id would take each other's batches for their own: start the second one "
+        "with a new checkpointLocation. If the checkpoint has moved, go on with the option adopt-checkpoint = true, once",
+        kind="copied-checkpoint",
+    )
