@@ -235,8 +235,8 @@ class QueryEngine(Protocol):
         """Set a setting of the engine's own (``SET`` of a key that is not tablestore's), None: reset it."""
         ...
 
-    def cancel(self) -> None:
-        """End what runs, from another thread; it raises UnsupportedError of kind ``cancelled`` where it was called."""
+    def cancel(self, thread: int | None = None) -> None:
+        """End what runs, or only what the thread of this number runs; there it raises UnsupportedError of kind ``cancelled``."""
         ...
 
     def close(self) -> None:

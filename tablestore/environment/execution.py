@@ -38,15 +38,15 @@ _HERE = "tablestore.environment."
 # The class of a statement: the module beside this one, and the function in it.
 _WITH_PARAMETERS: Mapping[str, str] = {
     "Query": "rows.queries:run_query",
-    "Insert": "rows.insert:insert",
-    "StatementSet": "rows.insert:insert_all",
+    "Insert": "pipelines.inserts:insert",
+    "StatementSet": "pipelines.inserts:insert_all",
     "Delete": "rows.change:change",
     "Update": "rows.change:change",
     "Merge": "rows.change:change",
-    "Explain": "rows.explain:explain",
+    "CreateTable": "pipelines.newtable:create_table",
+    "Explain": "pipelines.explaining:explain",
 }
 _WITHOUT: Mapping[str, str] = {
-    "CreateTable": "definition.lifetime:create_table",
     "CreateView": "definition.views:create_view",
     "CreateFunction": "definition.functions:create_function",
     "Drop": "definition.lifetime:drop",

@@ -1,29 +1,43 @@
 """A query that was not run yet. Each reading resolves its names and snapshots anew."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tablestore.environment.execution import execute
+from tablestore.environment.givenquery import QueryText, insert_of, query_text
 from tablestore.environment.result import Result
+from tablestore.environment.session.session import Session
 from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.statements import rows
 from tablestore.table.read.scan import ArrowSource
+
+if TYPE_CHECKING:
+    from tablestore.environment.pipelines.createorreplace import CreateOrReplaceTable
+    from tablestore.environment.pipelines.pipeline import TablePipeline
 
 
 class Query(ArrowSource):
     """Made by ``env.sql_query(text)`` and ``env.from_path(path)``: an Arrow stream with the conversions of a scan."""
 
-    def __init__(self, run: Callable[[], Result], explain: Callable[[], str], text: str, parameters: Parameters = ()) -> None:
-        self._run, self._explain, self._text, self._parameters = run, explain, text, parameters
+    def __init__(self, session: Session, query: QueryText) -> None:
+        self._session, self._query = session, query
 
     @property
     def text(self) -> str:
         """The query as it was written."""
-        return self._text
+        return self._query.fragment.text
 
     @property
-    def has_parameters(self) -> bool:
-        """Whether values were given for its ``?`` or ``:name``."""
-        return bool(self._parameters)
+    def parameters(self) -> Parameters:
+        """The values of its ``?`` or ``:name``."""
+        return self._query.parameters
+
+    @property
+    def query_text(self) -> QueryText:
+        """The query, as statements take it."""
+        return self._query
 
     @property
     def schema(self) -> pa.Schema:
@@ -48,7 +62,32 @@ class Query(ArrowSource):
 
     def explain(self) -> str:
         """How it would run, with what it reads of each managed table."""
-        return self._explain()
+        from tablestore.environment.rows.explain import explain_query
+
+        return explain_query(self._session, self._query.fragment, self._query.source, self._query.parameters)
+
+    def insert_into(self, path: str, overwrite: bool = False) -> "TablePipeline":
+        """A pipeline that writes the rows into a table, columns by their place, as INSERT does. Nothing happens yet."""
+        from tablestore.environment.pipelines.inserts import plan_one
+        from tablestore.environment.pipelines.pipeline import TablePipeline
+
+        statement = insert_of(path, self._query, overwrite=overwrite)
+        return TablePipeline(self._session, lambda: plan_one(self._session, statement, self._query.source, self.parameters))
+
+    def save_as(self, path: str) -> "CreateOrReplaceTable":
+        """Say where a new table with the rows is to be: ``query.save_as("t").option("bucket", "4").create().execute()``."""
+        from tablestore.environment.pipelines.createorreplace import CreateOrReplaceTable
+
+        return CreateOrReplaceTable(self._session, path, self._query)
+
+    def _run(self) -> Result:
+        statement = rows.Query(query=self._query.fragment)
+        return execute(self._session, statement, self._query.source, self._query.parameters)
 
     def __repr__(self) -> str:
-        return f"Query({self._text!r:.200})"
+        return f"Query({self.text!r:.200})"
+
+
+def as_query_text(query: object, what: str) -> QueryText:
+    """The query that is given as an object or as its text; ``what`` names the call in errors. Raises InvalidInputError."""
+    return query.query_text if isinstance(query, Query) else query_text(query, what=what)

@@ -4,6 +4,8 @@
     rows        those of the query, run at each use     None
     snapshot    one row: snapshot_id                    the snapshot; None if there was nothing to publish
     nothing     one row: result = OK                    None
+
+The result of a job that is under way (``job``) waits for its end where something of it is asked for.
 """
 
 import sys
@@ -12,11 +14,14 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from tablestore.environment.jobs.job import Job
 from tablestore.environment.texttable import text_table
 from tablestore.format.snapshot import Snapshot
 from tablestore.table.read.scan import ArrowSource
 
 ResultKind = Literal["rows", "snapshot", "nothing"]
+SNAPSHOT_SCHEMA = pa.schema([("snapshot_id", pa.int64())])
+DONE_SCHEMA = pa.schema([("result", pa.string())])
 
 
 class Rows(Protocol):
@@ -31,8 +36,15 @@ class Rows(Protocol):
 class Result(ArrowSource):
     """The result of one statement: an Arrow stream with the conversions of a scan."""
 
-    def __init__(self, rows: Rows | pa.Table, *, kind: ResultKind = "rows", snapshot: Snapshot | None = None) -> None:
-        self._rows, self._kind, self._snapshot = rows, kind, snapshot
+    def __init__(
+        self,
+        rows: Rows | pa.Table,
+        *,
+        kind: ResultKind = "rows",
+        snapshot: Snapshot | None = None,
+        job: "Job[Result] | None" = None,
+    ) -> None:
+        self._rows, self._kind, self._snapshot, self._job = rows, kind, snapshot, job
 
     @property
     def kind(self) -> ResultKind:
@@ -42,7 +54,12 @@ class Result(ArrowSource):
     @property
     def snapshot(self) -> Snapshot | None:
         """The snapshot that the statement published."""
-        return self._snapshot
+        return self._snapshot if self._job is None else self._job.result().snapshot
+
+    @property
+    def job(self) -> "Job[Result] | None":
+        """The job that makes it, where the statement did not wait for its end (``table.dml-sync`` = false)."""
+        return self._job
 
     @property
     def schema(self) -> pa.Schema:
@@ -67,13 +84,26 @@ class Result(ArrowSource):
 
 def done() -> Result:
     """The result of a statement that only does something."""
-    return Result(pa.table({"result": pa.array(["OK"], pa.string())}), kind="nothing")
+    return Result(pa.table({"result": ["OK"]}, schema=DONE_SCHEMA), kind="nothing")
 
 
 def landed(snapshot: Snapshot | None) -> Result:
     """The result of a statement that changes rows."""
-    ids = pa.array([snapshot.id if snapshot is not None else None], pa.int64())
-    return Result(pa.table({"snapshot_id": ids}), kind="snapshot", snapshot=snapshot)
+    ids = [snapshot.id if snapshot is not None else None]
+    return Result(pa.table({"snapshot_id": ids}, schema=SNAPSHOT_SCHEMA), kind="snapshot", snapshot=snapshot)
+
+
+def pending(job: Job[Result], kind: ResultKind, schema: pa.Schema) -> Result:
+    """The result of a job that is under way."""
+    return Result(_Pending(job, schema), kind=kind, job=job)
+
+
+class _Pending:
+    def __init__(self, job: Job[Result], schema: pa.Schema) -> None:
+        self._job, self.schema = job, schema
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        return self._job.result().to_reader()
 
 
 def listed(column: str, names: Iterable[str]) -> Result:

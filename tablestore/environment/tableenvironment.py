@@ -20,8 +20,10 @@ from tablestore.environment.configuration import Configuration
 from tablestore.environment.deprecated import DeprecatedNames
 from tablestore.environment.engine import QueryEngine
 from tablestore.environment.execution import execute
+from tablestore.environment.givenquery import query_text
+from tablestore.environment.jobs.jobs import Jobs
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, discover_factory
-from tablestore.environment.query import Query
+from tablestore.environment.query import Query, as_query_text
 from tablestore.environment.result import Result
 from tablestore.environment.session.catalogs import DEFAULT_CATALOG, Catalogs, Registered
 from tablestore.environment.session.engines import open_engine
@@ -29,17 +31,17 @@ from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
-from tablestore.ids import Ids
+from tablestore.ids import Ids, SystemIds
 from tablestore.sql.parse.script import split_script
 from tablestore.sql.parse.statement import parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters
-from tablestore.sql.source import Fragment, Span
-from tablestore.sql.statements import rows
 from tablestore.table.catalog import Catalog
 from tablestore.table.opening import open_catalog
 from tablestore.types.typestring import quote_identifier
 
 if TYPE_CHECKING:
+    from tablestore.environment.pipelines.pipeline import TablePipeline
+    from tablestore.environment.statementset import StatementSet
     from tablestore.sql.statements.anystatement import Statement
 
 CatalogSource = Catalog | str | os.PathLike[str] | Mapping[str, Any]
@@ -93,6 +95,7 @@ class TableEnvironment(DeprecatedNames):
             settings=settings,
             factory=factory,
             clock=clock or SystemClock(),
+            jobs=Jobs(ids or SystemIds(), (lambda thread: None) if opened is None else opened.cancel),
             engine=opened,
         )
         return cls(session, closes_engine=closes)
@@ -141,29 +144,32 @@ class TableEnvironment(DeprecatedNames):
 
     def sql_query(self, text: str, *args: Any, **params: Any) -> Query:
         """A query to be read later, maybe several times. Raises InvalidInputError for another statement."""
-        statement = parse_statement(_text(text))
-        if not isinstance(statement, rows.Query):
-            raise InvalidInputError("sql_query: expected a query; execute_sql runs other statements", kind="not-a-query")
-        return self._query(statement.query, Source(text), _parameters(args, params))
+        return Query(self._session, query_text(_text(text), _parameters(args, params), what="sql_query"))
 
     def from_path(self, path: str) -> Query:
         """The rows of a table or view by its name, such as ``orders`` or ``lake.shop.`odd-name```."""
         self._session.expand(parsed := parse_path(path))
         text = f"SELECT * FROM {'.'.join(map(quote_identifier, parsed.parts))}"
-        return self._query(Fragment(text, Span(0, len(text))), Source(text), ())
+        return Query(self._session, query_text(text, what="from_path"))
 
-    def _query(self, query: Fragment, source: Source, parameters: Parameters) -> Query:
-        return Query(
-            lambda: self._execute(rows.Query(query=query), source, parameters),
-            lambda: self._explain(query, source, parameters),
-            query.text,
-            parameters,
-        )
+    # -- writing
 
-    def _explain(self, query: Fragment, source: Source, parameters: Parameters) -> str:
-        from tablestore.environment.rows.explain import explain_query
+    def insert_into(self, path: str, query: Query | str, overwrite: bool = False) -> "TablePipeline":
+        """A pipeline that writes the rows of a query into a table, as ``query.insert_into(path)``. Nothing happens yet."""
+        return self._as_query(query, "insert_into").insert_into(path, overwrite)
 
-        return explain_query(self._session, query, source, parameters)
+    def create_table(self, path: str, options: Mapping[str, Any], query: Query | str) -> "TablePipeline":
+        """Create a table from a query, as ``query.save_as(path).options(options).create()``; the pipeline that writes its rows."""
+        return self._as_query(query, "create_table").save_as(path).options(options).create()
+
+    def create_statement_set(self) -> "StatementSet":
+        """An empty set of INSERTs, to be run as one job."""
+        from tablestore.environment.statementset import StatementSet
+
+        return StatementSet(self._session)
+
+    def _as_query(self, query: Query | str, what: str) -> Query:
+        return Query(self._session, as_query_text(query, what))
 
     def _execute(self, statement: "Statement", source: Source, parameters: Parameters) -> Result:
         return execute(self._session, statement, source, parameters)
@@ -223,7 +229,8 @@ class TableEnvironment(DeprecatedNames):
         return self._session.engine
 
     def close(self) -> None:
-        """Give up what was opened for this environment; catalogs and sessions that were handed in stay."""
+        """Wait for jobs that run, and give up what was opened here; catalogs and sessions that were handed in stay."""
+        self._session.jobs.wait()
         if (engine := self._session.engine) is not None:
             for name in self._session.functions.called():
                 # A session that its owner has closed took them along.

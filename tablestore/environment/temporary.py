@@ -17,6 +17,7 @@ from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError
 from tablestore.sql.parse.statement import parse_path, parse_statement
+from tablestore.sql.query.parameters import with_literals
 from tablestore.sql.source import Fragment, Span
 from tablestore.sql.statements import rows
 from tablestore.types.arrowtypes import fields_from_arrow
@@ -36,8 +37,8 @@ class TemporaryObjects:
     def create_temporary_view(self, path: str, what: Any, *, replace: bool = False) -> None:
         """Name a query or rows: SQL text, a Query, a scan, a DataFrame of the engine's, or anything that Arrow can see.
 
-        A query is checked now and run whenever the view is read. Other rows are read once, but for
-        those of a scan or of the engine. Raises InvalidInputError, AlreadyExistsError unless ``replace``.
+        A query is checked now and run whenever the view is read; the values of its parameters stay with it. Other rows are read
+        once, but for those of a scan or of the engine. Raises InvalidInputError, AlreadyExistsError unless ``replace``.
         """
         whole = self._path(path)
         if isinstance(what, str | Query):
@@ -158,11 +159,7 @@ class TemporaryObjects:
         from tablestore.sql.statements.definition import CreateView
 
         if isinstance(what, Query):
-            if what.has_parameters:
-                raise InvalidInputError(
-                    "a query with parameters cannot be a view: write the values into its text", kind="parameters"
-                )
-            what = what.text
+            what = with_literals(what.text, what.parameters)
         statement = parse_statement(what)
         if not isinstance(statement, rows.Query):
             raise InvalidInputError("create_temporary_view: expected a query", kind="not-a-query")

@@ -107,6 +107,19 @@ def with_nullable(data_type: _T, nullable: bool) -> _T:
     return data_type if data_type.nullable == nullable else replace(data_type, nullable=nullable)
 
 
+def nullable_throughout(data_type: DataType) -> DataType:
+    """The same type where it and all of its parts may be NULL, but for the keys of maps."""
+    match data_type:
+        case ArrayType():
+            data_type = replace(data_type, element=nullable_throughout(data_type.element))
+        case MapType():
+            data_type = replace(data_type, value=nullable_throughout(data_type.value))
+        case RowType():
+            fields = tuple(replace(field, type=nullable_throughout(field.type)) for field in data_type.fields)
+            data_type = replace(data_type, fields=fields)
+    return with_nullable(data_type, True)
+
+
 def is_float(data_type: DataType) -> bool:
     """True for FLOAT and DOUBLE."""
     return isinstance(data_type, AtomicType) and data_type.root in FLOAT_ROOTS

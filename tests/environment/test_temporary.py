@@ -47,7 +47,7 @@ def test_what_is_no_view_is_refused(duck: ts.TableEnvironment) -> None:
         (7, "expected rows as an Arrow table"),
         ("DROP TABLE t", "expected a query"),
         ("SELECT 1 FROM nowhere", "does not exist"),
-        (duck.sql_query("SELECT :n", n=1), "a query with parameters cannot be a view"),
+        (duck.sql_query("SELECT :n AS n", n=[1]), "which no literal stands for"),
     ]:
         with pytest.raises(ts.TablestoreError, match=message):
             duck.create_temporary_view("w", what)

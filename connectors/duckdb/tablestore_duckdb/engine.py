@@ -130,9 +130,9 @@ class DuckDBEngine:
         run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()
         self._sessions.settings[key] = value
 
-    def cancel(self) -> None:
-        """End what runs, from another thread."""
-        self._sessions.cancel()
+    def cancel(self, thread: int | None = None) -> None:
+        """End what runs, or only what one thread runs."""
+        self._sessions.cancel(thread)
 
     def close(self) -> None:
         """Close the connection, if it is ours."""

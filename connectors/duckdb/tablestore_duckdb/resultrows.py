@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from threading import get_ident
 
 import duckdb
 import pyarrow as pa
@@ -37,10 +38,10 @@ class DuckDBRows:
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, streamed."""
-        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches(get_ident()))
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        with self._sessions.run(self._prepared) as run:
+    def _batches(self, thread: int) -> Iterator[pa.RecordBatch]:
+        with self._sessions.run(self._prepared, thread) as run:
             self._sessions.check_files(run)
             with closing(run.relation().to_arrow_reader(BATCH_ROWS)) as reader:
                 while True:

@@ -26,10 +26,11 @@ RAW_ERRORS = (duckdb.Error, pa.ArrowException, OSError, ValueError, TypeError)
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """One run of a query on a connection."""
+    """One run of a query on a connection. ``thread``: the one that asked for it."""
 
     connection: duckdb.DuckDBPyConnection
     prepared: Prepared
+    thread: int
     cancelled: bool = False
 
     def relation(self) -> duckdb.DuckDBPyRelation:
@@ -61,11 +62,15 @@ class Sessions:
         return f"{VIEW_PREFIX}{next(self._numbers)}"
 
     @contextmanager
-    def run(self, prepared: Prepared) -> Iterator[Run]:
-        """A connection with the views of a query; what goes wrong on it leaves as an error of tablestore's."""
+    def run(self, prepared: Prepared, thread: int | None = None) -> Iterator[Run]:
+        """A connection with the views of a query; what goes wrong on it leaves as an error of tablestore's.
+
+        ``thread``: the one that asked for it, by default this one.
+        """
+        thread = threading.get_ident() if thread is None else thread
         with self._lock:
             is_free = all(run.connection is not self.connection for run in self._running)
-            run = Run(self.connection if is_free else self.connection.cursor(), prepared)
+            run = Run(self.connection if is_free else self.connection.cursor(), prepared, thread)
             self._running.add(run)
         try:
             with translating(run):
@@ -84,7 +89,7 @@ class Sessions:
 
     def native(self, prepared: Prepared) -> duckdb.DuckDBPyRelation:
         """A query as a relation on the session's own connection; its views stay until the session is closed."""
-        run = Run(self.connection, prepared)
+        run = Run(self.connection, prepared, threading.get_ident())
         with translating(run):
             self.check_files(run)
             for view in prepared.views:
@@ -98,12 +103,13 @@ class Sessions:
             while self._kept:
                 self._kept.pop().drop(self.connection)
 
-    def cancel(self) -> None:
-        """End all that runs."""
+    def cancel(self, thread: int | None = None) -> None:
+        """End all that runs, or what one thread asked for."""
         with self._lock:
             for run in self._running:
-                run.cancelled = True
-                run.connection.interrupt()
+                if thread is None or run.thread == thread:
+                    run.cancelled = True
+                    run.connection.interrupt()
 
     def _set_up(self, copy: duckdb.DuckDBPyConnection) -> None:
         for key, value in self.settings.items():

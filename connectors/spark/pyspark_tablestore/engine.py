@@ -8,6 +8,7 @@ the query needs. Works in classic sessions and through Spark Connect.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from threading import get_ident
 from typing import Any
 
 import pyarrow as pa
@@ -171,11 +172,12 @@ class SparkEngine:
             else:
                 self._spark.conf.set(key, value)
 
-    def cancel(self) -> None:
+    def cancel(self, thread: int | None = None) -> None:
+        tag = self._tag if thread is None else self._tag_of(thread)
         if is_remote():
-            self._spark.interruptTag(self._tag)
+            self._spark.interruptTag(tag)
         else:
-            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+            self._spark.sparkContext.cancelJobsWithTag(tag)
 
     def close(self) -> None:
         if self._owned:
@@ -184,19 +186,20 @@ class SparkEngine:
     @contextmanager
     def cancellable(self) -> Iterator[None]:
         """What runs inside ends when another thread calls :meth:`cancel`."""
-        if is_remote():
-            self._spark.addTag(self._tag)
-            try:
-                yield
-            finally:
-                self._spark.removeTag(self._tag)
-            return
-        context = self._spark.sparkContext
-        context.addJobTag(self._tag)
+        tags = (self._tag, self._tag_of(get_ident()))
+        add, remove = self._spark.addTag, self._spark.removeTag
+        if not is_remote():
+            add, remove = self._spark.sparkContext.addJobTag, self._spark.sparkContext.removeJobTag
+        for tag in tags:
+            add(tag)
         try:
             yield
         finally:
-            context.removeJobTag(self._tag)
+            for tag in tags:
+                remove(tag)
+
+    def _tag_of(self, thread: int) -> str:
+        return f"{self._tag}-{thread}"
 
     def _frame(self, query: BoundQuery) -> DataFrame:
         frames = {f"m{number}": self._relation(relation) for number, relation in enumerate(query.relations)}

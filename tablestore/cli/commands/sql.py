@@ -137,6 +137,7 @@ def _ask(session: Session, environment: "ts.TableEnvironment", runner: Runner) -
 HELP = """\
 SHOW TABLES; SHOW DATABASES; DESCRIBE t; SHOW CREATE TABLE t;      what is there
 SELECT …; INSERT INTO t …; UPDATE t …; DELETE FROM t …; MERGE …    rows
+CREATE TABLE t AS SELECT …;                                        a table from a query
 SELECT … FROM t FOR VERSION AS OF 3;  SELECT * FROM t$snapshots    time travel, system tables
 CALL sys.…; SHOW PROCEDURES;                                       maintenance
 SET 'key' = 'value'; SET; RESET 'key';                             the session

@@ -13,7 +13,7 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import DEFAULT_DATABASE
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
-from tablestore.environment.session.session import Session
+from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.statements.definition import CreateTable
@@ -27,29 +27,46 @@ _FILE_FORMATS = ("parquet", "csv", "json", "orc", "text")
 
 def create_table(session: Session, statement: CreateTable, source: Source) -> Result:
     """Create a table. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
-    path = session.expand(statement.path, source)
-    _check_form(statement, path, source)
+    path = created_path(session, statement, source)
+    if statement.replace:
+        raise UnsupportedError(
+            source.mark("CREATE OR REPLACE TABLE is not supported: DROP TABLE IF EXISTS, then CREATE TABLE", statement.path.span),
+            kind="unsupported",
+        )
     if statement.if_not_exists and session.objects.permanent(path) is not None:
         return done()
     definition = define(session, statement, source)
     connector, options = connector_of(statement.provider, definition)
     if connector is not None:
         session.objects.add(connector_table(path, definition, connector, options))
-        return done()
-    catalog = session.catalog_of(path, statement.path, source)
+    else:
+        with placing(source, statement.path.span):
+            context = new_managed(session, path, definition)
+        session.factory.on_create_table(context, statement.if_not_exists)
+    return done()
+
+
+def created_path(session: Session, statement: CreateTable, source: Source) -> ObjectPath:
+    """The whole name of the table to be made. Raises InvalidInputError for that of a part of a table."""
+    path = session.expand(statement.path, source)
+    if path.suffix:
+        raise InvalidInputError(
+            source.mark(f"{path} is the name of a part of a table; CALL create_branch makes a branch", statement.path.span),
+            kind="invalid-name",
+        )
+    return path
+
+
+def new_managed(session: Session, path: ObjectPath, definition: TableDefinition) -> ManagedTableContext:
+    """What the factory learns of a table to be made, in a database that is there. Raises NotFoundError, UnsupportedError."""
+    catalog = session.catalogs.get(path.catalog)
     if not catalog.supports_managed_table:
         raise UnsupportedError(
-            source.mark(
-                f"catalog {path.catalog!r} does not support managed tables: give the table the option 'connector'",
-                statement.path.span,
-            ),
-            kind="not-managed",
+            f"catalog {path.catalog!r} does not support managed tables: give the table the option 'connector'", kind="not-managed"
         )
     _make_default_database(session, catalog, path)
     session.catalogs.check_database(path.catalog, path.database)
-    context = managed_context(session, path, catalog, definition)
-    session.factory.on_create_table(context, statement.if_not_exists)
-    return done()
+    return managed_context(session, path, catalog, definition)
 
 
 def managed_context(
@@ -68,21 +85,6 @@ def managed_context(
         is_temporary=temporary,
     )
     return plain.with_options(session.factory.enrich_options(plain))
-
-
-def _check_form(statement: CreateTable, path: ObjectPath, source: Source) -> None:
-    def refuse(message: str) -> UnsupportedError:
-        return UnsupportedError(source.mark(message, statement.path.span), kind="unsupported")
-
-    if path.suffix:
-        raise InvalidInputError(
-            source.mark(f"{path} is the name of a part of a table; CALL create_branch makes a branch", statement.path.span),
-            kind="invalid-name",
-        )
-    if statement.replace:
-        raise refuse("CREATE OR REPLACE TABLE is not supported: DROP TABLE IF EXISTS, then CREATE TABLE")
-    if statement.query is not None:
-        raise refuse("CREATE TABLE … AS is not supported: CREATE TABLE, then INSERT INTO it")
 
 
 def connector_of(provider: str | None, definition: TableDefinition) -> tuple[str | None, Mapping[str, str]]:

@@ -5,7 +5,7 @@
     (INCLUDING what)     with, and what both say is an error
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tablestore.environment.definition.samenames import why_same
@@ -56,8 +56,11 @@ class TableDefinition:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-def define(session: Session, statement: CreateTable, source: Source) -> TableDefinition:
-    """What a statement defines. Raises InvalidInputError, and of computed columns what the engine says."""
+def define(session: Session, statement: CreateTable, source: Source, of_query: Sequence[Field] = ()) -> TableDefinition:
+    """What a statement defines; ``of_query`` are columns of its query, which follow its own.
+
+    Raises InvalidInputError, and of computed columns what the engine says.
+    """
     for key in statement.options:
         if key.startswith(SCHEMA_PREFIX):
             raise InvalidInputError(
@@ -66,10 +69,11 @@ def define(session: Session, statement: CreateTable, source: Source) -> TableDef
             )
     base = TableDefinition() if statement.like is None else _like(session, statement.like, statement.options, source)
     columns: list[str | UnstoredColumn] = in_order([one.name for one in base.fields], base.unstored)
-    fields = [*base.fields, *(_stored(one) for one in statement.columns or () if isinstance(one, PhysicalColumn))]
-    _check_names([*(_name(one) for one in columns), *(one.name for one in statement.columns or ())], source)
+    fields = [*base.fields, *(_stored(one) for one in statement.columns or () if isinstance(one, PhysicalColumn)), *of_query]
+    _check_names([_name(one) for one in (*columns, *(statement.columns or ()), *of_query)], source)
     for one in statement.columns or ():
         columns.append(one.name if isinstance(one, PhysicalColumn) else _unstored(session, one, fields, source))
+    columns += [one.name for one in of_query]
     watermark = base.unstored.watermark
     if statement.watermark is not None:
         watermark = _watermark(session, statement.watermark, fields, source)
@@ -101,7 +105,7 @@ def _stored(column: PhysicalColumn) -> Field:
     return Field(id=0, name=column.name, type=column.type, description=column.comment, default_value=column.default)
 
 
-def _name(column: str | UnstoredColumn) -> str:
+def _name(column: str | UnstoredColumn | Column | Field) -> str:
     return column if isinstance(column, str) else column.name
 
 

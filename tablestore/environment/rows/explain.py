@@ -1,39 +1,18 @@
-"""EXPLAIN: how a statement would run, and what it reads of each managed table after pruning."""
+"""How would a query run, and what does it read of each managed table after pruning?"""
 
 from collections.abc import Iterator
 
 from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation
-from tablestore.environment.result import Result, listed
-from tablestore.environment.rows.change import plan_change
-from tablestore.environment.rows.insert import plan_insert
 from tablestore.environment.rows.queries import bound_query
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
-from tablestore.errors import UnsupportedError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.source import Fragment
-from tablestore.sql.statements.anystatement import Explain
-from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, Update
 
 
 def explain_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> str:
     """The plan of a query. Raises what running it would raise."""
     return explained(session, bound_query(session, query, source, parameters))
-
-
-def explain(session: Session, statement: Explain, source: Source, parameters: Parameters) -> Result:
-    """EXPLAIN. Raises UnsupportedError for a statement that is no query and changes no rows."""
-    inner = statement.statement
-    match inner:
-        case Query():
-            query = bound_query(session, inner.query, source, parameters)
-        case Insert():
-            query = plan_insert(session, inner, source, parameters).query
-        case Delete() | Update() | Merge():
-            query, _ = plan_change(session, inner, source, parameters)
-        case _:
-            raise UnsupportedError("EXPLAIN is for queries, INSERT, DELETE, UPDATE and MERGE", kind="unsupported")
-    return listed("plan", [explained(session, query)])
 
 
 def explained(session: Session, query: BoundQuery) -> str:

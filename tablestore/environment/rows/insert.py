@@ -1,4 +1,4 @@
-"""INSERT INTO and INSERT OVERWRITE, and several of them as a STATEMENT SET.
+"""What does INSERT INTO or INSERT OVERWRITE write, and where? It is planned first, and then run.
 
     INSERT INTO                          rows are added; with a column ``_row_kind`` they are changes
     OVERWRITE                            all rows of an unpartitioned table; the partitions that the rows fall into of another one
@@ -6,25 +6,26 @@
     OVERWRITE … PARTITION (day = …)      the partitions of these values
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tablestore.environment.engine import BoundQuery, ConnectorRelation, InsertTarget, WritesConnectors
-from tablestore.environment.result import Result, done, landed
+from tablestore.environment.engine import BoundQuery, ConnectorRelation, InsertTarget, QueryEngine, WritesConnectors
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.options import DYNAMIC_PARTITION_OVERWRITE, TableOptions
-from tablestore.sql.query.insertion import insert_query, rows_to_insert
 from tablestore.sql.query.parameters import Parameters, literal_value
 from tablestore.sql.query.querytext import RowText, origin_of
-from tablestore.sql.source import NOWHERE, Fragment
-from tablestore.sql.statements.rows import Insert, StatementSet
+from tablestore.sql.source import NOWHERE, Fragment, Span
+from tablestore.sql.statements.rows import Insert
+from tablestore.sql.writing.insertion import Given, insert_query, rows_to_insert
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, DataType, Field, TypeRoot
@@ -33,56 +34,101 @@ from tablestore.types.partitionspec import parse_partition_value
 _TEXT = AtomicType(root=TypeRoot.VARCHAR, length=MAX_LENGTH)
 
 
-def insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Result:
-    """Write the rows of a query. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insertion:
+    """An INSERT that is ready to run. ``overwrite`` is for a table with a connector; a managed one has it in its target."""
+
+    name: str
+    query: BoundQuery
+    target: InsertTarget | ConnectorRelation
+    overwrite: bool = False
+
+
+def run_insertion(session: Session, insertion: Insertion) -> Snapshot | None:
+    """Write the rows; the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError, ConflictError."""
+    engine = session.engine_for("INSERT")
+    if isinstance(insertion.target, InsertTarget):
+        return engine.insert(insertion.query, insertion.target)
+    assert isinstance(engine, WritesConnectors), "this was checked when it was planned"
+    engine.write(insertion.query, insertion.target, overwrite=insertion.overwrite)
+    return None
+
+
+def plan_insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Insertion:
+    """Resolve an INSERT: its tables are found, their snapshots fixed. Raises InvalidInputError, UnsupportedError, NotFoundError."""
     engine = session.engine_for("INSERT")
     _check_mode(session, statement)
     found = session.find(statement.target, source)
     if isinstance(found, ConnectorTable):
-        return _into_connector(session, statement, found, source, parameters)
-    insertion = plan_insert(session, statement, source, parameters)
-    with placing(source, NOWHERE):
-        return landed(engine.insert(insertion.query, insertion.target))
+        check_writes(engine, found, source, statement.target.span)
+        if statement.partition:
+            raise UnsupportedError(source.mark("PARTITION is for managed tables", statement.target.span), kind="not-managed")
+        rows = QueryToInsert.of(session, statement, source, parameters)
+        return Insertion(
+            name=str(found.path),
+            query=rows.bound(rows.connector_fields(found)),
+            target=connector_target(found),
+            overwrite=statement.overwrite,
+        )
+    table = session.table(statement.target, "INSERT", source)
+    _check_partition(statement, table, source)
+    rows = QueryToInsert.of(session, statement, source, parameters)
+    path = session.expand(statement.target)
+    target = rows.table_target(path, table)
+    return Insertion(name=str(path), query=rows.bound(table.table_schema.fields), target=target)
 
 
-def insert_all(session: Session, statement: StatementSet, source: Source, parameters: Parameters) -> Result:
-    """Run INSERTs one after another. An error says what has landed before it. The result has a row for each."""
-    snapshots: list[tuple[str, int | None]] = []
-    for number, one in enumerate(statement.inserts, 1):
-        try:
-            result = insert(session, one, source, parameters)
-        except TablestoreError as error:
-            before = ", ".join(f"{name} (snapshot {found})" for name, found in snapshots) or "nothing"
-            error.message = f"{error.message}\nINSERT {number} of {len(statement.inserts)}; landed before it: {before}"
-            error.args = (error.message,)
-            raise
-        snapshots.append((str(session.expand(one.target)), result.snapshot.id if result.snapshot is not None else None))
-    names, ids = [name for name, _ in snapshots], [found for _, found in snapshots]
-    return Result(pa.table({"table": pa.array(names, pa.string()), "snapshot_id": pa.array(ids, pa.int64())}), kind="snapshot")
+def check_writes(engine: QueryEngine, found: ConnectorTable, source: Source, span: Span) -> None:
+    """Raise UnsupportedError unless the engine writes a table with a connector."""
+    if not isinstance(engine, WritesConnectors):
+        raise UnsupportedError(
+            source.mark(
+                f"the engine {engine.name} does not write {found.path}, which has the connector {found.connector!r}; run the "
+                "statement on the engine spark",
+                span,
+            ),
+            kind="engine",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Insertion:
-    """An INSERT that is ready to run."""
+class QueryToInsert:
+    """The query of an INSERT whose columns are known: ``given``."""
 
-    query: BoundQuery
-    target: InsertTarget
+    statement: Insert
+    source: Source
+    parameters: Parameters
+    relations: Relations
+    given: Given
+
+    @staticmethod
+    def of(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "QueryToInsert":
+        """Ask the engine for the columns of a query."""
+        relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
+        given = _columns_of(session, relations, rows_to_insert(statement), source)
+        return QueryToInsert(statement=statement, source=source, parameters=parameters, relations=relations, given=given)
+
+    def bound(self, fields: Sequence[Field]) -> BoundQuery:
+        """The rows for a table of these columns. Raises InvalidInputError for columns that do not match."""
+        made = insert_query(self.source.text, self.statement, fields, self.given)
+        self.relations.where = lambda span: made.place(span) or NOWHERE
+        return replace(self.relations.bind(made.text), statement=self.source.text or None)
+
+    def table_target(self, path: ObjectPath, table: Table) -> InsertTarget:
+        """Where they go in a managed table."""
+        overwrite, dynamic = _overwrite(self.statement, table, self.source, self.parameters)
+        return InsertTarget(table=table, pin=self.relations.pin(path, table), overwrite=overwrite, dynamic=dynamic)
+
+    def connector_fields(self, found: ConnectorTable) -> tuple[Field, ...]:
+        """The columns of a table with a connector; one without columns of its own takes what the query gives."""
+        if found.schema is not None:
+            return fields_from_arrow(found.schema)[0]
+        return tuple(Field(id=place, name=name, type=kind or _TEXT) for place, (name, kind) in enumerate(self.given))
 
 
-def plan_insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Insertion:
-    """Resolve an INSERT into a managed table."""
-    table = session.table(statement.target, "INSERT", source)
-    path = session.expand(statement.target)
-    relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
-    _check_partition(statement, table, source)
-    given = _columns_of(session, relations, rows_to_insert(statement), source)
-    made = insert_query(source.text, statement, table.table_schema.fields, given)
-    relations.where = lambda span: made.place(span) or NOWHERE
-    overwrite, dynamic = _overwrite(statement, table, source, parameters)
-    return Insertion(
-        query=replace(relations.bind(made.text), statement=source.text or None),
-        target=InsertTarget(table=table, pin=relations.pin(path, table), overwrite=overwrite, dynamic=dynamic),
-    )
+def connector_target(found: ConnectorTable) -> ConnectorRelation:
+    """A table with a connector, as an engine knows it."""
+    return ConnectorRelation(name=str(found.path), connector=found.connector, options=found.options, schema=found.schema)
 
 
 def _columns_of(session: Session, relations: Relations, query: Fragment, source: Source) -> list[tuple[str, DataType | None]]:
@@ -98,9 +144,7 @@ def _type(column: pa.Field) -> DataType:
     return field.type
 
 
-def _overwrite(
-    statement: Insert, table: Table, source: Source, parameters: Parameters
-) -> tuple[Mapping[str, object] | None, bool]:
+def _overwrite(statement: Insert, table: Table, source: Source, parameters: Parameters) -> tuple[Mapping[str, object] | None, bool]:
     """What is replaced: as :class:`InsertTarget` says it."""
     given = statement.partition or {}
     if not statement.overwrite:
@@ -134,40 +178,16 @@ def _value(table: Table, name: str, value: Fragment, source: Source, parameters:
 
 
 def _check_mode(session: Session, statement: Insert) -> None:
-    if not session.settings.is_streaming:
-        return
-    if statement.overwrite:
+    if session.settings.is_streaming and statement.overwrite:
         raise UnsupportedError("Streaming mode does not support overwrite: INSERT OVERWRITE needs batch mode.", kind="streaming")
-    raise UnsupportedError(
-        "execution.runtime-mode = streaming: an INSERT without end is no statement here; write the stream with df.writeStream, or "
-        "SET 'execution.runtime-mode' = 'batch'",
-        kind="streaming",
-    )
+    check_batch(session, "an INSERT")
 
 
-def _into_connector(
-    session: Session, statement: Insert, found: ConnectorTable, source: Source, parameters: Parameters
-) -> Result:
-    engine = session.engine_for("INSERT")
-    if not isinstance(engine, WritesConnectors):
+def check_batch(session: Session, what: str) -> None:
+    """Raise UnsupportedError in streaming mode."""
+    if session.settings.is_streaming:
         raise UnsupportedError(
-            source.mark(
-                f"the engine {engine.name} does not write {found.path}, which has the connector {found.connector!r}; run the "
-                "statement on the engine spark",
-                statement.target.span,
-            ),
-            kind="engine",
+            f"execution.runtime-mode = streaming: {what} without end is no statement here; write the stream with df.writeStream, "
+            "or SET 'execution.runtime-mode' = 'batch'",
+            kind="streaming",
         )
-    if statement.partition:
-        raise UnsupportedError(source.mark("PARTITION is for managed tables", statement.target.span), kind="not-managed")
-    target = ConnectorRelation(name=str(found.path), connector=found.connector, options=found.options, schema=found.schema)
-    relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
-    given = _columns_of(session, relations, rows_to_insert(statement), source)
-    # Without columns of its own it takes what the query gives.
-    fields = [Field(id=place, name=name, type=kind or _TEXT) for place, (name, kind) in enumerate(given)]
-    made = insert_query(source.text, statement, fields if found.schema is None else fields_from_arrow(found.schema)[0], given)
-    relations.where = lambda span: made.place(span) or NOWHERE
-    engine.write(relations.bind(made.text), target, overwrite=statement.overwrite)
-    return done()
-
-

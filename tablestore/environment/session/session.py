@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from tablestore.clock import Clock
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import QueryEngine
+from tablestore.environment.jobs.jobs import Jobs
 from tablestore.environment.managed.factory import ManagedTableFactory
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand, known
 from tablestore.environment.session.catalogs import Catalogs
@@ -37,6 +38,7 @@ class Session:
     settings: Settings
     factory: ManagedTableFactory
     clock: Clock
+    jobs: Jobs
     engine: QueryEngine | None = None
     objects: SessionObjects = field(default_factory=SessionObjects)
     functions: Functions = field(default_factory=Functions)

@@ -36,7 +36,21 @@ RUNTIME_MODE = Option(
     sentence="Whether statements read a snapshot and end (batch), or read changes without end (streaming).",
     choices=("batch", "streaming"),
 )
-OPTIONS = {option.key: option for option in (RUNTIME_MODE,)}
+DML_SYNC = Option(
+    key="table.dml-sync",
+    kind="bool",
+    default=True,
+    sentence="Whether INSERT, CREATE TABLE … AS and STATEMENT SET wait for their end; otherwise the result has the job.",
+)
+CTAS_ATOMICITY = Option(
+    key="table.ctas.atomicity-enabled",
+    kind="bool",
+    default=False,
+    sentence="Whether a table that CREATE TABLE … AS makes is there with all its rows or not at all.",
+)
+OPTIONS = {option.key: option for option in (RUNTIME_MODE, DML_SYNC, CTAS_ATOMICITY)}
+# Other names of the same settings.
+ALIASES = {"table.rtas-ctas.atomicity-enabled": CTAS_ATOMICITY.key}
 _OUR_FAMILIES = ("table-storage.", "tablestore.", "execution.", "table.")
 
 Forward = Callable[[str, str | None], None]
@@ -57,6 +71,7 @@ class Settings:
     def set(self, key: str, value: str) -> None:
         """Set a key. Raises InvalidInputError for an unknown key or a value that does not parse."""
         self._check_texts(key, value)
+        key = ALIASES.get(key, key)
         if _is_ours(key):
             check_setting(key, value)
         else:
@@ -65,14 +80,21 @@ class Settings:
 
     def get(self, key: str, default: T | None = None) -> "str | T | None":
         """The value as text: what was set, else the default of an option of ours, else ``default``."""
+        key = ALIASES.get(key, key)
         if key in self._values:
             return self._values[key]
         option = OPTIONS.get(key)
-        return default if option is None or option.default is None else str(option.default)
+        if option is None or option.default is None:
+            return default
+        return str(option.default).lower() if option.kind == "bool" else str(option.default)
+
+    def flag(self, option: Option) -> bool:
+        """The value of an option of ours that is true or false."""
+        return bool(option.parse(str(self.get(option.key))))
 
     def reset(self, key: str | None = None) -> None:
         """Set a key, or all, back to what the environment was created with."""
-        for one in (key,) if key is not None else tuple(self._values):
+        for one in (ALIASES.get(key, key),) if key is not None else tuple(self._values):
             if one in self._initial:
                 self.set(one, self._initial[one])
             elif self._values.pop(one, None) is not None and not _is_ours(one):

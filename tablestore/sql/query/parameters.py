@@ -7,13 +7,15 @@ clauses can be cut out of it or move, and a value stays with its place.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.source import Edit, Fragment, Span, marked
+from tablestore.sql.source import Edit, Fragment, Span, apply_edits, marked
 
 Parameters = Mapping[str, Any] | Sequence[Any]
 
@@ -72,6 +74,51 @@ def bind_parameters(text: str, tokens: Tokens, parameters: Parameters) -> tuple[
 def named_parameters(text: str, parameters: Parameters) -> Mapping[str, Any]:
     """The values of a statement's parameters by name, ``_n`` for the n-th ``?``. InvalidInputError if they do not match."""
     return bind_parameters(text, Tokens(text), parameters)[1]
+
+
+def with_literals(text: str, parameters: Parameters) -> str:
+    """The text with its parameters written out: so a view keeps its query. InvalidInputError for a value without a literal."""
+    tokens = Tokens(text)
+    _, named = bind_parameters(text, tokens, parameters)
+    edits = []
+    for marker in find_markers(tokens):
+        if (literal := literal_text(named[marker.name])) is None:
+            found, shown = type(named[marker.name]).__qualname__, text[marker.span.start : marker.span.end]
+            raise InvalidInputError(
+                f"the parameter {shown} is a {found}, which no literal stands for: write the value into the query\n"
+                f"{marked(text, marker.span)}",
+                kind="parameters",
+            )
+        edits.append(Edit(span=marker.span, text=literal))
+    return apply_edits(text, edits, str)
+
+
+def literal_text(value: object) -> str | None:
+    """A value as Spark's SQL writes it; None if there is no literal for it."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value).upper()
+        case int():
+            return str(value) if value >= 0 else f"({value})"
+        case float():
+            return f"CAST('{value}' AS DOUBLE)"
+        case Decimal() if value.is_finite():
+            digits = value.as_tuple()
+            scale = max(-int(digits.exponent), 0)
+            precision = max(len(digits.digits) + max(int(digits.exponent), 0), scale, 1)
+            return f"CAST('{value:f}' AS DECIMAL({precision}, {scale}))"
+        case str():
+            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        case bytes():
+            return f"X'{value.hex()}'"
+        case datetime():
+            kind = "TIMESTAMP_NTZ" if value.tzinfo is None else "TIMESTAMP"
+            return f"{kind} '{value.isoformat(' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+    return None
 
 
 def literal_value(text: str, fragment: Fragment, parameters: Parameters) -> Any:

@@ -16,7 +16,7 @@ from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.querytext import RowText
 from tablestore.sql.query.rowlevel import ROW_KIND, RowQuery
 from tablestore.sql.query.sparktypes import assignable, cast_text
-from tablestore.sql.source import Fragment, marked
+from tablestore.sql.source import NOWHERE, Fragment, marked
 from tablestore.sql.statements.rows import Insert
 from tablestore.types.datatypes import DataType, Field
 from tablestore.types.typestring import type_to_sql
@@ -119,4 +119,5 @@ def _field(statement: str, insert: Insert, fields: Sequence[Field], name: str) -
 
 
 def _wrong(statement: str, insert: Insert, message: str) -> InvalidInputError:
-    return InvalidInputError(f"{message}\n{marked(statement, insert.target.span)}", kind="columns")
+    place = "" if insert.target.span == NOWHERE else f"\n{marked(statement, insert.target.span)}"
+    return InvalidInputError(f"{message}{place}", kind="columns")

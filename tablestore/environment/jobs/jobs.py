@@ -1,0 +1,41 @@
+"""The jobs of one environment: they get their ids here, and end before it closes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tablestore.environment.jobs.hooks import JobStatusHook, check_serializable
+from tablestore.environment.jobs.job import Job
+from tablestore.ids import Ids
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Jobs:
+    """Makes jobs. ``interrupt`` ends what runs in a thread."""
+
+    ids: Ids
+    interrupt: Callable[[int], None] = lambda thread: None
+    _started: list[Job[Any]] = field(default_factory=list)
+
+    def run(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> T:
+        """Run a job here, to its end; what it gives. Raises what it ends with."""
+        return self._new(work, hooks).run()
+
+    def start(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> Job[T]:
+        """Start a job in a thread of its own."""
+        job = self._new(work, hooks)
+        self._started = [one for one in self._started if not one.done()]
+        self._started.append(job)
+        return job.start()
+
+    def wait(self) -> None:
+        """Wait until all that was started has ended."""
+        for job in self._started:
+            job.wait()
+
+    def _new(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook]) -> Job[T]:
+        hooks = tuple(hooks)
+        check_serializable(hooks)
+        return Job(self.ids.uuid(), work, hooks=hooks, interrupt=self.interrupt)

@@ -1,0 +1,250 @@
+"""CREATE TABLE … AS: a table with the columns that its query gives, and the rows.
+
+    CREATE TABLE t AS SELECT id, name FROM s                                  the names and types of the query
+    CREATE TABLE t (PRIMARY KEY (id) NOT ENFORCED) AS SELECT …                with a key
+    CREATE TABLE t (note STRING, id BIGINT) AS SELECT CAST(1 AS INT) AS id    its own columns first; one that the query gives too
+                                                                              has the type that is written
+    CREATE TABLE t (b, a) AS SELECT 1 AS a, 2 AS b                            names alone put the query's columns in order
+
+Columns of the query may be NULL whatever the engine says of them, since engines know different things; key columns are NOT
+NULL. It is CREATE TABLE and then INSERT: with IF NOT EXISTS the rows go into the table that is there. The query is planned before
+anything is made, and runs once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tablestore.environment.definition.create import connector_of, connector_table, created_path, new_managed
+from tablestore.environment.definition.tabledefinition import TableDefinition, define
+from tablestore.environment.engine import BoundQuery
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.pipelines.inserts import OneInsert
+from tablestore.environment.pipelines.pipeline import Plan, TablePipeline, run_statement
+from tablestore.environment.result import Result
+from tablestore.environment.rows.explain import explained
+from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes, connector_target
+from tablestore.environment.session.objects import ConnectorTable
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.session.sessionsettings import CTAS_ATOMICITY
+from tablestore.environment.source import Source
+from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from tablestore.names import did_you_mean
+from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.query.rowlevel import ROW_KIND
+from tablestore.sql.source import Span
+from tablestore.sql.statements.definition import CreateTable, PhysicalColumn
+from tablestore.sql.statements.rows import Insert
+from tablestore.sql.writing.insertion import Given
+from tablestore.sql.writing.naming import unusable_column
+from tablestore.table.table import Table
+from tablestore.types.datatypes import Field, nullable_throughout
+from tablestore.types.typestring import type_to_sql
+
+
+def create_as(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> Result:
+    """Create a table and write the rows of its query. Raises what CREATE TABLE and INSERT raise."""
+    return run_statement(session, plan_creation(session, statement, source, parameters).begin())
+
+
+def pipeline_of(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> TablePipeline:
+    """Create a table; the pipeline that writes the rows of its query, anew at each execution."""
+    plan_creation(session, statement, source, parameters).begin()
+    again = replace(statement, if_not_exists=True)
+    return TablePipeline(session, lambda: plan_creation(session, again, source, parameters).begin())
+
+
+def plan_creation(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> "Creation":
+    """Plan it: nothing is made. Raises InvalidInputError, UnsupportedError, AlreadyExistsError, NotFoundError."""
+    assert statement.query is not None, "a CREATE TABLE without AS is not planned"
+    engine = session.engine_for("CREATE TABLE … AS")
+    path = created_path(session, statement, source)
+    check_batch(session, "CREATE TABLE … AS")
+    if statement.replace:
+        raise UnsupportedError(
+            source.mark(
+                "CREATE OR REPLACE TABLE … AS is not supported: DROP TABLE IF EXISTS, then CREATE TABLE … AS", statement.path.span
+            ),
+            kind="unsupported",
+        )
+    if session.settings.flag(CTAS_ATOMICITY):
+        raise UnsupportedError(
+            f"{CTAS_ATOMICITY.key} = true is not supported yet: SET it to 'false', and DROP the table if the statement fails",
+            kind="unsupported",
+        )
+    insert = Insert(target=statement.path, query=statement.query)
+    rows = QueryToInsert.of(session, insert, source, parameters)
+    of_query = _columns(statement, rows.given, source)
+    rows = replace(rows, statement=replace(insert, columns=tuple(name for name, _ in rows.given)))
+    definition = define(session, statement, source, of_query)
+    _check_filled(statement, rows.given, source)
+    existing = _existing(session, path)
+    if existing is not None and not statement.if_not_exists:
+        raise AlreadyExistsError(
+            source.mark(
+                f"Table '{path.quoted}' already exists: DROP it first, INSERT INTO it, or write CREATE TABLE IF NOT EXISTS to add "
+                "the rows to it",
+                statement.path.span,
+            ),
+            kind="table-exists",
+        )
+    connector, options = connector_of(statement.provider, definition)
+    made = None if connector is None else connector_table(path, definition, connector, options)
+    into = made if existing is None else existing
+    fields = definition.fields
+    if isinstance(into, ConnectorTable):
+        check_writes(engine, into, source, statement.path.span)
+        fields = rows.connector_fields(into)
+    elif into is not None:
+        fields = into.table_schema.fields
+    return Creation(
+        session=session,
+        statement=statement,
+        source=source,
+        path=path,
+        definition=definition,
+        rows=rows,
+        query=rows.bound(fields),
+        made=made,
+        existing=existing,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """A table to be made and filled with the rows of ``query``.
+
+    ``made``: the table to be made, if it has a connector; ``existing``: the table that is there already.
+    """
+
+    session: Session
+    statement: CreateTable
+    source: Source
+    path: ObjectPath
+    definition: TableDefinition
+    rows: QueryToInsert
+    query: BoundQuery
+    made: ConnectorTable | None
+    existing: Table | ConnectorTable | None
+
+    def begin(self) -> Plan:
+        """Make the table; the plan of the INSERT into it."""
+        if self.existing is not None:
+            return self._insert(self.existing)
+        if self.made is not None:
+            self.session.objects.add(self.made)
+            return self._insert(self.made)
+        with placing(self.source, self.statement.path.span):
+            context = new_managed(self.session, self.path, self.definition)
+        self.session.factory.on_create_table(context, self.statement.if_not_exists)
+        table = self.session.open_table(self.path)
+        assert isinstance(table, Table), "the name has no suffix"
+        return self._insert(table)
+
+    def explain(self) -> str:
+        """What is made, and how the query would run."""
+        columns = ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in self.definition.fields)
+        what = "Writes into" if self.existing is not None else "Creates"
+        return f"== {what} ==\n{self.path}: {columns}\n\n{explained(self.session, self.query)}"
+
+    def _insert(self, into: Table | ConnectorTable) -> OneInsert:
+        target = self.rows.table_target(self.path, into) if isinstance(into, Table) else connector_target(into)
+        insertion = Insertion(name=str(self.path), query=self.query, target=target)
+        return OneInsert(session=self.session, insertion=insertion, source=self.source)
+
+
+def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | None:
+    """The permanent table of a name, which a temporary one may hide."""
+    if (found := session.objects.permanent(path)) is not None:
+        return found
+    if path.catalog not in session.catalogs.names() or not session.exists(path):
+        return None
+    table = session.open_table(path)
+    return table if isinstance(table, Table) else None
+
+
+def _columns(statement: CreateTable, given: Given, source: Source) -> list[Field]:
+    """The columns that the query adds to those of the statement, in their order."""
+    assert statement.query is not None
+    if (found := unusable_column(statement.query)) is not None:
+        if found.name is not None:
+            raise _duplicate(source, found.name, found.column.span)
+        raise InvalidInputError(
+            source.mark(
+                f"a column of the table needs a name, and {' '.join(found.column.text.split()):.60} has none: write … AS name, or "
+                "SELECT * FROM VALUES … AS rows (name, …)",
+                found.column.span,
+            ),
+            kind="unnamed-column",
+        )
+    names = [name.casefold() for name, _ in given]
+    for place, (name, _) in enumerate(given):
+        if name.casefold() in names[:place]:
+            raise _duplicate(source, name, source.word(name, statement.query.span))
+    declared = {one.name.casefold() for one in statement.columns or () if isinstance(one, PhysicalColumn)}
+    fields: list[Field] = []
+    for name, data_type in given:
+        if name == ROW_KIND or name.casefold() in declared:
+            continue
+        if data_type is None:
+            raise InvalidInputError(
+                source.mark(
+                    f"the type of the column {name!r} is not known: write CAST(NULL AS …), or declare the column",
+                    source.word(name, statement.query.span),
+                ),
+                kind="column-type",
+            )
+        fields.append(Field(id=0, name=name, type=nullable_throughout(data_type)))
+    return _ordered(statement, fields, source) if statement.names else fields
+
+
+def _duplicate(source: Source, name: str, place: Span) -> InvalidInputError:
+    return InvalidInputError(
+        source.mark(
+            f"duplicate column names: the query gives {name!r} twice, and SQL does not tell upper from lower case; name one of "
+            "them anew: … AS name",
+            place,
+        ),
+        kind="duplicate-column",
+    )
+
+
+def _ordered(statement: CreateTable, fields: Sequence[Field], source: Source) -> list[Field]:
+    by_name = {field.name.casefold(): field for field in fields}
+    for name in statement.names:
+        if name.casefold() not in by_name:
+            there = [field.name for field in fields]
+            raise InvalidInputError(
+                source.mark(
+                    f"the query gives no column {name!r}{did_you_mean(name, there)}: names alone put its columns in order "
+                    f"({', '.join(there)}); in the query, … AS {name} names one",
+                    source.word(name),
+                ),
+                kind="unknown-column",
+            )
+    ordered = [replace(by_name.pop(name.casefold()), name=name) for name in statement.names]
+    if by_name:
+        missing = next(iter(by_name.values())).name
+        raise InvalidInputError(
+            source.mark(
+                f"the list of columns lacks {missing!r}, which the query gives: name all {len(fields)}, or leave the list out",
+                source.word(statement.names[0]),
+            ),
+            kind="columns",
+        )
+    return ordered
+
+
+def _check_filled(statement: CreateTable, given: Given, source: Source) -> None:
+    there = {name.casefold() for name, _ in given}
+    for column in statement.columns or ():
+        if not isinstance(column, PhysicalColumn) or column.name.casefold() in there:
+            continue
+        if column.default is None and (not column.type.nullable or column.name in statement.primary_key):
+            raise InvalidInputError(
+                source.mark(
+                    f"the column {column.name!r} is NOT NULL, and the query does not give it: add it to the query, or give it a "
+                    "DEFAULT",
+                    column.span,
+                ),
+                kind="columns",
+            )

@@ -1,0 +1,123 @@
+"""INSERT, and several of them as one STATEMENT SET.
+
+All are planned before the first one runs: they read their tables as these were at the beginning, and one that is wrong leaves
+nothing. They run one after another, and each lands as a snapshot of its own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from tablestore.environment.engine import InsertTarget
+from tablestore.environment.jobs.hooks import JobStatusHook
+from tablestore.environment.jobs.job import Job
+from tablestore.environment.pipelines.pipeline import run_statement
+from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, landed
+from tablestore.environment.rows.explain import explained
+from tablestore.environment.rows.insert import Insertion, plan_insert, run_insertion
+from tablestore.environment.session.session import Session
+from tablestore.environment.source import Source
+from tablestore.errors import TablestoreError
+from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.statements.rows import Insert, StatementSet
+
+_SET_SCHEMA = pa.schema([("table", pa.string()), ("snapshot_id", pa.int64())])
+
+
+def insert(session: Session, statement: Insert, source: Source, parameters: Parameters) -> Result:
+    """Write the rows of a query. Raises InvalidInputError, UnsupportedError, NotFoundError, ConflictError."""
+    return run_statement(session, plan_one(session, statement, source, parameters))
+
+
+def insert_all(session: Session, statement: StatementSet, source: Source, parameters: Parameters) -> Result:
+    """Run INSERTs one after another. An error says what has landed before it. The result has a row for each."""
+    return run_statement(session, plan_set(session, statement, source, parameters))
+
+
+def plan_one(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "OneInsert":
+    """Plan one INSERT."""
+    return OneInsert(session=session, insertion=plan_insert(session, statement, source, parameters), source=source)
+
+
+def plan_set(session: Session, statement: StatementSet, source: Source, parameters: Parameters) -> "SeveralInserts":
+    """Plan the INSERTs of a statement."""
+    return plan_all([partial(plan_one, session, one, source, parameters) for one in statement.inserts])
+
+
+def plan_all(plans: Sequence[Callable[[], "OneInsert"]]) -> "SeveralInserts":
+    """Plan several INSERTs. An error says which of them it is."""
+    inserts: list[OneInsert] = []
+    for plan in plans:
+        try:
+            inserts.append(plan())
+        except TablestoreError as error:
+            _say_which(error, len(inserts), len(plans), "")
+            raise
+    return SeveralInserts(inserts=tuple(inserts))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneInsert:
+    """The plan of one INSERT."""
+
+    session: Session
+    insertion: Insertion
+    source: Source
+    hooks: tuple[JobStatusHook, ...] = ()
+
+    @property
+    def kind(self) -> ResultKind:
+        return "snapshot" if isinstance(self.insertion.target, InsertTarget) else "nothing"
+
+    @property
+    def schema(self) -> pa.Schema:
+        return SNAPSHOT_SCHEMA if self.kind == "snapshot" else DONE_SCHEMA
+
+    def run(self, job: Job[Result]) -> Result:
+        try:
+            snapshot = run_insertion(self.session, self.insertion)
+        except TablestoreError as error:
+            self.source.guess(error)
+            raise
+        return landed(snapshot) if self.kind == "snapshot" else done()
+
+    def explain(self) -> str:
+        return explained(self.session, self.insertion.query)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralInserts:
+    """The plan of a STATEMENT SET."""
+
+    inserts: tuple[OneInsert, ...]
+    kind: ResultKind = "snapshot"
+    schema: pa.Schema = _SET_SCHEMA
+    hooks: tuple[JobStatusHook, ...] = ()
+
+    def run(self, job: Job[Result]) -> Result:
+        snapshots: list[int | None] = []
+        for one in self.inserts:
+            try:
+                job.check()
+                result = one.run(job)
+            except TablestoreError as error:
+                _say_which(error, len(snapshots), len(self.inserts), self._landed(snapshots))
+                raise
+            snapshots.append(None if result.snapshot is None else result.snapshot.id)
+        names = [one.insertion.name for one in self.inserts]
+        return Result(pa.table({"table": names, "snapshot_id": snapshots}, schema=_SET_SCHEMA), kind=self.kind)
+
+    def explain(self) -> str:
+        total = len(self.inserts)
+        parts = [f"== INSERT {place} of {total} ==\n{one.explain()}" for place, one in enumerate(self.inserts, 1)]
+        return "\n\n".join(parts)
+
+    def _landed(self, snapshots: Sequence[int | None]) -> str:
+        return ", ".join(f"{one.insertion.name} (snapshot {found})" for one, found in zip(self.inserts, snapshots, strict=False))
+
+
+def _say_which(error: TablestoreError, before: int, total: int, landed_before: str) -> None:
+    error.message = f"{error.message}\nINSERT {before + 1} of {total}; landed before it: {landed_before or 'nothing'}"
+    error.args = (error.message,)

@@ -1,0 +1,75 @@
+"""A write that is ready to run: it is planned, then it runs as a job.
+
+    plan      names are resolved, columns and types are checked, snapshots are fixed; nothing has happened
+    run       the job: its hooks are called, the engine runs the queries, snapshots are published
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from tablestore.environment.jobs.hooks import JobStatusHook, check_hook
+from tablestore.environment.jobs.job import Job
+from tablestore.environment.result import Result, ResultKind, pending
+from tablestore.environment.session.session import Session
+from tablestore.environment.session.sessionsettings import DML_SYNC
+
+
+class Plan(Protocol):
+    """What a job runs. ``hooks`` are its own; ``kind`` and ``schema`` are those of its result."""
+
+    @property
+    def kind(self) -> ResultKind: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def hooks(self) -> tuple[JobStatusHook, ...]: ...
+
+    def run(self, job: Job[Result]) -> Result:
+        """Write the rows. Raises TablestoreError."""
+        ...
+
+    def explain(self) -> str:
+        """How it would run."""
+        ...
+
+
+def run_statement(session: Session, plan: Plan) -> Result:
+    """Run a plan as a statement: to its end, or where ``table.dml-sync`` is false beside what follows."""
+    if session.settings.flag(DML_SYNC):
+        return session.jobs.run(plan.run, plan.hooks)
+    return pending(session.jobs.start(plan.run, plan.hooks), plan.kind, plan.schema)
+
+
+class TablePipeline:
+    """Made by ``query.insert_into(path)``, ``query.save_as(path).create()``. Each execution plans and writes anew."""
+
+    def __init__(self, session: Session, plan: Callable[[], Plan]) -> None:
+        self._session, self._plan = session, plan
+        self._hooks: list[JobStatusHook] = []
+
+    def register_job_status_hook(self, hook: Any) -> "TablePipeline":
+        """Call a :class:`JobStatusHook` when the status of a job of this pipeline changes; the pipeline, to go on.
+
+        Hooks are called in the order in which they were registered. Raises InvalidInputError for what is no hook.
+        """
+        check_hook(hook)
+        self._hooks.append(hook)
+        return self
+
+    def execute(self) -> Result:
+        """Write the rows, and wait until they have landed."""
+        plan = self._plan()
+        return self._session.jobs.run(plan.run, (*plan.hooks, *self._hooks))
+
+    def execute_async(self) -> Job[Result]:
+        """Write the rows in a thread of its own. What can be refused before it begins is raised here, the rest by the job."""
+        plan = self._plan()
+        return self._session.jobs.start(plan.run, (*plan.hooks, *self._hooks))
+
+    def explain(self) -> str:
+        """How it would run, with what it reads of each managed table."""
+        return self._plan().explain()

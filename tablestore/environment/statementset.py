@@ -1,0 +1,61 @@
+"""Several INSERTs that run as one job: ``env.create_statement_set()``, what STATEMENT SET is in SQL."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tablestore.environment.givenquery import insert_of
+from tablestore.environment.jobs.job import Job
+from tablestore.environment.pipelines.inserts import OneInsert, SeveralInserts, plan_all, plan_one
+from tablestore.environment.pipelines.pipeline import TablePipeline
+from tablestore.environment.query import Query, as_query_text
+from tablestore.environment.result import Result
+from tablestore.environment.session.session import Session
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError
+from tablestore.sql.parse.statement import parse_statement
+from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.statements.rows import Insert
+
+
+class StatementSet(TablePipeline):
+    """INSERTs in the order in which they were added; running them takes them out of the set.
+
+    All read their tables as these are at the beginning. They run one after another, and each lands as a snapshot of its own.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session, self._planned)
+        self._plans: list[Callable[[], OneInsert]] = []
+
+    def add_insert_sql(self, text: str, *args: Any, **params: Any) -> "StatementSet":
+        """Add an INSERT by its text, with the values of its parameters; the set. Raises InvalidInputError for what is none."""
+        statement = parse_statement(text)
+        if not isinstance(statement, Insert):
+            raise InvalidInputError("add_insert_sql: expected an INSERT; execute_sql runs other statements", kind="not-an-insert")
+        return self._add(statement, Source(text), params or args)
+
+    def add_insert(self, path: str, query: Query | str, overwrite: bool = False) -> "StatementSet":
+        """Add an INSERT of the rows of a query; the set. Raises InvalidInputError."""
+        given = as_query_text(query, "add_insert")
+        return self._add(insert_of(path, given, overwrite=overwrite), given.source, given.parameters)
+
+    def execute(self) -> Result:
+        """Run them, and wait until all have landed: a row for each."""
+        result = super().execute()
+        self._plans.clear()
+        return result
+
+    def execute_async(self) -> Job[Result]:
+        """Run them in a thread of their own."""
+        job = super().execute_async()
+        self._plans.clear()
+        return job
+
+    def _add(self, statement: Insert, source: Source, parameters: Parameters) -> "StatementSet":
+        self._plans.append(lambda: plan_one(self._session, statement, source, parameters))
+        return self
+
+    def _planned(self) -> SeveralInserts:
+        if not self._plans:
+            raise InvalidInputError("the statement set is empty: add_insert or add_insert_sql first", kind="empty-statement-set")
+        return plan_all(self._plans)
