@@ -28,9 +28,18 @@ def long_table(catalog: ts.Catalog) -> ts.Table:
     return table
 
 
-@pytest.mark.parametrize("row_format", ["json", "csv"])
-def test_a_reader_that_leaves_ends_the_command_without_a_word(long_table: ts.Table, row_format: str) -> None:
-    running = process("table", "read", "shop.long", "--format", row_format)
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("table", "read", "shop.long", "--format", "json"),
+        ("table", "read", "shop.long", "--format", "csv"),
+        # What the statement held of DuckDB is gone before the interpreter ends, which would name it.
+        ("sql", "--engine", "duckdb", "-e", "SELECT * FROM shop.long"),
+    ],
+    ids=["json", "csv", "sql"],
+)
+def test_a_reader_that_leaves_ends_the_command_without_a_word(long_table: ts.Table, args: tuple[str, ...]) -> None:
+    running = process(*args)
     assert running.stdout is not None
     assert running.stderr is not None
     assert running.stdout.read(10)

@@ -49,8 +49,12 @@ def run_interruptibly(work: Callable[[], T], cancel: Callable[[], None]) -> T:
             thread.join(_LOOK_S)
     finally:
         signal.signal(signal.SIGINT, before)
-    if failed and asked:
-        raise Interrupted from failed[0]
-    if failed:
-        raise failed[0]
-    return done[0]
+    try:
+        if failed and asked:
+            raise Interrupted from failed[0]
+        if failed:
+            raise failed[0]
+        return done[0]
+    finally:
+        # The error leads to this frame: it would keep all that the statement held, an engine's rows too, to the end of the program.
+        failed.clear()
