@@ -17,8 +17,12 @@ from pathlib import Path
 from typing import Literal
 
 import tablestore as ts
+from tablestore.catalog.metacatalog import MetaCatalog
+from tablestore.catalog.opening import open_meta_catalog
+from tablestore.catalog.settings import JDBC, JDBC_PASSWORD, JDBC_USER, URI, CatalogSettings
 from tablestore.ids import SystemIds
 from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore
+from tablestore.io.opening import open_store
 
 Status = Literal["ok", "absent", "warning", "problem"]
 REQUIRED = ("pyarrow", "numpy", "fastavro", "sqlglot", "fsspec", "filelock", "tenacity", "pyroaring", "typer", "rich")
@@ -104,8 +108,34 @@ def java_version() -> str | None:
     return match[1] if match else None
 
 
-def look_at_warehouse(files: FileStore) -> Iterator[Look]:
-    """Whether a warehouse can be reached, written and published to. What is written for that is removed again."""
+def look_at_catalog(settings: CatalogSettings) -> Iterator[Look]:
+    """The warehouse of a catalog, and the database that keeps its names, if one does (where its tables are made, if need be)."""
+    try:
+        catalog, settings = open_meta_catalog(settings, SystemIds())
+    except ts.UnsupportedError as error:
+        yield Look(name="catalog", status="problem", detail=error.message, fix="install the package that is missing")
+        return
+    assert settings.warehouse is not None, "a catalog in memory has none and is not looked at"
+    in_database = settings.metastore == JDBC
+    yield from look_at_warehouse(open_store(settings.warehouse, settings.storage), counts=not in_database)
+    if in_database:
+        yield _names(catalog, settings.shown()[URI.key])
+
+
+def _names(catalog: MetaCatalog, where: str) -> Look:
+    try:
+        databases = catalog.list_databases()
+    except ts.TablestoreError as error:
+        fix = f"start the database, or correct {URI.key}, {JDBC_USER.key} and {JDBC_PASSWORD.key}"
+        return Look(name="names", status="problem", detail=error.message, fix=fix)
+    return Look(name="names", status="ok", detail=f"{len(databases)} database(s) in {where}")
+
+
+def look_at_warehouse(files: FileStore, *, counts: bool = True) -> Iterator[Look]:
+    """Whether a warehouse can be reached, written and published to. What is written for that is removed again.
+
+    ``counts``: its directories are its databases.
+    """
     where = files.root_uri
     try:
         entries = files.list("")
@@ -117,7 +147,7 @@ def look_at_warehouse(files: FileStore) -> Iterator[Look]:
         yield Look(name="warehouse", status="warning", detail=f"{where} is not there yet", fix="tablestore db create NAME makes it")
         return
     databases = sum(info.is_dir and info.name.endswith(".db") for info in entries)
-    yield Look(name="warehouse", status="ok", detail=f"{where}, {databases} database(s)")
+    yield Look(name="warehouse", status="ok", detail=f"{where}, {databases} database(s)" if counts else where)
     yield _publishing(files)
     if local and (free := shutil.disk_usage(where).free) < LITTLE_SPACE_BYTES:
         yield Look(name="space", status="warning", detail=f"{free >> 20} MB free", fix="make room: writes fail on a full disk")

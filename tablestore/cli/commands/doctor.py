@@ -6,10 +6,10 @@ from dataclasses import asdict
 import typer
 from rich.text import Text
 
+from tablestore.catalog.settings import WAREHOUSE, parse_catalog_settings
 from tablestore.cli.command import FoundProblems, Session, command
-from tablestore.cli.environment import Look, look_around, look_at_warehouse
+from tablestore.cli.environment import Look, look_around, look_at_catalog
 from tablestore.cli.text.render import STATUS_STYLES
-from tablestore.io.opening import open_store
 
 app = typer.Typer()
 
@@ -22,7 +22,7 @@ def doctor(session: Session) -> None:
     """
     looks = list(look_around())
     if session.warehouse:
-        looks += look_at_warehouse(open_store(session.warehouse, session.storage))
+        looks += look_at_catalog(parse_catalog_settings({**session.storage, WAREHOUSE.key: session.warehouse}))
     problems = [look for look in looks if look.status == "problem"]
     if session.out.as_json:
         session.out.document({"healthy": not problems, "checks": [asdict(look) for look in looks]})

@@ -81,3 +81,22 @@ class Replacing(MemoryFileStore):
 def test_a_store_that_breaks_its_promise_is_found() -> None:
     looks = {look.name: look for look in look_at_warehouse(Replacing("doctor-replacing"))}
     assert looks["conditional publish"].status == "problem"
+
+
+def test_the_database_of_the_names_is_looked_at(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy")
+    there = ("--storage", "metastore=jdbc", "--storage", f"uri=sqlite:///{tmp_path}/names.db")
+    run("db", "create", "sales", *there)
+    looks = {check["name"]: check for check in run("doctor", "--json", *there).json["checks"]}
+    assert (looks["names"]["status"], looks["names"]["detail"]) == ("ok", f"1 database(s) in sqlite:///{tmp_path}/names.db")
+    assert "database(s)" not in looks["warehouse"]["detail"]  # its directories are not what counts
+    assert looks["conditional publish"]["status"] == "ok"
+    gone = ("--storage", "metastore=jdbc", "--storage", f"uri=sqlite:///{tmp_path}/nowhere/names.db")
+    looks = {check["name"]: check for check in run("doctor", "--json", *gone, code=3).json["checks"]}
+    assert looks["names"]["status"] == "problem"
+    assert "nowhere" in looks["names"]["detail"]
+    assert "uri" in looks["names"]["fix"]
+
+
+def test_an_option_that_the_catalog_does_not_have_is_refused(run: Run, orders: ts.Table) -> None:
+    assert "did you mean 'metastore'" in run("doctor", "--storage", "metastor=jdbc", code=1).err
