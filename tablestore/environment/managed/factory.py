@@ -10,13 +10,16 @@ A table is managed if its options have no ``connector`` and its catalog supports
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.errors import UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.types.datatypes import Field
 from tablestore.types.partitionspec import PartitionSpec
+
+if TYPE_CHECKING:
+    from tablestore.table.creation.stagedtable import StagedTable
 
 GROUP = "tablestore.managed_table_factories"
 STORAGE_PREFIX = "table-storage."
@@ -63,6 +66,15 @@ class ManagedTableFactory(Protocol):
 
     def on_compact_table(self, context: ManagedTableContext, partition_spec: Sequence[PartitionSpec] | None) -> None:
         """The table, or these partitions, will be compacted; what this raises refuses it."""
+        ...
+
+
+@runtime_checkable
+class StagesTables(Protocol):
+    """A factory that also makes tables which nobody sees before they are whole."""
+
+    def on_stage_table(self, context: ManagedTableContext, job_id: str) -> "StagedTable":
+        """Begin a table with the options of the context, for a job. Raises AlreadyExistsError."""
         ...
 
 

@@ -5,10 +5,14 @@ prefix means something in the session only.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX, ManagedTableContext
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError
 from tablestore.types.partitionspec import PartitionSpec
+
+if TYPE_CHECKING:
+    from tablestore.table.creation.stagedtable import StagedTable
 
 
 class TableStoreFactory:
@@ -26,12 +30,7 @@ class TableStoreFactory:
         return enriched
 
     def on_create_table(self, context: ManagedTableContext, ignore_if_exists: bool) -> None:
-        if (root := context.options.get(FILE_PATH)) is not None:
-            raise InvalidInputError(
-                f"option {FILE_PATH} = {root!r:.200}: the catalog says where its tables lie; CREATE CATALOG with 'warehouse' = "
-                f"{root!r:.200}, and create the table there",
-                kind="invalid-option",
-            )
+        _check_place(context)
         try:
             context.catalog.create_table(
                 context.path.in_catalog,
@@ -45,11 +44,35 @@ class TableStoreFactory:
         except AlreadyExistsError as error:
             raise _exists(context, error) from error
 
+    def on_stage_table(self, context: ManagedTableContext, job_id: str) -> "StagedTable":
+        _check_place(context)
+        try:
+            return context.catalog.stage_table(
+                context.path.in_catalog,
+                context.fields,
+                primary_key=context.primary_key,
+                partition_by=context.partition_by,
+                options=context.options,
+                comment=context.comment,
+                job_id=job_id,
+            )
+        except AlreadyExistsError as error:
+            raise _exists(context, error) from error
+
     def on_drop_table(self, context: ManagedTableContext, ignore_if_not_exists: bool) -> None:
         context.catalog.drop_table(context.path.in_catalog, ignore_if_not_exists=ignore_if_not_exists)
 
     def on_compact_table(self, context: ManagedTableContext, partition_spec: Sequence[PartitionSpec] | None) -> None:
         pass
+
+
+def _check_place(context: ManagedTableContext) -> None:
+    if (root := context.options.get(FILE_PATH)) is not None:
+        raise InvalidInputError(
+            f"option {FILE_PATH} = {root!r:.200}: the catalog says where its tables lie; CREATE CATALOG with 'warehouse' = "
+            f"{root!r:.200}, and create the table there",
+            kind="invalid-option",
+        )
 
 
 def _exists(context: ManagedTableContext, error: AlreadyExistsError) -> AlreadyExistsError:

@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from tablestore.environment.definition.create import connector_of, connector_table, created_path, new_managed
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.engine import BoundQuery
+from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.pipelines.atomic import HookedCreation, KeptCreation, Rows, StagedCreation, check_atomic
 from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.pipeline import Plan, TablePipeline, run_statement
 from tablestore.environment.result import Result
@@ -48,7 +50,10 @@ def create_as(session: Session, statement: CreateTable, source: Source, paramete
 
 def pipeline_of(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> TablePipeline:
     """Create a table; the pipeline that writes the rows of its query, anew at each execution."""
-    plan_creation(session, statement, source, parameters).begin()
+    planned = plan_creation(session, statement, source, parameters)
+    if planned.atomic:
+        return TablePipeline(session, lambda: plan_creation(session, statement, source, parameters).begin())
+    planned.begin()
     again = replace(statement, if_not_exists=True)
     return TablePipeline(session, lambda: plan_creation(session, again, source, parameters).begin())
 
@@ -64,11 +69,6 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
             source.mark(
                 "CREATE OR REPLACE TABLE … AS is not supported: DROP TABLE IF EXISTS, then CREATE TABLE … AS", statement.path.span
             ),
-            kind="unsupported",
-        )
-    if session.settings.flag(CTAS_ATOMICITY):
-        raise UnsupportedError(
-            f"{CTAS_ATOMICITY.key} = true is not supported yet: SET it to 'false', and DROP the table if the statement fails",
             kind="unsupported",
         )
     insert = Insert(target=statement.path, query=statement.query)
@@ -89,6 +89,10 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
         )
     connector, options = connector_of(statement.provider, definition)
     made = None if connector is None else connector_table(path, definition, connector, options)
+    atomic = existing is None and session.settings.flag(CTAS_ATOMICITY)
+    if atomic:
+        with placing(source, statement.path.span):
+            check_atomic(session, path, made)
     into = made if existing is None else existing
     fields = definition.fields
     if isinstance(into, ConnectorTable):
@@ -106,6 +110,7 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
         query=rows.bound(fields),
         made=made,
         existing=existing,
+        atomic=atomic,
     )
 
 
@@ -125,20 +130,32 @@ class Creation:
     query: BoundQuery
     made: ConnectorTable | None
     existing: Table | ConnectorTable | None
+    atomic: bool
 
     def begin(self) -> Plan:
-        """Make the table; the plan of the INSERT into it."""
+        """Make the table; the plan of the INSERT into it. An atomic one is made when the plan runs."""
         if self.existing is not None:
             return self._insert(self.existing)
         if self.made is not None:
+            if self.atomic:
+                return KeptCreation(session=self.session, made=self.made, insert=self._insert(self.made))
             self.session.objects.add(self.made)
             return self._insert(self.made)
         with placing(self.source, self.statement.path.span):
             context = new_managed(self.session, self.path, self.definition)
+        if self.atomic:
+            return self._atomic(context)
         self.session.factory.on_create_table(context, self.statement.if_not_exists)
         table = self.session.open_table(self.path)
         assert isinstance(table, Table), "the name has no suffix"
         return self._insert(table)
+
+    def _atomic(self, context: ManagedTableContext) -> Plan:
+        rows = Rows(session=self.session, name=str(self.path), query=self.query, source=self.source)
+        factory = self.session.factory
+        if isinstance(factory, StagesTables):
+            return StagedCreation(rows=rows, context=context, factory=factory)
+        return HookedCreation(rows=rows, context=context)
 
     def explain(self) -> str:
         """What is made, and how the query would run."""

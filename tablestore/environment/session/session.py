@@ -120,13 +120,7 @@ class Session:
 
     def spec(self, path: ObjectPath, table: Table) -> TableSpec:
         """How any process finds a managed table."""
-        catalog = self.catalogs.get(self.stored(path).catalog)
-        return TableSpec(
-            location=table.location,
-            storage_options=catalog.storage_options,
-            branch=table.branch_name,
-            files=None if catalog.serializable else table.context.main_files,
-        )
+        return spec_of(self.catalogs.get(self.stored(path).catalog), table)
 
     def exists(self, path: ObjectPath) -> bool:
         """Whether a permanent table of this name exists."""
@@ -142,6 +136,16 @@ class Session:
         return NotFoundError(
             f"Table with identifier '{path.plain.quoted}' does not exist{known(names, path.name)}", kind="no-such-table"
         )
+
+
+def spec_of(catalog: Catalog, table: Table) -> TableSpec:
+    """How any process finds a managed table of a catalog."""
+    return TableSpec(
+        location=table.location,
+        storage_options=catalog.storage_options,
+        branch=table.branch_name,
+        files=None if catalog.serializable else table.context.main_files,
+    )
 
 
 _KINDS: dict[type, tuple[str, str]] = {

@@ -1,0 +1,190 @@
+"""CREATE TABLE … AS that is there with all its rows or not at all (``table.ctas.atomicity-enabled``).
+
+    StagedCreation     a managed table: written where nobody sees it, and given its name when it is whole
+    HookedCreation     a managed table of a factory that stages none: a hook of the job makes it, and takes it back
+    KeptCreation       files of a table with a connector: the session forgets the table if the job fails
+
+A hook makes and drops the table through the catalog that it carries, in whatever process the job runs: so the catalog has to
+survive being pickled. It drops only the table that it made itself. What a process that dies leaves behind is on record in the
+warehouse: :meth:`Catalog.sweep_creations` removes it, and so does the next creation of this kind there.
+"""
+
+import logging
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore.distributed.read import pin_read
+from tablestore.environment.engine import BoundQuery, InsertTarget
+from tablestore.environment.jobs.hooks import JobStatusHook, why_not_serializable
+from tablestore.environment.jobs.job import Job
+from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.pipelines.inserts import OneInsert
+from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind
+from tablestore.environment.rows.explain import explained
+from tablestore.environment.rows.insert import Insertion
+from tablestore.environment.session.objects import ConnectorTable
+from tablestore.environment.session.session import Session, spec_of
+from tablestore.environment.source import Source
+from tablestore.errors import TablestoreError, UnsupportedError
+from tablestore.table.catalog import Catalog
+from tablestore.table.table import Table
+
+LOG = logging.getLogger(__name__)
+
+
+def check_atomic(session: Session, path: ObjectPath, made: ConnectorTable | None) -> None:
+    """Raise UnsupportedError unless a table of that name can be made with all its rows or not at all. Nothing is made yet."""
+    if made is not None and made.connector != "filesystem":
+        raise UnsupportedError(
+            f"what is written with the connector {made.connector!r} cannot be taken back, so it does not support atomic CREATE "
+            "TABLE AS SELECT; SET 'table.ctas.atomicity-enabled' = 'false'",
+            kind="not-atomic",
+        )
+    if path.catalog not in session.catalogs.names():
+        return
+    catalog = session.catalogs.get(path.catalog)
+    if not catalog.serializable or why_not_serializable(catalog) is not None:
+        raise UnsupportedError(
+            f"Catalog '{path.catalog}' can not be serialized, so it does not support atomic CREATE TABLE AS SELECT.",
+            kind="not-serializable",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedCreation:
+    """The plan of a managed table that nobody sees before it is whole."""
+
+    rows: "Rows"
+    context: ManagedTableContext
+    factory: StagesTables
+    kind: ResultKind = "snapshot"
+    schema: pa.Schema = SNAPSHOT_SCHEMA
+    hooks: tuple[JobStatusHook, ...] = ()
+
+    def run(self, job: Job[Result]) -> Result:
+        _sweep(self.context.catalog)
+        with self.factory.on_stage_table(self.context, job.id) as staged:
+            result = self.rows.write(staged.table, self.context.catalog, job)
+            job.check()
+            staged.publish()
+            return result
+
+    def explain(self) -> str:
+        return self.rows.explain()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookedCreation:
+    """The plan of a managed table that a hook makes before the job runs."""
+
+    rows: "Rows"
+    context: ManagedTableContext
+    kind: ResultKind = "snapshot"
+    schema: pa.Schema = SNAPSHOT_SCHEMA
+
+    @property
+    def hooks(self) -> tuple[JobStatusHook, ...]:
+        return (CreateTableHook(self.context),)
+
+    def run(self, job: Job[Result]) -> Result:
+        catalog = self.context.catalog
+        table = catalog.table(self.context.path.in_catalog)
+        creation = catalog.creation(job.id)
+        assert isinstance(table, Table) and creation is not None, "the hook has made it"
+        with creation.renewing():
+            return self.rows.write(table, catalog, job)
+
+    def explain(self) -> str:
+        return self.rows.explain()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableHook:
+    """Makes the table of a job, and drops it if the job fails or is canceled: the one that it made, and no other."""
+
+    context: ManagedTableContext
+
+    def on_created(self, job_id: str) -> None:
+        context = self.context
+        _sweep(context.catalog)
+        creation = context.catalog.intend_creation(job_id, context.path.in_catalog, commit_user=job_id)
+        creation.create_table(
+            context.fields,
+            primary_key=context.primary_key,
+            partition_by=context.partition_by,
+            options=context.options,
+            comment=context.comment,
+        )
+
+    def on_finished(self, job_id: str) -> None:
+        if (creation := self.context.catalog.creation(job_id)) is not None:
+            creation.finished()
+
+    def on_failed(self, job_id: str, error: BaseException) -> None:
+        self._take_back(job_id)
+
+    def on_canceled(self, job_id: str) -> None:
+        self._take_back(job_id)
+
+    def _take_back(self, job_id: str) -> None:
+        if (creation := self.context.catalog.creation(job_id)) is not None:
+            creation.undo()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCreation:
+    """The plan of a table with a connector. Its files are visible when the engine has written all; the session knows its name."""
+
+    session: Session
+    made: ConnectorTable
+    insert: OneInsert
+    hooks: tuple[JobStatusHook, ...] = ()
+
+    @property
+    def kind(self) -> ResultKind:
+        return self.insert.kind
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.insert.schema
+
+    def run(self, job: Job[Result]) -> Result:
+        self.session.objects.add(self.made)
+        try:
+            return self.insert.run(job)
+        except BaseException:
+            self.session.objects.drop_permanent(self.made.path)
+            raise
+
+    def explain(self) -> str:
+        return self.insert.explain()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """The rows of a table that is made when the job runs."""
+
+    session: Session
+    name: str
+    query: BoundQuery
+    source: Source
+
+    def write(self, table: Table, catalog: Catalog, job: Job[Result]) -> Result:
+        """Write them as the first snapshot of the table, in the name of the job."""
+        pin = pin_read(table, spec_of(catalog, table))
+        insertion = Insertion(name=self.name, query=self.query, target=InsertTarget(table=table, pin=pin, commit_user=job.id))
+        return OneInsert(session=self.session, insertion=insertion, source=self.source).run(job)
+
+    def explain(self) -> str:
+        """How the query would run."""
+        return explained(self.session, self.query)
+
+
+def _sweep(catalog: Catalog) -> None:
+    """Remove what creations that died have left. What cannot be removed waits for ``tablestore clean``."""
+    try:
+        catalog.sweep_creations()
+    except TablestoreError as error:
+        LOG.warning("what creations that died have left could not be removed: %s", error)

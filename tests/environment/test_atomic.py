@@ -1,0 +1,239 @@
+"""CREATE TABLE … AS with table.ctas.atomicity-enabled: all of it or nothing, whatever happens to the job."""
+
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.environment.jobs.job import Job, JobStatus
+from tablestore.environment.managed.factory import ManagedTableFactory, StagesTables
+from tablestore.environment.managed.tablefactory import TableStoreFactory
+from tablestore.environment.pipelines.atomic import CreateTableHook
+from tablestore.table.read.scan import ArrowSource
+from tablestore.testing.deterministic import ManualClock
+
+Rows = Callable[[Any], list[tuple[Any, ...]]]
+FAILING = "SELECT CAST(v AS INT) AS n FROM (VALUES ('1'), ('b')) AS r (v)"
+
+
+class Held(ArrowSource):
+    """Two batches; the second comes when it is let go, or fails."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on, self.fails = threading.Event(), threading.Event(), False
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([("id", pa.int64())])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"id": [1]}, schema=self.schema)
+        self.asked.set()
+        assert self.go_on.wait(60)
+        if self.fails:
+            raise ts.StorageError("the rows are lost")
+        yield pa.record_batch({"id": [2]}, schema=self.schema)
+
+
+class VisibleFactory:
+    """A factory that stages nothing: its tables are made by a hook."""
+
+    def __init__(self) -> None:
+        plain = TableStoreFactory()
+        self.factory_identifier, self.enrich_options = plain.factory_identifier, plain.enrich_options
+        self.on_create_table, self.on_drop_table = plain.on_create_table, plain.on_drop_table
+        self.on_compact_table = plain.on_compact_table
+
+
+@pytest.fixture(params=["staged", "by a hook"])
+def how(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def env(duck: ts.TableEnvironment, how: str) -> ts.TableEnvironment:
+    duck.get_config().set("table.ctas.atomicity-enabled", "true")
+    if how == "by a hook":
+        factory: ManagedTableFactory = VisibleFactory()
+        assert not isinstance(factory, StagesTables)
+        duck._session.factory = factory
+    return duck
+
+
+@pytest.fixture
+def held(env: ts.TableEnvironment) -> Iterator[Held]:
+    made = Held()
+    env.create_temporary_view("held", made)
+    yield made
+    made.go_on.set()
+
+
+def left(tmp_path: Path) -> list[str]:
+    """All files of the warehouse, but for what says that it has a database."""
+    found = sorted(str(Path(folder, name).relative_to(tmp_path)) for folder, _, names in os.walk(tmp_path) for name in names)
+    return [name for name in found if not name.endswith("_database")]
+
+
+def start(env: ts.TableEnvironment, held: Held) -> Job[Any]:
+    """A creation that has read a part of its rows."""
+    env.get_config().set("table.dml-sync", "false")
+    job = env.execute_sql("CREATE TABLE t AS SELECT * FROM held").job
+    assert job is not None and held.asked.wait(60)
+    return job
+
+
+def test_a_table_comes_with_all_its_rows(env: ts.TableEnvironment, rows_of: Rows, tmp_path: Path) -> None:
+    statement = "CREATE TABLE {} (PRIMARY KEY (id) NOT ENFORCED) COMMENT 'c' WITH ('bucket' = '2') AS SELECT 1 AS id, 'x' AS v"
+    result = env.execute_sql(statement.format("t"))
+    assert result.snapshot is not None and rows_of(result) == [(1,)]
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(1, "x")]
+    env.execute_sql("RESET 'table.ctas.atomicity-enabled'")
+    env.execute_sql(statement.format("u"))
+    made, wanted = (str(rows_of(env.execute_sql(f"SHOW CREATE TABLE {name}"))[0][0]) for name in "tu")
+    assert made == wanted.replace("`u`", "`t`")
+    assert not [name for name in left(tmp_path) if "_ctas" in name]
+    env.execute_sql("INSERT INTO t VALUES (2, 'y')")
+    assert [one.id for one in env.catalog().table("default.t").snapshots()] == [1, 2]
+
+
+def test_what_fails_leaves_nothing(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    for run in (
+        lambda: env.execute_sql(f"CREATE TABLE t AS {FAILING}"),
+        lambda: env.sql_query(FAILING).save_as("t").create().execute(),
+        lambda: env.create_table("t", {}, FAILING).execute_async().result(60),
+    ):
+        with pytest.raises(ts.InvalidInputError, match="'b'"):
+            run()
+        assert env.list_tables() == ()
+        assert left(tmp_path) == []
+
+
+def test_meanwhile_nobody_sees_a_staged_table_and_everybody_one_of_a_hook(env: ts.TableEnvironment, held: Held, how: str) -> None:
+    job = start(env, held)
+    catalog = env.catalog()
+    assert catalog.table_exists("default.t") == (how == "by a hook")
+    if how == "by a hook":
+        assert catalog.table("default.t").scan().count() == 0
+    held.go_on.set()
+    assert job.result(60).snapshot.id == 1
+    assert catalog.table("default.t").scan().count() == 2
+
+
+def test_a_job_that_is_canceled_or_fails_leaves_nothing(env: ts.TableEnvironment, held: Held, tmp_path: Path) -> None:
+    job = start(env, held)
+    job.cancel()
+    held.go_on.set()
+    with pytest.raises(ts.UnsupportedError, match="cancel"):
+        job.result(60)
+    assert (job.status, env.list_tables(), left(tmp_path)) == (JobStatus.CANCELED, (), [])
+    held.fails = True
+    job = start(env, held)
+    with pytest.raises(ts.StorageError, match="the rows are lost"):
+        job.result(60)
+    assert (job.status, env.list_tables(), left(tmp_path)) == (JobStatus.FAILED, (), [])
+
+
+def test_a_table_that_comes_meanwhile_stays_and_the_job_fails(env: ts.TableEnvironment, held: Held, how: str) -> None:
+    job = start(env, held)
+    catalog = env.catalog()
+    if how == "by a hook":
+        catalog.drop_table("default.t")
+    other = catalog.create_table("default.t", pa.schema([("id", pa.int64())]))
+    other.append(pa.table({"id": [9]}))
+    held.go_on.set()
+    with pytest.raises(ts.TablestoreError):
+        job.result(60)
+    assert job.status is JobStatus.FAILED
+    assert catalog.table("default.t").scan().to_arrow()["id"].to_pylist() == [9]
+
+
+def test_with_if_not_exists_a_table_that_is_there_is_never_dropped(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE t (n INT)")
+    env.execute_sql("INSERT INTO t VALUES (7)")
+    with pytest.raises(ts.InvalidInputError, match="'b'"):
+        env.execute_sql(f"CREATE TABLE IF NOT EXISTS t AS {FAILING}")
+    with pytest.raises(ts.InvalidInputError, match="'b'"):
+        env.sql_query(FAILING).save_as("t").create(ignore_if_exists=True).execute()
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(7,)]
+    with pytest.raises(ts.AlreadyExistsError):
+        env.execute_sql("CREATE TABLE t AS SELECT 1 AS n")
+    env.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 8 AS n")
+    assert rows_of(env.execute_sql("SELECT * FROM t ORDER BY n")) == [(7,), (8,)]
+
+
+def test_create_makes_nothing_before_the_pipeline_runs(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    pipeline = env.sql_query("SELECT 1 AS id").save_as("t").option("bucket", -1).create()
+    assert (env.list_tables(), left(tmp_path)) == ((), [])
+    assert "nothing" not in pipeline.explain()
+    pipeline.execute()
+    with pytest.raises(ts.AlreadyExistsError):
+        pipeline.execute()
+
+
+def test_the_hook_of_a_creation_travels_to_another_process(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    from tablestore.environment.managed.factory import ManagedTableContext
+    from tablestore.environment.objectpath import ObjectPath
+    from tablestore.types.arrowtypes import fields_from_arrow
+
+    env.execute_sql("CREATE TABLE other (id BIGINT)")
+    fields, _ = fields_from_arrow(pa.schema([("id", pa.int64())]))
+    path = ObjectPath("tablestore", "default", "t")
+    hook = CreateTableHook(ManagedTableContext(path=path, catalog=env.catalog(), options={}, fields=fields))
+    pickle.loads(pickle.dumps(hook)).on_created("job-1")
+    assert env.list_tables() == ("other", "t")
+    pickle.loads(pickle.dumps(hook)).on_failed("job-1", ts.StorageError("lost"))
+    assert env.list_tables() == ("other",)
+    hook.on_created("job-2")
+    hook.on_finished("job-2")
+    hook.on_canceled("job-2")
+    assert env.list_tables() == ("other", "t")
+    taken = replace(hook, context=replace(hook.context, path=replace(path, name="other")))
+    with pytest.raises(ts.AlreadyExistsError):
+        taken.on_created("job-3")
+    taken.on_failed("job-3", ts.StorageError("lost"))
+    assert "other" in env.list_tables()
+
+
+def test_a_catalog_in_memory_is_refused_before_anything_is_made() -> None:
+    catalog = ts.open_catalog(metastore="memory")
+    with ts.TableEnvironment.create(catalog, engine="duckdb", config={"table.rtas-ctas.atomicity-enabled": "true"}) as env:
+        message = "Catalog 'tablestore' can not be serialized, so it does not support atomic CREATE TABLE AS SELECT."
+        for run in (
+            lambda: env.execute_sql("CREATE TABLE t AS SELECT 1 AS id"),
+            lambda: env.sql_query("SELECT 1 AS id").save_as("t").create(),
+        ):
+            with pytest.raises(ts.UnsupportedError) as refused:
+                run()
+            assert str(refused.value).startswith(message)
+        assert catalog.list_databases() == ()
+        env.execute_sql("SET 'table.ctas.atomicity-enabled' = 'false'")
+        env.execute_sql("CREATE TABLE t AS SELECT 1 AS id")
+        assert env.list_tables() == ("t",)
+
+
+def test_a_catalog_that_cannot_be_pickled_is_refused(duck: ts.TableEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any) -> Any:
+        raise TypeError("cannot pickle this")
+
+    monkeypatch.setattr(type(duck.catalog()), "__reduce__", refuse)
+    duck.get_config().set("table.ctas.atomicity-enabled", "true")
+    with pytest.raises(ts.UnsupportedError, match="Catalog 'tablestore' can not be serialized"):
+        duck.execute_sql("CREATE TABLE t AS SELECT 1 AS id")
+
+
+def test_what_a_driver_that_died_left_is_removed_by_the_next_creation(duck: ts.TableEnvironment, tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path / "wh"), clock=ManualClock())
+    catalog.create_database("default", ignore_if_exists=True)
+    dead = catalog.stage_table("default.t", pa.schema([("id", pa.int64())]), job_id="dead")
+    dead.table.append(pa.table({"id": [1]}))
+    assert any("_ctas" in name for name in left(tmp_path))
+    duck.get_config().set("table.ctas.atomicity-enabled", "true")
+    duck.execute_sql("CREATE TABLE t AS SELECT 2 AS id")
+    assert not [name for name in left(tmp_path) if "_ctas" in name]
