@@ -19,7 +19,7 @@ from tablestore.errors import AlreadyExistsError, CommitOutcomeUnknown, NotFound
 from tablestore.format.paths import SCHEMA_DIR, SNAPSHOT_DIR, parse_schema_id, schema_path
 from tablestore.format.schemafile import encode_schema
 from tablestore.ids import Ids
-from tablestore.io.filestore import TEMPORARY_PREFIX, FileStore, RenamesDirectories
+from tablestore.io.filestore import TEMPORARY_PREFIX, ExchangesDirectories, FileStore, RenamesDirectories
 from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas, check_is_same
@@ -162,6 +162,12 @@ class FileSystemCatalog:
     def _check_database(self, identifier: Identifier) -> None:
         if not self.has_database(identifier.database):
             raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases())
+
+    def exchange_table(self, identifier: Identifier, directory: str, *, table_uuid: str | None) -> None:
+        if not isinstance(self._files, ExchangesDirectories):
+            raise refusals.cannot_exchange(identifier, self._files.root_uri)
+        check_is_same(table_uuid, Schemas(self.table_files(identifier)).latest(), table=str(identifier))
+        self._files.exchange_directories(directory, identifier.directory)
 
     def abandon_arrival(self, identifier: Identifier, directory: str) -> None:
         claim = claim_path(directory, identifier.directory)

@@ -83,6 +83,14 @@ class MetaCatalog(Protocol):
         """
         ...
 
+    def exchange_table(self, identifier: Identifier, directory: str, *, table_uuid: str | None) -> None:
+        """Let a table and the one that lies in a directory of the warehouse change places, in one step.
+
+        ``table_uuid``: the identity of the table that has the name. Raises ConflictError of kind ``table-replaced`` for another
+        one, NotFoundError, UnsupportedError where the store cannot (see ``ExchangesDirectories``).
+        """
+        ...
+
     def abandon_arrival(self, identifier: Identifier, directory: str) -> None:
         """Remove what :meth:`publish_table` from this directory, which has died, left under the name. A table stays."""
         ...

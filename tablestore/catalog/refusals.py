@@ -53,6 +53,15 @@ def no_table(identifier: Identifier, where: str, known: Sequence[str]) -> NotFou
     )
 
 
+def cannot_exchange(identifier: Identifier, warehouse: str) -> UnsupportedError:
+    """The store exchanges no directories."""
+    return UnsupportedError(
+        f"table {identifier} has another key, partitioning or layout than what is to replace it, and {warehouse} cannot exchange "
+        "two directories in one step; create a table of another name, or drop this one first",
+        kind="cannot-exchange",
+    )
+
+
 def cannot_rename(identifier: Identifier, new: Identifier, warehouse: str) -> UnsupportedError:
     """The store renames no directories."""
     return UnsupportedError(

@@ -222,6 +222,12 @@ class SqlCatalog:
         if not self._directories.has_database(identifier.database):
             self._directories.create_database(identifier.database, ignore_if_exists=True)
 
+    def exchange_table(self, identifier: Identifier, directory: str, *, table_uuid: str | None) -> None:
+        with self._transaction() as connection:
+            if not self._lock(connection, identifier):
+                raise self._no_table(identifier)
+            self._directories.exchange_table(identifier, directory, table_uuid=table_uuid)
+
     def abandon_arrival(self, identifier: Identifier, directory: str) -> None:
         self._directories.abandon_arrival(identifier, directory)
         self._give_up(identifier)

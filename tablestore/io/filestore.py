@@ -143,6 +143,15 @@ class RenamesDirectories(Protocol):
 
 
 @runtime_checkable
+class ExchangesDirectories(Protocol):
+    """What only some stores can: let two directories change places in one step."""
+
+    def exchange_directories(self, one: str, other: str) -> None:
+        """Exchange; NotFoundError if one is not there, UnsupportedError where this file system cannot."""
+        ...
+
+
+@runtime_checkable
 class CopiesFiles(Protocol):
     """What some stores do by themselves: copy a file without its bytes passing through here. Use :func:`copy_file`."""
 

@@ -35,7 +35,7 @@ from tablestore.io.filestore import (
     join_inside,
 )
 from tablestore.io.oserrors import is_gone, too_large, translated, unknown_outcome
-from tablestore.io.rename import NO_HARD_LINKS, link_if_absent, rename_alone, rename_if_absent
+from tablestore.io.rename import NO_HARD_LINKS, exchange, link_if_absent, rename_alone, rename_if_absent
 
 _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -292,6 +292,16 @@ class LocalFileStore:
             raise AlreadyExistsError(f"cannot rename {source} to {target}: it exists; choose another name") from error
         except OSError as error:
             raise translated(error, verb="rename directory", where=source) from error
+
+    def exchange_directories(self, one: str, other: str) -> None:
+        first, second = self._proved(one), self._proved(other)
+        try:
+            if not exchange(first, second):
+                raise UnsupportedError(f"{first} and {second} cannot change places: their file system has no such step")
+            for directory in (first, second):
+                _sync_directory(os.path.dirname(directory))
+        except OSError as error:
+            raise translated(error, verb="exchange directory", where=first) from error
 
     def copy_file(self, old: str, new: str) -> None:
         # Files never change, so a second name is as good as a copy, and costs nothing.

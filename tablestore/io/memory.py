@@ -177,6 +177,20 @@ class MemoryFileStore:
             for key in moved:
                 space.files[target + key.removeprefix(below)] = space.files.pop(key)
 
+    def exchange_directories(self, one: str, other: str) -> None:
+        first, second = self._key(one) + "/", self._key(other) + "/"
+        space = self._space()
+        with space.lock:
+            moved: dict[str, _File] = {}
+            for name, below, target in ((one, first, second), (other, second, first)):
+                found = {target + key.removeprefix(below): file for key, file in space.files.items() if key.startswith(below)}
+                if not found:
+                    raise NotFoundError(f"cannot exchange {self._where(name)}: expected a directory, found none")
+                moved |= found
+            for key in [key for key in space.files if key.startswith((first, second))]:
+                del space.files[key]
+            space.files.update(moved)
+
     def sync(self, directory: str) -> None:
         if directory:
             check_path(directory)

@@ -12,7 +12,7 @@ import os
 from tablestore.io.oserrors import no_conditional_publish, translated, unknown_outcome
 
 _AT_FDCWD = -100
-_RENAME_NOREPLACE = 1
+_RENAME_NOREPLACE, _RENAME_EXCHANGE = 1, 2
 _CANNOT = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 
 NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -76,10 +76,19 @@ def _is_same_file(one: str, other: str) -> bool:
 
 def rename_if_absent(source: str, target: str) -> bool:
     """Rename ``source`` to ``target``; FileExistsError if ``target`` is there, False if there is no such rename here."""
+    return _renamed(source, target, _RENAME_NOREPLACE)
+
+
+def exchange(one: str, other: str) -> bool:
+    """Let two names change places in one step; False if there is no such rename here."""
+    return _renamed(one, other, _RENAME_EXCHANGE)
+
+
+def _renamed(source: str, target: str, flag: int) -> bool:
     library = ctypes.CDLL(None, use_errno=True)
     if not hasattr(library, "renameat2"):
         return False
-    failed = library.renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE)
+    failed = library.renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), flag)
     if failed:
         code = ctypes.get_errno()
         if code in _CANNOT:

@@ -26,6 +26,7 @@ from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import Snapshots
 from tablestore.types.datatypes import Field
+from tablestore.types.evolution.replacing import REPLACES_AFTER_OPTION
 from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -189,8 +190,8 @@ def open_context(
     """
     ids = ids or SystemIds()
     schemas = Schemas(files)
-    schema = schema or schemas.latest()
     snapshots = Snapshots(files)
+    schema = schema or _newest_that_counts(schemas, snapshots)
     settings = table_settings(schema)
     manifests = Manifests(files, ids, [f.type for f in schema.partition_fields], codec=settings.manifest_codec)
     return TableContext(
@@ -211,6 +212,18 @@ def open_context(
 
 def _unpickled(files: FileStore, main_files: FileStore, branch: str, clock: Clock, ids: Ids, schema: TableSchema) -> TableContext:
     return open_context(files, main_files=main_files, branch=branch, clock=clock, ids=ids, schema=schema)
+
+
+def _newest_that_counts(schemas: Schemas, snapshots: Snapshots) -> TableSchema:
+    """The newest schema; that of a replacement only once its rows have landed, so that nobody sees the old ones through it."""
+    newest = schemas.latest()
+    after = newest.options.get(REPLACES_AFTER_OPTION)
+    if after is None or not after.isdecimal():
+        return newest
+    latest = snapshots.latest()
+    if (latest.id if latest is not None else 0) > int(after) or newest.id - 1 not in schemas.ids():
+        return newest
+    return schemas.read(newest.id - 1)
 
 
 def _check_writable(context: TableContext) -> None:

@@ -146,6 +146,35 @@ class Catalog:
         )
         return stage(self._tools, self._record(identifier, "stage", job_id), made, ignore_if_exists=ignore_if_exists)
 
+    def stage_replacement(
+        self,
+        name: str,
+        schema: pa.Schema | tuple[Field, ...],
+        primary_key: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        must_exist: bool = False,
+        *,
+        job_id: str | None = None,
+    ) -> "StagedTable":
+        """Begin to replace a table, which stays readable as it is until this is published with its rows.
+
+        Columns, options (but those of its log) and comment become the ones given. Where key, partitioning and buckets stay the
+        table keeps its history and tags; else it becomes another table, where the store can exchange directories. Without a table
+        of that name this is :meth:`stage_table`, unless it ``must_exist``. Raises what :meth:`create_table` raises,
+        NotFoundError, UnsupportedError; publishing it ConflictError if the table was altered or dropped meanwhile.
+        """
+        from tablestore.table.creation.replacement import stage_replacement
+
+        identifier = parse_identifier(name)
+        made = self._tools.definition(
+            identifier, schema, primary_key=primary_key, partition_by=partition_by, options=options, comment=comment
+        )
+        if not must_exist and not self._meta.has_table(identifier):
+            return self.stage_table(name, schema, primary_key, partition_by, options, comment, job_id=job_id)
+        return stage_replacement(self._tools, self._record(identifier, "replace", job_id), made)
+
     def intend_creation(self, job_id: str, name: str, commit_user: str | None = None) -> "VisibleCreation":
         """Begin the creation of a table that is visible at once, and is taken back if its job fails or dies.
 

@@ -37,10 +37,11 @@ from tablestore.store.schemas import TABLE_UUID_OPTION
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field
+from tablestore.types.evolution.replacing import REPLACES_AFTER_OPTION
 from tablestore.types.typestring import type_to_sql
 
 # What of a table belongs to this one alone.
-OWN_OPTIONS = frozenset({TABLE_UUID_OPTION, LOG_KAFKA_TOPIC.key})
+OWN_OPTIONS = frozenset({TABLE_UUID_OPTION, REPLACES_AFTER_OPTION, LOG_KAFKA_TOPIC.key})
 _LIKE_WHATS = ("all", "constraints", "generated", "metadata", "options", "partitions", "watermarks")
 
 

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 
 from tablestore.errors import UnsupportedError
-from tablestore.io.filestore import CopiesFiles, PublishesAlone, RenamesDirectories, check_path
+from tablestore.io.filestore import CopiesFiles, ExchangesDirectories, PublishesAlone, RenamesDirectories, check_path
 from tablestore.io.lock.cataloglock import CatalogLock
 from tablestore.io.wrapped import WrappedFileStore
 
@@ -29,6 +29,8 @@ class LockedFileStore(WrappedFileStore):
         # Who asks for these verbs asks whether they are there.
         if isinstance(self.inner, RenamesDirectories):
             object.__setattr__(self, "rename_directory", self.inner.rename_directory)
+        if isinstance(self.inner, ExchangesDirectories):
+            object.__setattr__(self, "exchange_directories", self.inner.exchange_directories)
         if isinstance(self.inner, CopiesFiles):
             object.__setattr__(self, "copy_file", self.inner.copy_file)
 

@@ -58,6 +58,18 @@ def alter_schema(
     return _Alteration(context=context, changes=given, rescaling=rescaling, check=check).run()
 
 
+def publish_schema(context: TableContext, made: TableSchema, base: TableSchema) -> bool:
+    """Make ``made`` the schema after ``base``; False if another alteration has that id. Raises as :func:`alter_schema`."""
+    alteration = _Alteration(context=context, changes=(), rescaling=False, check=None)
+    return alteration._publish(made, base, context.clock.steady_s() + context.settings.commit_timeout_s)
+
+
+def take_back_schema(context: TableContext, made: TableSchema, base: TableSchema) -> TableSchema:
+    """Publish the content of ``base`` as the schema after ``made``. Raises ConflictError if the table was altered on top of it."""
+    alteration = _Alteration(context=context, changes=(), rescaling=False, check=None)
+    return alteration._take_back(made, base, context.clock.steady_s() + context.settings.commit_timeout_s)
+
+
 def holds_data(context: TableContext) -> bool:
     """Whether the newest snapshot has data files."""
     latest = context.snapshots.latest()
@@ -254,7 +266,7 @@ class _Alteration:
             kind="not-empty",
         )
 
-    def _take_back(self, made: TableSchema, base: TableSchema, deadline_s: float) -> None:
+    def _take_back(self, made: TableSchema, base: TableSchema, deadline_s: float) -> TableSchema:
         """Publish the old content as one more schema. Field ids that the alteration assigned are not used again."""
         again = replace(
             base, id=made.id + 1, highest_field_id=made.highest_field_id, time_millis=max(made.time_millis, base.time_millis)
@@ -265,3 +277,4 @@ class _Alteration:
                 "not allow; compare the schemas with table.schema_history() and alter it back",
                 kind="not-empty",
             )
+        return again

@@ -99,9 +99,8 @@ class StagedTable:
             return self._published
         if self._is_over:
             raise InvalidInputError(f"the creation of {self.name} by job {self.job_id!r} is over: stage the table again")
-        latest = self._table.context.snapshots.latest()
         try:
-            self._give_name()
+            self._published = self._give_name()
         except CommitOutcomeUnknown:
             self._is_over = True
             raise
@@ -113,13 +112,8 @@ class StagedTable:
         except Exception:
             self._discard_after_error()
             raise
-        # What has landed raises nothing: the store is not asked for what is known.
-        context = self._tools.context(self._tools.meta.files.at(self._record.identifier.directory), self._table.table_schema)
-        self._published = table = Table(context, self.name, self._tools.logs)
         self.published = self._is_over = True
-        if latest is not None:
-            FollowUp(context.files, context.clock, latest.id).do(Chore.PUBLISH, table.change_log.after_commit)
-        return table
+        return self._published
 
     def discard(self) -> None:
         """Remove what was staged, unless it is over. Raises StorageError: the sweeper does it later."""
@@ -136,9 +130,10 @@ class StagedTable:
             self.discard()
         self._is_over = True
 
-    def _give_name(self) -> None:
+    def _give_name(self) -> Table:
         record, creations, meta = self._record, self._tools.creations, self._tools.meta
         self.renew()
+        latest = self._table.context.snapshots.latest()
         if meta.has_table(record.identifier):
             raise refusals.table_exists(record.identifier, meta.files.root_uri)
         log = self._tools.log_at_its_place(record, record.staged_directory)
@@ -151,9 +146,21 @@ class StagedTable:
                 if isinstance(error, NotFoundError):
                     creations.check_is_wanted(record)
                 raise
+        self._forget()
+        table = self._at_its_name(self._table.table_schema)
+        if latest is not None:
+            FollowUp(table.context.files, table.context.clock, latest.id).do(Chore.PUBLISH, table.change_log.after_commit)
+        return table
+
+    def _forget(self) -> None:
         with suppress(TablestoreError):
             # A record that stays is found out of date by the sweeper.
-            creations.end(record.job_id)
+            self._tools.creations.end(self._record.job_id)
+
+    def _at_its_name(self, schema: TableSchema) -> Table:
+        # What has landed raises nothing: the store is not asked for what is known.
+        tools = self._tools
+        return Table(tools.context(tools.meta.files.at(self._record.identifier.directory), schema), self.name, tools.logs)
 
     def _has_landed(self, error: TablestoreError) -> bool:
         """Whether the table has its name after all. Raises CommitOutcomeUnknown."""
@@ -166,18 +173,22 @@ class StagedTable:
             ) from unknown
 
 
-def stage(tools: CreationTools, record: CreationRecord, schema: TableSchema, *, ignore_if_exists: bool) -> StagedTable:
+def stage(tools: CreationTools, record: CreationRecord, made: TableSchema, *, ignore_if_exists: bool) -> StagedTable:
     """Begin a staged table. Raises AlreadyExistsError (the table, or a creation of that job), NotFoundError, StorageError."""
     meta, identifier = tools.meta, record.identifier
     if not meta.has_database(identifier.database):
         raise refusals.no_database(identifier.database, meta.files.root_uri, meta.list_databases())
-    if record.kind == "stage" and meta.has_table(identifier):
+    if meta.has_table(identifier):
         raise refusals.table_exists(identifier, meta.files.root_uri)
+    begin_staging(tools, record, replace(made, options={**made.options, TABLE_UUID_OPTION: record.table_uuid}))
+    return StagedTable(tools, record, ignore_if_exists=ignore_if_exists)
+
+
+def begin_staging(tools: CreationTools, record: CreationRecord, schema: TableSchema) -> None:
+    """Write the record and the schema of a staged table. Raises AlreadyExistsError (a creation of that job), StorageError."""
     tools.creations.begin(record)
     try:
-        options = {**schema.options, TABLE_UUID_OPTION: record.table_uuid}
-        Schemas(meta.files.at(record.staged_directory)).publish(replace(schema, options=options))
-        return StagedTable(tools, record, ignore_if_exists=ignore_if_exists)
+        Schemas(tools.meta.files.at(record.staged_directory)).publish(schema)
     except Exception:
         with suppress(TablestoreError):
             tools.creations.end(record.job_id)

@@ -20,6 +20,7 @@ from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.store.history.storeclock import check_clock
 from tablestore.store.history.unfinishedbranches import walk
 from tablestore.table.creation.creationtools import CreationTools
+from tablestore.table.creation.replacement import sweep_replacement
 from tablestore.table.creation.stagedtable import remove_log
 from tablestore.table.creation.visiblecreation import drop_made, is_whole
 
@@ -94,6 +95,8 @@ def _sweep_job(tools: CreationTools, job_id: str, dead_since: int, *, dry_run: b
 
 
 def _outcome(tools: CreationTools, record: CreationRecord) -> str:
+    if record.replaced_schema_id is not None:
+        return sweep_replacement(tools, record, record.staged_directory, dry_run=True)
     whole = is_whole(tools, record) if record.kind == "create" else tools.uuid_of(record.identifier) == record.table_uuid
     return "finished" if whole else "removed"
 
@@ -107,8 +110,9 @@ def _sweep_record(tools: CreationTools, record: CreationRecord) -> str:
     else:
         directory = _taken_away(tools.meta.files, record)
         # Only now: whoever has not published it by now cannot do it any more.
-        outcome = _outcome(tools, record)
-        if outcome == "removed":
+        if record.replaced_schema_id is not None:
+            outcome = sweep_replacement(tools, record, directory)
+        elif (outcome := _outcome(tools, record)) == "removed":
             tools.meta.abandon_arrival(record.identifier, record.staged_directory)
             remove_log(tools, record, directory)
     tools.creations.end(record.job_id)

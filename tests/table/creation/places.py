@@ -10,7 +10,7 @@ import pyarrow as pa
 from tablestore.catalog.filesystem import FileSystemCatalog
 from tablestore.catalog.settings import CatalogSettings
 from tablestore.catalog.sqlcatalog import SqlCatalog
-from tablestore.io.filestore import FileStore, RenamesDirectories
+from tablestore.io.filestore import ExchangesDirectories, FileStore, RenamesDirectories
 from tablestore.io.local import LocalFileStore
 from tablestore.io.memory import MemoryFileStore
 from tablestore.io.wrapped import WrappedFileStore
@@ -35,6 +35,11 @@ class RenamingFaultyStore(FaultyFileStore):
         assert isinstance(inner, RenamesDirectories)
         self._do("rename_directory", old, lambda: inner.rename_directory(old, new))
 
+    def exchange_directories(self, one: str, other: str) -> None:
+        inner = self.inner
+        assert isinstance(inner, ExchangesDirectories)
+        self._do("exchange_directories", one, lambda: inner.exchange_directories(one, other))
+
 
 class Place:
     """A warehouse with the database ``shop``, opened by several, each with ids of its own."""
@@ -43,7 +48,7 @@ class Place:
         self.kind, self.clock, self._opened = kind, ManualClock(), 0
         number = next(_numbers)
         self.files: FileStore = MemoryFileStore.private(f"place-{number}", clock=self.clock)
-        if kind in ("local", "sqlite"):
+        if kind == "local":
             self.files = LocalFileStore(folder / f"warehouse-{number}")
         if kind.endswith("copying"):
             self.files = WrappedFileStore(self.files)

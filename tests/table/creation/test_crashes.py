@@ -20,7 +20,7 @@ WHENS: tuple[When, ...] = ("before", "after")
 LONG_AGO = timedelta(days=-20_000)
 READING = ("read", "size", "exists", "list", "open_input", "input.read")
 # Which calls of the store fail: all of them, or a few, since each costs a whole creation.
-STRIDES = {"memory": 2, "copying": 3, "local": 9, "sqlite": 19, "sqlite-copying": 17}
+STRIDES = {"memory": 5, "copying": 7, "local": 17, "sqlite": 19, "sqlite-copying": 29}
 
 
 @pytest.fixture(params=KINDS)

@@ -1,0 +1,238 @@
+"""A table whose definition and rows are replaced together, by a staged one.
+
+Key, partitioning and layout stay: the table remains what it is, with its history, tags, log and readers.
+
+    publish     files beside those of the table ── schema ── one OVERWRITE snapshot ── record gone
+
+Readers open the table at the new schema only once there is a snapshot above it (:func:`tablestore.store.context.open_context`):
+they see the old definition with the old rows, or the new one with the new rows. Whatever rows the table has by then are replaced,
+as by INSERT OVERWRITE. An alteration since the staging, or another table of that name, is a conflict; for writers with the old
+schema this is one. If the snapshot does not come, the old definition is published as one more schema, by the job or by the sweeper,
+and an empty snapshot makes a job lose that comes too late.
+
+They change: two directories change places in one step, where the store can. It is another table then, without that history.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from tablestore.catalog import refusals
+from tablestore.catalog.creations import CreationRecord
+from tablestore.catalog.identifier import Identifier
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
+from tablestore.format.manifest.indexmanifest import DELETION_VECTORS
+from tablestore.format.manifest.manifestfile import EntryKind
+from tablestore.format.paths import index_path
+from tablestore.io.filestore import ExchangesDirectories, copy_file
+from tablestore.log.settings import log_settings
+from tablestore.store.commit.alterschema import publish_schema, take_back_schema
+from tablestore.store.commit.committer import CommitRequest
+from tablestore.store.commit.committerfactory import committer
+from tablestore.store.compact.bucketcompaction import discard_unnamed
+from tablestore.store.context import TableContext
+from tablestore.store.datapaths import entry_directory
+from tablestore.store.message import CommitMessage
+from tablestore.store.schemas import TABLE_UUID_OPTION, check_is_same
+from tablestore.table.creation.creationtools import CreationTools
+from tablestore.table.creation.stagedtable import StagedTable, begin_staging
+from tablestore.table.table import Table
+from tablestore.table.write.committing import Origin, commit_message, overwriting
+from tablestore.types.evolution.evolve import same_content
+from tablestore.types.evolution.replacing import REPLACES_AFTER_OPTION, keeps_layout, replacing_schema
+from tablestore.types.schema import TableSchema
+
+_LOG_PREFIXES = ("log.", "tablestore.log.")
+
+
+def stage_replacement(tools: CreationTools, record: CreationRecord, made: TableSchema) -> StagedTable:
+    """Begin to replace the table that has the name of the record. Raises NotFoundError, UnsupportedError, StorageError."""
+    identifier = record.identifier
+    old = tools.open(identifier).context.schemas.refreshed_latest()
+    record = replace(record, kind="replace", replaced_uuid=old.options.get(TABLE_UUID_OPTION))
+    kept = {key: value for key, value in old.options.items() if key.startswith(_LOG_PREFIXES)}
+    before, after = (
+        log_settings(schema, name=str(identifier)) for schema in (old, replace(made, options={**kept, **made.options}))
+    )
+    if not keeps_layout(old, made):
+        _check_exchange(tools, identifier, has_log="kafka" in (before.system, after.system))
+        begin_staging(tools, record, replace(made, options={**made.options, TABLE_UUID_OPTION: record.table_uuid}))
+        return ExchangedTable(tools, record)
+    if before != after:
+        raise UnsupportedError(
+            f"the definition that replaces table {identifier} gives it another log: leave the options log.* out, which keeps its "
+            "log as it is, and alter them with ALTER TABLE before or after",
+            kind="log-option",
+        )
+    if old.options.get(TABLE_UUID_OPTION) is not None:
+        kept[TABLE_UUID_OPTION] = old.options[TABLE_UUID_OPTION]
+    record = replace(record, replaced_schema_id=old.id)
+    begin_staging(tools, record, replacing_schema(old, made, kept_options=kept))
+    return ReplacedInPlace(tools, record)
+
+
+class ReplacedInPlace(StagedTable):
+    """What is to replace the definition and the rows of a table that stays the same one."""
+
+    def _give_name(self) -> Table:
+        tools, record = self._tools, self._record
+        self.renew()
+        context = tools.open(record.identifier).context
+        base = context.schemas.refreshed_latest()
+        check_is_same(record.replaced_uuid, base, table=self.name)
+        if base.id != record.replaced_schema_id:
+            raise self._altered()
+        tools.creations.begin_publishing(record, makes_log=False)
+        message = _message(record, self._table.context, context)
+        made = _with_condition(self._table.table_schema, context)
+        try:
+            _bring_files(tools, record, message, context)
+            if not publish_schema(context, made, base):
+                raise self._altered()
+            self._commit(context.at_schema(made), message, base)
+        except CommitOutcomeUnknown:
+            raise
+        except Exception:
+            with suppress(TablestoreError):
+                discard_unnamed(context, message)
+            raise
+        self._forget()
+        return self._at_its_name(made)
+
+    def _commit(self, context: TableContext, message: CommitMessage, base: TableSchema) -> None:
+        tools, record = self._tools, self._record
+
+        def everything(partition: bytes) -> bool:
+            return True
+
+        effect = overwriting(
+            plan_deletes=lambda latest: [replace(e, kind=EntryKind.DELETE) for e in context.manifests.live(latest)],
+            replaces=everything,
+        )
+        try:
+            # Whoever gives the job up says so before he looks for the schema.
+            tools.creations.check_is_wanted(record)
+            commit_message(
+                context, tools.logs.of(context), message, replace(effect, allow_empty=True), Origin(user=record.job_id)
+            )
+        except CommitOutcomeUnknown:
+            raise
+        except Exception as error:
+            _take_back(context, base, error)
+            raise
+
+    def _altered(self) -> ConflictError:
+        return ConflictError(
+            f"table {self.name} was altered while its replacement was made, which would undo that; nothing was replaced: repeat it",
+            kind="schema-changed",
+        )
+
+
+class ExchangedTable(StagedTable):
+    """What is to take the place of a table, as another one."""
+
+    def _give_name(self) -> Table:
+        tools, record = self._tools, self._record
+        self.renew()
+        tools.creations.begin_publishing(record, makes_log=False)
+        try:
+            tools.meta.exchange_table(record.identifier, record.staged_directory, table_uuid=record.replaced_uuid)
+        except (NotFoundError, StorageError, CommitOutcomeUnknown) as error:
+            if not self._has_landed(error):
+                if isinstance(error, NotFoundError):
+                    tools.creations.check_is_wanted(record)
+                raise
+        self._forget()  # with it the old table
+        return self._at_its_name(self._table.table_schema)
+
+
+def sweep_replacement(tools: CreationTools, record: CreationRecord, directory: str, *, dry_run: bool = False) -> str:
+    """Finish or undo a replacement in place whose job is dead; ``directory``: where what was staged lies. The outcome.
+
+    Its snapshot is there, or never will be: after the old definition has come back, an empty snapshot outruns the job's.
+    """
+    try:
+        context = tools.open(record.identifier).context
+        base, newest = context.schemas.read(record.replaced_schema_id or 0), context.schemas.refreshed_latest()
+        check_is_same(record.replaced_uuid, newest, table=record.table)
+        staged = tools.context(tools.meta.files.at(directory))
+    except (NotFoundError, ConflictError):
+        return "removed"  # another table, or nothing was staged
+    if _has_landed(context, record):
+        return "finished"
+    if dry_run:
+        return "removed"
+    made = replace(staged.schema, options={**staged.schema.options, **_condition_of(newest)})
+    if same_content(newest, made) and newest.id == made.id:
+        undone = context.at_schema(take_back_schema(context, newest, base))
+        latest = undone.snapshots.latest()
+        fence = CommitRequest(user=undone.ids.uuid(), operation="ALTER", message=undone.message(latest), allow_empty=True)
+        committer(undone).commit(fence)
+        if _has_landed(context, record):
+            # Between the two looks: the rows are there, and their definition comes back too.
+            take_back_schema(undone, undone.schema, newest)
+            return "finished"
+    discard_unnamed(context, _message(record, staged, context))
+    return "removed"
+
+
+def _bring_files(tools: CreationTools, record: CreationRecord, message: CommitMessage, context: TableContext) -> None:
+    """Copy what the staged table holds beside the files of the table, which has the same layout."""
+    files = tools.meta.files
+    paths = [
+        f"{entry_directory(context.paths, entry, context.schema)}/{name}"
+        for entry in message.entries
+        for name in (entry.file.file_name, *entry.file.extra_files)
+    ]
+    paths += [index_path(change.file_name) for change in message.index_changes]
+    for path in paths:
+        copy_file(files, f"{record.staged_directory}/{path}", f"{record.identifier.directory}/{path}")
+    for directory in sorted({path.rpartition("/")[0] for path in paths}):
+        context.files.sync(directory)
+
+
+def _message(record: CreationRecord, staged: TableContext, context: TableContext) -> CommitMessage:
+    snapshot = staged.snapshots.latest()
+    vectors = () if snapshot is None else staged.manifests.read_index(snapshot)
+    return replace(
+        context.message(context.snapshots.latest(), created_millis=record.begun_millis),
+        schema_id=staged.schema.id,
+        entries=tuple(staged.manifests.live(snapshot)),
+        index_changes=tuple(entry for entry in vectors if entry.index_type == DELETION_VECTORS),
+    )
+
+
+def _with_condition(schema: TableSchema, context: TableContext) -> TableSchema:
+    latest = context.snapshots.latest()
+    return replace(schema, options={**schema.options, REPLACES_AFTER_OPTION: str(latest.id if latest is not None else 0)})
+
+
+def _condition_of(schema: TableSchema) -> dict[str, str]:
+    after = schema.options.get(REPLACES_AFTER_OPTION)
+    return {} if after is None else {REPLACES_AFTER_OPTION: after}
+
+
+def _take_back(context: TableContext, base: TableSchema, error: Exception) -> None:
+    try:
+        take_back_schema(context, context.schema, base)
+    except ConflictError:
+        pass  # altered on top of it: there is nothing to take back
+    except TablestoreError as left:
+        raise CommitOutcomeUnknown(
+            f"table {context.files.root_uri} was not replaced ({error}), and its definition could not be taken back ({left}): "
+            "readers see the old one until there are new rows, and writers are refused; `tablestore clean` takes it back"
+        ) from error
+
+
+def _has_landed(context: TableContext, record: CreationRecord) -> bool:
+    return any(snapshot.commit_user == record.job_id for snapshot in context.snapshots.retained())
+
+
+def _check_exchange(tools: CreationTools, identifier: Identifier, *, has_log: bool) -> None:
+    if not isinstance(tools.meta.files, ExchangesDirectories):
+        raise refusals.cannot_exchange(identifier, tools.meta.files.root_uri)
+    if has_log:
+        raise UnsupportedError(
+            f"table {identifier} has another key, partitioning or layout than what is to replace it, so it becomes another table, "
+            "and its topic cannot go over to that: set log.system = filestore first, or drop the table and create it anew",
+            kind="log-option",
+        )

@@ -1,0 +1,60 @@
+"""What is the next schema of a table whose definition and rows are all replaced at once? Pure.
+
+A column keeps its id where the old one of its name can be read as the new one: so files of older snapshots, which a rollback brings
+back, show their values under the new definition too. Any other column is a new one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tablestore.types.datatypes import AtomicType, DataType, Field, with_new_ids, with_nullable
+from tablestore.types.evolution.optionchanges import touches_layout
+from tablestore.types.evolution.widening import is_same, keeps_values
+from tablestore.types.schema import TableSchema
+
+REPLACES_AFTER_OPTION = "tablestore.replaces-after-snapshot"
+"""On the schema of a replacement: it counts for readers once there is a snapshot above this id. See ``open_context``."""
+
+
+def keeps_layout(old: TableSchema, new: TableSchema) -> bool:
+    """Whether files of ``new`` may lie beside those of ``old``: the same key, partitioning and buckets."""
+
+    def placing(schema: TableSchema) -> list[object]:
+        fields = [schema.field(name) for name in (*schema.primary_keys, *schema.partition_keys)]
+        return [schema.primary_keys, schema.partition_keys, *((field.name, with_nullable(field.type, True)) for field in fields)]
+
+    return placing(old) == placing(new) and not touches_layout(old.options, new.options)
+
+
+def replacing_schema(old: TableSchema, new: TableSchema, *, kept_options: Mapping[str, str]) -> TableSchema:
+    """The schema after ``old`` with columns, options and comment of ``new``, and ``kept_options`` where it does not name them."""
+    before = {field.name: field for field in old.fields}
+    highest = old.highest_field_id
+
+    def next_id() -> int:
+        nonlocal highest
+        highest += 1
+        return highest
+
+    def column(field: Field) -> Field:
+        known = before.get(field.name)
+        if known is not None and is_same(_without_ids(known.type), _without_ids(field.type)):
+            return replace(field, id=known.id, type=with_nullable(known.type, field.type.nullable))
+        if known is not None and isinstance(known.type, AtomicType) and isinstance(field.type, AtomicType):  # noqa: SIM102
+            if keeps_values(known.type, field.type):
+                return replace(field, id=known.id)
+        return replace(field, id=next_id(), type=with_new_ids(field.type, next_id))
+
+    fields = tuple(column(field) for field in new.fields)
+    return replace(
+        new,
+        id=old.id + 1,
+        fields=fields,
+        highest_field_id=highest,
+        options={**kept_options, **new.options},
+        time_millis=max(new.time_millis, old.time_millis),
+    )
+
+
+def _without_ids(data_type: DataType) -> DataType:
+    return with_new_ids(data_type, lambda: 0)
