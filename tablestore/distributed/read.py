@@ -180,16 +180,21 @@ def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) -> tuple[tuple[Split, ...], ...]:
-    """Splits put together to even tasks: none above ``task_bytes`` unless it is a single split. Pure.
+    """Splits put together to even tasks: none above ``task_bytes`` unless it is a single split. Pure."""
+    packed = pack_weights([split.weight for split in splits], task_bytes=task_bytes, parallelism=parallelism)
+    return tuple(tuple(splits[position] for position in chosen) for chosen in packed)
+
+
+def pack_weights(weights: Sequence[int], *, task_bytes: int, parallelism: int) -> tuple[tuple[int, ...], ...]:
+    """The positions of what weighs so many bytes, put together to even tasks; within a task they ascend. Pure.
 
     As many tasks as the data needs, and up to ``parallelism`` while each is worth one.
     """
-    weights = [split.weight for split in splits]
     total = sum(weights)
     count = max(-(-total // task_bytes), min(parallelism, total // LEAST_TASK_BYTES), 1)
-    loads = [0] * min(count, len(splits))
+    loads = [0] * min(count, len(weights))
     members: list[list[int]] = [[] for _ in loads]
-    for position in sorted(range(len(splits)), key=lambda position: -weights[position]):
+    for position in sorted(range(len(weights)), key=lambda position: -weights[position]):
         lightest = loads.index(min(loads))
         if members[lightest] and loads[lightest] + weights[position] > task_bytes:
             loads.append(0)
@@ -197,7 +202,7 @@ def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) ->
             lightest = len(loads) - 1
         loads[lightest] += weights[position]
         members[lightest].append(position)
-    return tuple(tuple(splits[position] for position in sorted(chosen)) for chosen in members if chosen)
+    return tuple(tuple(sorted(chosen)) for chosen in members if chosen)
 
 
 def encode_split(split: Split) -> dict[str, Any]:

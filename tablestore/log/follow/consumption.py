@@ -143,7 +143,7 @@ class FileStoreConsumption:
                 yield from self._frame(position)
                 position = self._pass(position)
                 continue
-            snapshot = self._find(position.snapshot_id)
+            snapshot = self.find(position.snapshot_id)
             if snapshot is None:
                 if not self._request.follow:
                     return
@@ -255,7 +255,7 @@ class FileStoreConsumption:
             return position.snapshot_id - 1
         if position.phase == "frame":
             yield from self._frame(position)
-        elif (snapshot := self._find(position.snapshot_id)) is not None:
+        elif (snapshot := self.find(position.snapshot_id)) is not None:
             yield from self._changes(position, snapshot)
         return position.snapshot_id
 
@@ -330,7 +330,7 @@ class FileStoreConsumption:
         self._gap = found.reason
         return None if way == "skip" else StorePlace(phase="frame", snapshot_id=found.snapshot_id)
 
-    def _find(self, snapshot_id: int) -> Snapshot | None:
+    def find(self, snapshot_id: int) -> Snapshot | None:
         """The snapshot, None if it is still to come. Raises NotFoundError if it has expired."""
         context = self._context
         if (snapshot := context.snapshots.find(snapshot_id)) is not None and self._feed.is_whole(snapshot):

@@ -10,8 +10,8 @@ Everything after reading the manifests is pure. What a file can be dropped for:
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -190,7 +190,7 @@ def plan_splits(
         files = [_readable(entry.file) for entry in entries if not (settings.skips_level_zero and entry.file.level == 0)]
         sections = _sections(files, schema, settings)
         kept = tuple(pruned for section in sections if (pruned := pruning.keep_section(section)) is not None)
-        for packed in _pack(kept, split_bytes):
+        for packed in pack_sections(kept, split_bytes):
             names = {file.file_name for section in packed for file in section.files}
             deletions = tuple((name, vectors[name]) for name in sorted(names) if name in vectors)
             splits.append(
@@ -211,6 +211,21 @@ def file_pruning(context: TableContext, predicate: Predicate | None) -> Callable
         return lambda _: True
     pruning = _Pruning(context.schema, predicate, context.fields_by_schema())
     return lambda file: pruning.file_may_match(predicate, file)
+
+
+def split_pruning(context: TableContext, predicate: Predicate | None) -> Callable[[Split], Split | None]:
+    """What is left of a split that was planned for all rows; None if none of its rows can be kept."""
+    if predicate is None:
+        return lambda split: split
+    pruning = _Pruning(context.schema, predicate, context.fields_by_schema())
+
+    def pruned(split: Split) -> Split | None:
+        if not pruning.keeps_bucket(split.partition, split.bucket, split.total_buckets):
+            return None
+        kept = tuple(left for section in split.sections if (left := pruning.keep_section(section)) is not None)
+        return replace(split, sections=kept) if kept else None
+
+    return pruned
 
 
 def _sections(files: Sequence[DataFileMeta], schema: TableSchema, settings: TableSettings) -> tuple[Section, ...]:
@@ -249,7 +264,7 @@ def _weight(section: Section) -> int:
     return sum(max(file.file_size, OPEN_COST_BYTES) for file in section.files)
 
 
-def _pack(sections: Sequence[Section], split_bytes: int) -> Iterable[tuple[Section, ...]]:
+def pack_sections(sections: Sequence[Section], split_bytes: int) -> Iterator[tuple[Section, ...]]:
     """Neighbouring sections up to ``split_bytes`` together; a larger one alone."""
     pending: list[Section] = []
     weight = 0
