@@ -55,6 +55,7 @@ ROOMS = {
     ),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "creation", "catalog opening"),
     "sql": ("*", "statements", "parse", "query", "writing", "duckdb"),
+    "distributed": ("*", "stream"),
     "environment": (
         "jobs",
         "*",

@@ -82,6 +82,11 @@ class Progress:
         """The place, with the history that it is of."""
         return self._identity.position(place)
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether this process has said where the consumer stands."""
+        return self._committed is not None
+
     def begin(self, place: Place) -> None:
         self._committed = place
         self._write(place)
@@ -95,6 +100,11 @@ class Progress:
             )
         self._committed = place
         self._write(place)
+
+    def keep_alive(self) -> None:
+        """Say that the consumer is still at work where it stands (``consumer.expiration-time``)."""
+        if self._committed is not None:
+            self._write(self._committed)
 
     def passed(self, before: Place, after: Place) -> None:
         """Nothing lies between the two: a consumer that was done with the first is done with the second."""
@@ -267,7 +277,7 @@ class FileStoreConsumption:
         context, request = self._context, self._request
         snapshot = context.snapshots.find(position.snapshot_id)
         if snapshot is None:
-            raise self._expired(position.snapshot_id)
+            raise self.expired(position.snapshot_id)
         self._identity.note(snapshot)
         if (landed := self.schema_landed(snapshot.id, context.schemas.read(snapshot.schema_id), position)) is not None:
             yield landed
@@ -343,9 +353,10 @@ class FileStoreConsumption:
             return snapshot
         if (kept := Changelogs(context.files).find(snapshot_id)) is not None and not self._feed.looks_up(kept):
             return kept
-        raise self._expired(snapshot_id)
+        raise self.expired(snapshot_id)
 
-    def _expired(self, snapshot_id: int) -> NotFoundError:
+    def expired(self, snapshot_id: int) -> NotFoundError:
+        """That a snapshot which is needed is gone."""
         context = self._context
         retained = context.snapshots.live_ids()
         return NotFoundError(

@@ -1,0 +1,328 @@
+"""Which rows does the next batch of a stream have, and who reads which of them?
+
+    latest(start, limits) -> offset       how far the next batch goes, within the limits and up to the newest snapshot
+    tasks(start, offset)  -> tasks        what lies between two offsets; the same rows whenever it is asked
+    commit(offset)                        nothing before it will be asked for again: expiry may have it
+
+    |-- rows at snapshot N, in as many batches as the limits make --|-- changes of N+1, N+2, … --|
+
+A batch holds rows of one snapshot, or changes of any number of them. It ends before a snapshot whose columns are others, where the
+stream stops (ConflictError of kind ``schema-changed``), and before one that does not say what it changed, which is then met as
+``on_discontinuity`` says. What is read is what ``table.consume`` reads, with its rules.
+
+The stream is a named consumer of the table from before its first batch on, so expiry keeps what it has still to read; the name is
+in its offsets. Not thread-safe. Memory: the plans of one batch.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from tablestore import options as opt
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.stream.batchplan import BatchPlans, Cursor
+from tablestore.distributed.stream.streamoffset import StreamOffset, parse_offset, refused_offset
+from tablestore.distributed.stream.streampieces import files_of, reading_of
+from tablestore.distributed.stream.streamrequest import BatchLimits, Budget, StreamRequest, check_request
+from tablestore.distributed.stream.streamtask import TaskHead
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.events import schema_landed
+from tablestore.log.follow.consumption import FileStoreConsumption
+from tablestore.log.identity import Identity
+from tablestore.log.position import LogPlace, Place, Position, StorePlace, done
+from tablestore.options import TableOptions
+from tablestore.store.changes.changescope import Discontinuity
+from tablestore.store.history.consumers import Consumers
+from tablestore.types.datatypes import DataType, Field
+from tablestore.types.filter.predicate import columns as filter_columns
+from tablestore.types.schema import TableSchema
+
+# An engine may ask for the latest offset a hundred times a second; the table is looked at so often.
+LOOK_S = 0.1
+# Snapshots without anything to read make no batch of their own until they are so many: then an offset moves, and expiry can go on.
+QUIET_SNAPSHOTS = 16
+_ANEW = {"position-table", "position-history", "snapshot-expired", "table-replaced", "stream-offset"}
+
+
+class StreamPlanner:
+    """Plans one stream, in one process. All that another process needs to go on is in the offsets."""
+
+    def __init__(self, spec: TableSpec, request: StreamRequest, *, schema_id: int | None = None, look_s: float = LOOK_S) -> None:
+        self._request, self._look_s = request, look_s
+        self._context = spec.open(schema_id)
+        self._identity = Identity(self._context)
+        following = check_request(self._context, request)
+        self._reading = following.fingerprint(self._context.schema)
+        self._read = {*following.columns, *filter_columns(following.predicate), *self._context.schema.primary_keys}
+        head = TaskHead(
+            schema_id=self._context.schema.id,
+            columns=following.columns,
+            filter=request.filter,
+            pairs=request.pairs,
+            row_kinds=request.row_kinds,
+        )
+        self._plans = BatchPlans(self._context, head, following.predicate, find=self._find, find_frame=self._find_frame)
+        # The table as a named consumer follows it, once the name is known.
+        self._store: FileStoreConsumption | None = None
+        self._consumer = ""
+        self._first: Cursor | None = None
+        self._checked: set[str] = set()
+        self._looked: tuple[float, Snapshot | None] | None = None
+        self._upto: int | None = None
+        self._alive_s = 0.0
+        self._reached: Cursor | None = None
+
+    # -- what an engine asks
+
+    def stop_at_newest(self) -> None:
+        """From here on nothing counts that lands later."""
+        with _ways_out():
+            newest = self._newest()
+            self._upto = newest.id if newest else 0
+
+    def latest(self, start: Mapping[str, object], limits: BatchLimits | None) -> dict[str, object]:
+        """The offset behind the next batch, or ``start`` where there is nothing to read. ``limits`` None: all there is.
+
+        Raises NotFoundError (kinds ``discontinuity``, ``snapshot-expired``), ConflictError (``schema-changed``,
+        ``table-replaced``), InvalidInputError (an offset of another table, history or reader).
+        """
+        with _ways_out():
+            offset = parse_offset(start)
+            cursor = self._begun() if offset.at is None else self._resumed(offset)
+            self._plans.forget(before=cursor.snapshot_id - 1)
+            begin, end, budget = self._next(cursor, self._newest_id(cursor), limits)
+            self._reached = end
+            self._keep_alive()
+            is_new, begins_anew = offset.at is None, begin != cursor
+            is_quiet = end == cursor or end.snapshot_id - cursor.snapshot_id < QUIET_SNAPSHOTS
+            if is_quiet and not (budget.is_begun or is_new or begins_anew or (cursor.in_frame and end != cursor)):
+                return dict(start)
+            return self._offset(end, begin if is_new or begins_anew else None).to_json()
+
+    def tasks(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[bytes]:
+        """What lies between two offsets, as tasks for :func:`~tablestore.distributed.stream.streamtask.read_stream_task`.
+
+        Raises NotFoundError of kind ``snapshot-expired``, InvalidInputError.
+        """
+        with _ways_out():
+            first, last = parse_offset(start), parse_offset(end)
+            if last.at is None:
+                return []
+            stop = self._resumed(last, is_end=True)
+            begin = self._resumed(first if last.begin is None else StreamOffset(at=last.begin, consumer=last.consumer))
+            return self._plans.tasks(begin, stop, task_bytes=self._request.task_bytes, parallelism=self._request.parallelism)
+
+    def commit(self, end: Mapping[str, object]) -> None:
+        """Nothing before this offset will be asked for again."""
+        with _ways_out():
+            offset = parse_offset(end)
+            if offset.at is not None:
+                place = self._known(offset.at)
+                self._open(offset.consumer, place).progress.commit(place)
+
+    def newest(self) -> dict[str, object] | None:
+        """How far the table is, and how far behind that the batch ends that was planned last; None before the first one."""
+        reached, newest = self._reached, self._newest()
+        if reached is None or newest is None:
+            return None
+        behind = 0 if reached.in_frame else newest.id - (reached.snapshot_id - 1)
+        last = self._plans.known(reached.snapshot_id - 1)
+        lag_ms = newest.time_millis - last.time_millis if last is not None and behind > 0 else 0
+        return {"snapshot": newest.id, "behind-snapshots": max(behind, 0), "behind-millis": lag_ms}
+
+    # -- offsets and places
+
+    def _begun(self) -> Cursor:
+        """Where a new stream begins; it is registered with the table first."""
+        if self._first is not None:
+            return self._first
+        request, context = self._request, self._context
+        name = request.consumer_id or f"stream-{context.ids.uuid()}"
+        store = self._open(name, None)
+        place: Place
+        if request.from_snapshot is not None and Consumers(context.files).find(name) is None:
+            # Raises for a snapshot that is still to come.
+            self._identity.after(request.from_snapshot)
+            store.progress.begin(place := done(request.from_snapshot))
+            store.find(place.needed_snapshot)
+        else:
+            place = store.start()
+        if (isinstance(place, StorePlace) and place.rows) or (isinstance(place, LogPlace) and place.marks):
+            raise InvalidInputError(
+                f"consumer {name!r} of table {context.files.root_uri} stands inside of snapshot {place.needed_snapshot}, at a row, "
+                "and a stream goes on only between files: let table.consume finish that snapshot, or take another consumer-id",
+                kind="position",
+            )
+        self._first = Cursor(place=_store_place(place))
+        return self._first
+
+    def _resumed(self, offset: StreamOffset, *, is_end: bool = False) -> Cursor:
+        """Where an offset stands. ``is_end``: what comes before it may still be read."""
+        if offset.at is None:
+            raise refused_offset(offset.to_json())
+        place = self._known(offset.at)
+        self._open(offset.consumer, None if is_end else place)
+        cursor = Cursor(place=_store_place(place), pieces=offset.pieces)
+        if offset.pieces and self._reading_at(cursor) != offset.reading:
+            raise InvalidInputError(
+                f"the offset lies inside of snapshot {cursor.snapshot_id} of table {self._context.files.root_uri}, and was made "
+                "with another filter or pairs, or by another release: go on as before until that snapshot is done, or begin anew "
+                "with an empty checkpoint",
+                kind="position",
+            )
+        return cursor
+
+    def _known(self, position: Position) -> Place:
+        """The place of a position, which must be of this table and this history."""
+        text = str(position)
+        if text not in self._checked:
+            self._identity.checked(position, is_kept=True)
+            self._checked = {*list(self._checked)[-16:], text}
+        return position.place
+
+    def _open(self, name: str, place: Place | None) -> FileStoreConsumption:
+        """The table as followed under the stream's name. ``place``: registered to need what comes behind it, if it is not yet."""
+        name = self._request.consumer_id or name
+        if self._store is None or self._consumer != name:
+            self._store = FileStoreConsumption(self._context, check_request(self._context, self._request, name))
+            self._consumer = name
+        if place is not None and not self._store.progress.is_begun:
+            self._store.progress.begin(place)
+        return self._store
+
+    def _offset(self, end: Cursor, begin: Cursor | None) -> StreamOffset:
+        return StreamOffset(
+            at=self._identity.position(end.place),
+            pieces=end.pieces,
+            reading=self._reading_at(end) if end.pieces else "",
+            begin=None if begin is None else self._identity.position(begin.place),
+            consumer=self._consumer,
+        )
+
+    def _reading_at(self, cursor: Cursor) -> str:
+        return reading_of(self._reading, self._plans.pieces(cursor)[: cursor.pieces])
+
+    # -- how far a batch goes
+
+    def _next(self, cursor: Cursor, newest: int, limits: BatchLimits | None) -> tuple[Cursor, Cursor, Budget]:
+        """Where the next batch begins (at ``cursor``, unless it begins anew), where it ends, and what it has taken."""
+        budget = Budget(limits)
+        if cursor.in_frame:
+            return cursor, self._through_frame(cursor, budget), budget
+        end = cursor
+        while end.snapshot_id <= newest and not budget.is_full and (planned := self._plans.changes(end.snapshot_id)) is not None:
+            gap = planned.changes.gap if not end.pieces and self._request.on_discontinuity != "skip" else None
+            schema = planned.changes.context.schema
+            if gap is not None or self._has_changed(schema):
+                if budget.is_begun:
+                    break
+                if gap is None:
+                    raise self._schema_changed(schema, planned.snapshot)
+                anew = self._anew(gap)
+                return anew, self._through_frame(anew, budget), budget
+            steps = planned.changes.steps
+            taken = end.pieces
+            while taken < len(steps) and budget.takes(files_of(steps[taken])):
+                taken += 1
+            end = end.moved(taken, len(steps))
+        return cursor, end, budget
+
+    def _through_frame(self, cursor: Cursor, budget: Budget) -> Cursor:
+        pieces = self._plans.frame(cursor.snapshot_id)
+        taken = cursor.pieces
+        for piece in self._plans.kept(pieces[taken:]):
+            if not budget.takes(() if piece is None else piece.files):
+                break
+            taken += 1
+        return cursor.moved(taken, len(pieces))
+
+    def _anew(self, gap: Discontinuity) -> Cursor:
+        """All rows as of a snapshot that does not say what it changed. Raises NotFoundError unless that was asked for."""
+        if self._request.on_discontinuity == "raise":
+            raise NotFoundError(
+                f"table {self._context.files.root_uri}: {gap.reason}, so the changes behind snapshot {gap.snapshot_id - 1} are not "
+                "known; go on from the same checkpoint with on-discontinuity = restart (all rows as of that snapshot come next, as "
+                "new ones) or skip (without those changes)",
+                kind="discontinuity",
+            )
+        return Cursor(place=StorePlace(phase="frame", snapshot_id=gap.snapshot_id))
+
+    def _has_changed(self, schema: TableSchema) -> bool:
+        """Whether what is read has other columns from here on."""
+        own = self._context.schema
+        if schema.id <= own.id:
+            return False
+        if self._request.columns is None:
+            return _columns(schema.fields) != _columns(own.fields)
+        read = {own.field(name).id: own.field(name).type for name in self._read}
+        return read != {field.id: field.type for field in schema.fields if field.id in read}
+
+    def _schema_changed(self, schema: TableSchema, snapshot: Snapshot) -> ConflictError:
+        own = self._context.schema
+        landed = schema_landed(own, schema, snapshot.id)
+        return ConflictError(
+            f"table {self._context.files.root_uri}: schema {schema.id} landed with snapshot {snapshot.id} "
+            f"({'; '.join(landed.changes) if landed else 'columns were altered'}), and this stream reads the columns of schema "
+            f"{own.id}. All before that snapshot is done: load the stream again, start it with the same checkpoint, and it goes on "
+            "with the new columns",
+            kind="schema-changed",
+        )
+
+    # -- looking at the table
+
+    def _find(self, snapshot_id: int) -> Snapshot | None:
+        assert self._store is not None, "a stream is opened before it is planned"
+        snapshot = self._store.find(snapshot_id)
+        if snapshot is not None:
+            self._identity.note(snapshot)
+        return snapshot
+
+    def _find_frame(self, snapshot_id: int) -> Snapshot:
+        assert self._store is not None, "a stream is opened before it is planned"
+        snapshot = self._context.snapshots.find(snapshot_id)
+        if snapshot is None:
+            raise self._store.expired(snapshot_id)
+        return snapshot
+
+    def _newest(self) -> Snapshot | None:
+        now = self._context.clock.steady_s()
+        if self._looked is None or now - self._looked[0] >= self._look_s:
+            newest = self._context.snapshots.latest()
+            self._context.check_is_there()
+            self._looked = now, newest
+        return self._looked[1]
+
+    def _newest_id(self, cursor: Cursor) -> int:
+        newest = self._newest()
+        found = newest.id if newest is not None else 0
+        if found < cursor.place.anchor:
+            # The table has gone back to an older copy: what was checked before does not count.
+            self._identity.checked(self._identity.position(cursor.place), is_kept=True)
+        return found if self._upto is None else min(found, self._upto)
+
+    def _keep_alive(self) -> None:
+        """An idle stream is not a dead one."""
+        expiration_ms = TableOptions(self._context.schema.options).value(opt.CONSUMER_EXPIRATION_TIME)
+        now = self._context.clock.steady_s()
+        if isinstance(expiration_ms, int) and self._store is not None and now - self._alive_s > expiration_ms / 4000:
+            self._alive_s = now
+            self._store.progress.keep_alive()
+
+
+def _columns(fields: Sequence[Field]) -> list[tuple[int, str, DataType]]:
+    return [(field.id, field.name, field.type) for field in fields]
+
+
+def _store_place(place: Place) -> StorePlace:
+    return place if isinstance(place, StorePlace) else done(place.base)
+
+
+@contextmanager
+def _ways_out() -> Iterator[None]:
+    """Errors that end a stream say how another one begins."""
+    try:
+        yield
+    except TablestoreError as error:
+        if error.kind not in _ANEW:
+            raise
+        raise type(error)(f"{error.message}. A stream begins anew with an empty checkpoint", kind=error.kind) from error

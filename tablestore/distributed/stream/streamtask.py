@@ -1,0 +1,169 @@
+"""A task of a stream: some rows of a snapshot, or some changes of one or more snapshots in order, as bytes.
+
+A task can be run again; it reads the same rows while its snapshots are kept. Of the changes of one key all that a batch has are in
+one task, oldest first.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.bounds import BATCH_BYTES
+from tablestore.distributed.read import BATCH_ROWS, decode_splits, encode_split
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.stream.streamrequest import stream_fields
+from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
+from tablestore.format.manifest.datafile import DataFileMeta
+from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
+from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
+from tablestore.store.changes.changeplan import FoundChanges, Step, StoredChanges
+from tablestore.store.context import TableContext
+from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.scan.splits import Split
+from tablestore.table.read.scan import check_columns
+from tablestore.types.arrowtypes import to_arrow_schema
+from tablestore.types.filter.filters import parse_filter
+from tablestore.types.pieces import gathered
+from tablestore.types.rowkind import RowKind, symbols_from_kinds
+
+_KIND = "stream task"
+_MARKER = b"tablestore:task1"
+_NEW = pa.array([RowKind.INSERT, RowKind.UPDATE_AFTER], pa.int8())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskHead:
+    """What all tasks of a stream share."""
+
+    schema_id: int
+    columns: tuple[str, ...]
+    filter: str | None
+    pairs: bool
+    row_kinds: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """As the beginning of a task."""
+        return {
+            "schema": self.schema_id,
+            "columns": list(self.columns),
+            "filter": self.filter,
+            "pairs": self.pairs,
+            "kinds": self.row_kinds,
+        }
+
+
+def encode_frame(head: TaskHead, splits: Sequence[Split]) -> bytes:
+    """The task of reading rows of one snapshot."""
+    return encode_task(_KIND, {**head.to_json(), "splits": [encode_split(split) for split in splits]})
+
+
+def encode_changes(head: TaskHead, parts: Sequence[SnapshotChanges]) -> bytes:
+    """The task of reading changes, of one snapshot after the other."""
+    pool = _Pool()
+    encoded = [
+        {"schema": part.context.schema.id, "complete": part.complete, "steps": [pool.encode(step) for step in part.steps]}
+        for part in parts
+    ]
+    files = bytes_to_text(encode_manifest(pool.entries, _MARKER))
+    return encode_task(_KIND, {**head.to_json(), "changes": encoded, "files": files})
+
+
+def read_stream_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
+    """The rows of one task, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
+    parsed = decode_task(_KIND, task, {"schema", "columns", "filter", "pairs", "kinds"})
+    context = spec.open(int(parsed["schema"]))
+    columns = check_columns(parsed["columns"], context.schema.field_names)
+    predicate = parse_filter(parsed["filter"], context.schema.fields)
+    with_kinds = bool(parsed["kinds"])
+    schema = to_arrow_schema(stream_fields(context.schema, columns, row_kinds=with_kinds))
+    if "splits" in parsed:
+        reader = SplitReader.of(context, columns, predicate)
+        rows = (batch for split in decode_splits(parsed["splits"]) for batch in reader.read(split))
+        batches = (_inserted(batch, schema) if with_kinds else batch for batch in rows)
+    else:
+        feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=bool(parsed["pairs"]))
+        changes = (batch for part in _parts(context, feed, parsed) for batch in part.batches())
+        batches = (_changed(batch, schema, with_kinds=with_kinds) for batch in changes)
+    return gathered(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
+
+
+def _parts(context: TableContext, feed: ChangeFeed, parsed: Mapping[str, Any]) -> Iterator[SnapshotChanges]:
+    entries = decode_manifest(text_to_bytes(_KIND, parsed["files"]), _KIND)
+    for part in parsed["changes"]:
+        yield SnapshotChanges(
+            feed=feed,
+            context=context.at_schema(context.schemas.read(int(part["schema"]))),
+            steps=[_decoded_step(step, entries) for step in part["steps"]],
+            gap=None,
+            complete=bool(part["complete"]),
+        )
+
+
+def _inserted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    kinds = pa.repeat(pa.scalar(RowKind.INSERT.symbol), batch.num_rows)
+    return pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
+
+
+def _changed(batch: pa.RecordBatch, schema: pa.Schema, *, with_kinds: bool) -> pa.RecordBatch:
+    kinds, rows = batch.column(KIND_COLUMN), batch.drop_columns([KIND_COLUMN])
+    if with_kinds:
+        return pa.RecordBatch.from_arrays([symbols_from_kinds(kinds), *rows.columns], schema=schema)
+    new = pc.is_in(kinds, value_set=_NEW)
+    kept = rows if new.true_count == len(new) else rows.filter(new)
+    return pa.RecordBatch.from_arrays(kept.columns, schema=schema)
+
+
+class _Pool:
+    """The files that steps speak of, each once."""
+
+    def __init__(self) -> None:
+        self.entries: list[ManifestEntry] = []
+        self._places: dict[tuple[bytes, int, str], int] = {}
+
+    def encode(self, step: Step) -> dict[str, Any]:
+        """A step that speaks of files by their number."""
+        if isinstance(step, StoredChanges):
+            return {"file": self._place(step.entry), "kind": None if step.kind is None else int(step.kind)}
+        before, after, touched = (
+            [self._place(_entry(step, file)) for file in files] for files in (step.before, step.after, step.touched)
+        )
+        return {
+            "partition": bytes_to_text(step.partition),
+            "bucket": step.bucket,
+            "before": before,
+            "after": after,
+            "touched": touched,
+            "vectors": [step.vectors_before, step.vectors_after],
+        }
+
+    def _place(self, entry: ManifestEntry) -> int:
+        key = (entry.partition, entry.bucket, entry.file.file_name)
+        if key not in self._places:
+            self._places[key] = len(self.entries)
+            self.entries.append(entry)
+        return self._places[key]
+
+
+def _entry(step: FoundChanges, file: DataFileMeta) -> ManifestEntry:
+    # Of how many buckets it is one plays no part in reading.
+    return ManifestEntry(kind=EntryKind.ADD, partition=step.partition, bucket=step.bucket, total_buckets=1, file=file)
+
+
+def _decoded_step(step: Mapping[str, Any], entries: Sequence[ManifestEntry]) -> Step:
+    if "file" in step:
+        kind = step["kind"]
+        return StoredChanges(entry=entries[step["file"]], kind=None if kind is None else RowKind(kind))
+    before, after, touched = (tuple(entries[i].file for i in step[key]) for key in ("before", "after", "touched"))
+    return FoundChanges(
+        partition=text_to_bytes(_KIND, step["partition"]),
+        bucket=int(step["bucket"]),
+        before=before,
+        after=after,
+        touched=touched,
+        vectors_before=step["vectors"][0],
+        vectors_after=step["vectors"][1],
+    )

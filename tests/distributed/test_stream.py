@@ -1,0 +1,368 @@
+"""A stream of a table, cut into batches that can be repeated, gives each change once, whatever happens between them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.stream.streamoffset import START, parse_offset
+from tablestore.distributed.stream.streamplanner import StreamPlanner
+from tablestore.distributed.stream.streamrequest import BatchLimits, StreamRequest
+from tablestore.distributed.stream.streamtask import read_stream_task
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
+from tablestore.store.history.consumers import Consumers
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+KEYED = {"primary_key": ["id"], "options": {"bucket": "2", "write-only": "true"}}
+Row = dict[str, Any]
+
+
+class Engine:
+    """What Spark does with a source: logs an offset before each batch, and after a restart repeats the batch that it logged last.
+
+    Offsets are JSON texts, as in a checkpoint.
+    """
+
+    def __init__(self, table: ts.Table, **request: Any) -> None:
+        self.spec = TableSpec(location=table.location, storage_options={}, files=table.context.files)
+        self.request = {"row_kinds": True, **request}
+        self.log: list[str] = [json.dumps(START.to_json())]
+        self.committed = 0
+        self.batches: list[list[Row]] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """A new process: nothing but the log of offsets is left."""
+        self.planner = StreamPlanner(self.spec, StreamRequest(**self.request), look_s=0)
+
+    def plan(self, limits: BatchLimits | None = None) -> bool:
+        """Log the next offset; whether there is one."""
+        start = json.loads(self.log[-1])
+        text = json.dumps(self.planner.latest(start, limits))
+        if text == self.log[-1]:
+            return False
+        self.log.append(text)
+        return True
+
+    def read(self, number: int) -> list[Row]:
+        """The rows of a batch, counted from 1."""
+        start, end = (json.loads(text) for text in self.log[number - 1 : number + 1])
+        tasks = self.planner.tasks(start, end)
+        return [row for task in tasks for batch in read_stream_task(self.spec, task) for row in batch.to_pylist()]
+
+    def finish(self) -> None:
+        """Run the batch that was logged last, if it was not run."""
+        while self.committed < len(self.log) - 1:
+            self.committed += 1
+            self.batches.append(self.read(self.committed))
+
+    def run(self, limits: BatchLimits | None = None) -> list[list[Row]]:
+        """Batch after batch until nothing is left; those that were new."""
+        first = len(self.batches)
+        self.finish()
+        while True:
+            if self.committed:
+                self.planner.commit(json.loads(self.log[self.committed]))
+            if not self.plan(limits):
+                return self.batches[first:]
+            self.finish()
+
+    @property
+    def consumer(self) -> str:
+        return parse_offset(json.loads(self.log[-1])).consumer
+
+
+def make(tmp_path: Path, **how: Any) -> ts.Table:
+    catalog = ts.open_catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("shop", ignore_if_exists=True)
+    return catalog.create_table("shop.t", schema=SCHEMA, **(how or KEYED))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ts.Table:
+    return make(tmp_path)
+
+
+def rows(ids: range | list[int], text: str) -> pa.Table:
+    return pa.table({"id": list(ids), "v": [f"{text}{i}" for i in ids]}, schema=SCHEMA)
+
+
+def folded(batches: list[list[Row]]) -> dict[int, str]:
+    state: dict[int, str] = {}
+    for row in (row for batch in batches for row in batch):
+        if row["_row_kind"] in ("+I", "+U"):
+            state[row["id"]] = row["v"]
+        else:
+            state.pop(row["id"], None)
+    return state
+
+
+def content(table: ts.Table) -> dict[int, str]:
+    return {row["id"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
+
+
+def test_all_rows_come_first_and_then_every_change(table: ts.Table) -> None:
+    table.upsert(rows(range(10), "a"))
+    engine = Engine(table)
+    (first,) = engine.run()
+    assert sorted(row["id"] for row in first) == list(range(10)) and {row["_row_kind"] for row in first} == {"+I"}
+    assert engine.run() == []
+    table.upsert(rows([3, 20], "b"))
+    table.delete("id = 4")
+    (changes,) = engine.run()
+    assert sorted((row["_row_kind"], row["id"]) for row in changes) == [("+I", 3), ("+I", 20), ("-D", 4)]
+    assert folded(engine.batches) == content(table)
+
+
+def test_without_kinds_only_new_rows_come(table: ts.Table, tmp_path: Path) -> None:
+    engine = Engine(table, row_kinds=False, scan="latest", columns=("v",))
+    assert engine.run() == [[]], "where it begins is logged at once"
+    table.upsert(rows([1, 2], "a"))
+    table.delete("id = 1")
+    table.upsert(rows([2], "b"))
+    (new,) = engine.run()
+    assert sorted(row["v"] for row in new) == ["a1", "a2", "b2"] and set(new[0]) == {"v"}
+
+
+def test_pairs_filter_and_columns(table: ts.Table) -> None:
+    engine = Engine(table, scan="latest", pairs=True, filter="v < 'm'", columns=("v", "id"))
+    engine.run()
+    table.upsert(rows([1, 2], "a"))
+    table.upsert(pa.table({"id": [1, 2], "v": ["b1", "z2"]}, schema=SCHEMA))
+    (changes,) = engine.run()
+    found = sorted((row["_row_kind"], row["v"], row["id"]) for row in changes)
+    assert found == [("+I", "a1", 1), ("+I", "a2", 2), ("+U", "b1", 1), ("-D", "a2", 2), ("-U", "a1", 1)]
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+@pytest.mark.parametrize("limits", [BatchLimits(rows=5), BatchLimits(size_bytes=1), BatchLimits(files=1)])
+def test_limits_cut_the_rows_and_the_changes_into_batches(tmp_path: Path, keyed: bool, limits: BatchLimits) -> None:
+    table = make(tmp_path, **(KEYED if keyed else {"options": {"bucket": "-1", "write-only": "true"}}))
+    write = table.upsert if keyed else table.append
+    for step in range(3):
+        write(rows(range(step * 10, step * 10 + 10), "a"))
+    engine = Engine(table)
+    full = engine.run(limits)
+    assert len(full) > 2 and all(len(batch) <= 20 for batch in full)
+    for step in range(3):
+        write(rows(range(100 + step * 10, 100 + step * 10 + 10), "b"))
+    assert len(engine.run(limits)) >= 3
+    assert folded(engine.batches) == content(table)
+    assert sum(map(len, engine.batches)) == 60
+
+
+def test_a_batch_of_a_log_is_the_same_after_compaction_and_while_others_write(table: ts.Table) -> None:
+    table.upsert(rows(range(10), "a"))
+    engine = Engine(table)
+    engine.run(BatchLimits(files=1))
+    table.upsert(rows(range(5, 15), "b"))
+    engine.plan(BatchLimits(files=1))
+    engine.plan(BatchLimits(files=1))
+    engine.restart()
+    before = [engine.read(number) for number in range(1, len(engine.log))]
+    table.compact(full=True)
+    table.upsert(rows(range(3), "c"))
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    engine.restart()
+    again = [engine.read(number) for number in range(len(engine.batches), len(engine.log))]
+    assert again == before[len(engine.batches) - 1 :]
+    engine.run()
+    assert folded(engine.batches) == content(table)
+
+
+def test_the_first_batch_begins_where_it_began_though_the_table_has_moved_on(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    engine = Engine(table, scan="latest")
+    engine.plan()
+    table.upsert(rows([2], "b"))
+    engine.restart()
+    assert engine.run() == [[], [{"_row_kind": "+I", "id": 2, "v": "b2"}]]
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ({"from_snapshot": 1}, ["b2", "c3"]),
+        ({"scan": "from-snapshot", "from_snapshot": 0}, ["a1", "b2", "c3"]),
+        ({"from_snapshot": 3}, []),
+        ({"scan": "from-timestamp", "time_millis": 0}, ["a1", "b2", "c3"]),
+    ],
+)
+def test_a_stream_begins_behind_a_snapshot_or_at_a_time(table: ts.Table, how: dict[str, Any], expected: list[str]) -> None:
+    for key, text in enumerate("abc", 1):
+        table.upsert(rows([key], text))
+    engine = Engine(table, **how)
+    engine.run()
+    assert [row["v"] for batch in engine.batches for row in batch] == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "message"),
+    [
+        ({"scan": "fully"}, "scan-mode", "expected scan to be one of"),
+        ({"scan": "from-snapshot"}, "scan-mode", "from-snapshot"),
+        ({"scan": "latest", "from_snapshot": 1}, "scan-mode", "from-snapshot"),
+        ({"scan": "from-timestamp"}, "scan-mode", "Must specify a timestamp"),
+        ({"from_snapshot": 9}, "no-such-snapshot", "its newest is 2"),
+        ({"from_snapshot": 0}, "snapshot-expired", "begins anew with an empty checkpoint"),
+        ({"pairs": True, "row_kinds": False}, "invalid-input", "row-kinds"),
+        ({"on_discontinuity": "ignore"}, "invalid-input", "on_discontinuity"),
+        ({"columns": ("nope",)}, "unknown-column", "no column 'nope'"),
+        ({"filter": "nope = 1"}, None, "nope"),
+        ({"consumer_id": "../x"}, None, "consumer"),
+    ],
+)
+def test_bad_beginnings_are_refused_by_name(table: ts.Table, how: dict[str, Any], kind: str | None, message: str) -> None:
+    for _ in range(2):
+        table.upsert(rows([1], "a"))
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    with pytest.raises(TablestoreError, match=message) as caught:
+        Engine(table, **how).run()
+    assert kind is None or caught.value.kind == kind
+
+
+def test_expiry_keeps_what_the_stream_has_still_to_read_and_nothing_more(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    engine = Engine(table)
+    engine.run()
+    for step in range(4):
+        table.upsert(rows([step], "b"))
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    assert [snapshot.id for snapshot in table.snapshots()] == [2, 3, 4, 5]
+    engine.restart()
+    assert len(engine.run()) == 1 and folded(engine.batches) == content(table)
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    assert [snapshot.id for snapshot in table.snapshots()] == [5]
+    assert Consumers(table.context.files).get(engine.consumer).next_snapshot == 6
+
+
+def test_a_consumer_id_names_the_stream_and_a_new_checkpoint_goes_on_where_it_stood(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    Engine(table, consumer_id="board").run()
+    table.upsert(rows([2], "b"))
+    assert [row["v"] for batch in Engine(table, consumer_id="board").run() for row in batch] == ["b2"]
+    (consumer,) = Consumers(table.context.files).all()
+    assert consumer.id == "board"
+
+
+def test_a_discontinuity_stops_the_stream_and_the_same_checkpoint_goes_on_as_asked(table: ts.Table) -> None:
+    table.upsert(rows([1, 2], "a"))
+    stopped = Engine(table)
+    stopped.run()
+    table.upsert(rows([3], "b"))
+    table.overwrite(rows([7], "o"))
+    table.upsert(rows([8], "c"))
+    with pytest.raises(NotFoundError, match="on-discontinuity = restart") as caught:
+        stopped.run()
+    assert caught.value.kind == "discontinuity"
+    assert folded(stopped.batches) == {1: "a1", 2: "a2", 3: "b3"}, "all before it was delivered"
+    for way, expected in (("skip", {1, 2, 3, 8}), ("restart", {1, 2, 3, 7, 8})):
+        engine = Engine(table, on_discontinuity=way)
+        engine.log, engine.committed, engine.batches = list(stopped.log), stopped.committed, list(stopped.batches)
+        engine.plan()
+        engine.restart()
+        engine.run()
+        assert set(folded(engine.batches)) == expected, way
+
+
+def test_other_columns_stop_the_stream_and_loading_it_again_goes_on_with_them(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    everything, part = Engine(table), Engine(table, columns=("id",))
+    everything.run()
+    part.run()
+    wide = table.alter(ts.AddColumn("n", "INT"))
+    wide.upsert(pa.table({"id": [2], "v": ["b"], "n": pa.array([5], pa.int32())}))
+    with pytest.raises(ConflictError, match=r"column n came.*load the stream again") as caught:
+        everything.run()
+    assert caught.value.kind == "schema-changed"
+    everything.restart()
+    (new,) = everything.run()
+    assert new == [{"_row_kind": "+I", "id": 2, "v": "b", "n": 5}]
+    assert part.run() == [[{"_row_kind": "+I", "id": 2}]], "its columns have stayed"
+
+
+def test_offsets_of_others_are_refused_with_the_way_out(table: ts.Table, tmp_path: Path) -> None:
+    table.upsert(rows([1], "a"))
+    engine = Engine(table)
+    engine.run()
+    others: list[Any] = [7, {"logOffset": 3}, {"offset": 2}, {"offset": 1, "at": 5}, {"offset": 1, "pieces": -1}]
+    for foreign in others:
+        with pytest.raises(InvalidInputError) as refused:
+            engine.planner.latest(foreign, None)
+        assert refused.value.kind in ("stream-offset", "position")
+    catalog = ts.open_catalog(str(tmp_path / "warehouse"))
+    catalog.drop_table("shop.t")
+    again = make(tmp_path)
+    again.upsert(rows([1], "a"))
+    with pytest.raises(ConflictError, match="begins anew with an empty checkpoint") as dropped:
+        engine.run()
+    assert dropped.value.kind == "table-replaced"
+    engine.restart()
+    with pytest.raises(InvalidInputError, match=r"dropped and made again.*empty checkpoint") as remade:
+        engine.run()
+    assert remade.value.kind == "position-table"
+
+
+def test_offsets_behind_expiry_are_refused_with_the_way_out(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    engine = Engine(table)
+    engine.run()
+    Consumers(table.context.files).delete(engine.consumer)
+    for step in range(3):
+        table.upsert(rows([step], "b"))
+    table.expire_snapshots(retain_min=1, retain_max=1)
+    engine.restart()
+    with pytest.raises(NotFoundError, match=r"has expired.*empty checkpoint") as caught:
+        engine.run()
+    assert caught.value.kind == "snapshot-expired"
+
+
+def test_an_offset_inside_of_a_snapshot_holds_for_the_same_filter_only(table: ts.Table) -> None:
+    table.upsert(rows(range(10), "a"))
+    engine = Engine(table, filter="id >= 0")
+    engine.plan(BatchLimits(files=1))
+    engine.request["filter"] = "id >= 1"
+    engine.restart()
+    with pytest.raises(InvalidInputError, match="another filter"):
+        engine.run()
+
+
+def test_what_is_there_now_ends_where_it_ended_when_it_was_asked(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    engine = Engine(table)
+    engine.run()
+    table.upsert(rows([2], "b"))
+    engine.planner.stop_at_newest()
+    table.upsert(rows([3], "c"))
+    assert [row["id"] for batch in engine.run() for row in batch] == [2]
+    engine.restart()
+    assert [row["id"] for batch in engine.run() for row in batch] == [3]
+
+
+def test_snapshots_without_changes_make_no_batch_until_they_are_many(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    engine = Engine(table, filter="id > 100", consumer_id="quiet")
+    engine.run()
+    for step in range(15):
+        table.upsert(rows([step], "b"))
+        table.compact(full=True)
+    assert len(engine.run()) >= 1
+    assert folded(engine.batches) == {}
+    assert Consumers(table.context.files).get("quiet").next_snapshot > 16
+
+
+def test_lag_is_that_of_the_batch_planned_last(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    engine = Engine(table)
+    assert engine.planner.newest() is None
+    engine.run()
+    assert engine.planner.newest() == {"snapshot": 1, "behind-snapshots": 0, "behind-millis": 0}
+    for step in range(3):
+        table.upsert(rows([step], "b"))
+    engine.plan(BatchLimits(rows=1))
+    lag = engine.planner.newest()
+    assert lag is not None and (lag["snapshot"], lag["behind-snapshots"]) == (4, 2)
