@@ -2,6 +2,7 @@
 
     spark.read.format("tablestore").load("/data/warehouse/shop.db/orders")
     spark.read.format("tablestore").load("/data/warehouse/shop.db/orders$snapshots")
+    spark.readStream.format("tablestore").option("row-kinds", "true").load("/data/warehouse/shop.db/orders")
     df.write.format("tablestore").mode("append").option("warehouse", "/data/warehouse").option("table", "shop.orders").save()
     df.writeStream.format("tablestore").option("checkpointLocation", "/data/streams/orders").start("/data/warehouse/shop.db/orders")
     CREATE TEMPORARY VIEW orders USING tablestore OPTIONS (path '/data/warehouse/shop.db/orders')
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark_tablestore.reader import TableReader
     from pyspark_tablestore.streaming.batches import BatchWriter
     from pyspark_tablestore.streaming.sink import StreamWriter
+    from pyspark_tablestore.streaming.streamreader import StreamReader
     from pyspark_tablestore.systemtables import MetadataPin, MetadataReader
     from pyspark_tablestore.writer import TableWriter
     from tablestore.distributed.read import ReadPin
@@ -53,6 +55,11 @@ class DefaultSource(DataSource):
         from pyspark_tablestore import reader
 
         return reader.make_reader(self.options, schema, self._pin)
+
+    def streamReader(self, schema: "StructType") -> "StreamReader":
+        from pyspark_tablestore.streaming import streamreader
+
+        return streamreader.make_stream_reader(self.options, schema, self._pin)
 
     def writer(self, schema: "StructType", overwrite: bool) -> "TableWriter":
         from pyspark_tablestore import writer

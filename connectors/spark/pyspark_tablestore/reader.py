@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_tablestore.native import NativeRule
 from pyspark_tablestore.sourceoptions import SourceOptions, parse_options
+from pyspark_tablestore.streaming.sourcerequest import asked_fields
 from pyspark_tablestore.systemtables import MetadataPin, MetadataReader, make_metadata_reader, metadata_fields
 from pyspark_tablestore.tasks import plain_errors
 from pyspark_tablestore.typemapping import arrow_schema, check_asked, spark_schema, to_spark
@@ -53,10 +54,10 @@ class TableReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The task's rows in Spark's layout."""
         # Spark makes a task without a value where there is none, to have something to run.
-        return iter(()) if partition.value is None else _ahead(_read(self._pin.spec, partition.value, self._target))
+        return iter(()) if partition.value is None else read_ahead(_read(self._pin.spec, partition.value, self._target))
 
 
-def _ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same batches; the next one is read while Spark takes the one before."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         pending = pool.submit(next, batches, None)
@@ -78,6 +79,8 @@ def pinned_schema(options: Mapping[str, str]) -> tuple[ReadPin | MetadataPin, St
         pin = pin_options(parsed)
         if isinstance(pin, MetadataPin):
             return pin, spark_schema(metadata_fields(pin, parsed))
+        if parsed.stream:
+            return pin, spark_schema(asked_fields(pin, parsed))
         return pin, spark_schema([*pinned_fields(pin, parsed.columns, parsed.filter), *_position_fields(parsed)])
 
 
@@ -89,6 +92,7 @@ def make_reader(options: Mapping[str, str], schema: StructType, pin: ReadPin | M
     """
     with plain_errors():
         parsed = parse_options(options)
+        parsed.check_batch()
         if pin is None:
             pin = pin_options(parsed)
         elif isinstance(pin, ReadPin) and not parsed.travels:

@@ -10,6 +10,15 @@
                 snapshot-id              reads the table as of this snapshot
                 timestamp-millis         reads the table as of this time, in milliseconds since the epoch
                 split-size               the most bytes of data files that one task reads, such as 64 mb (default 128 mb)
+    streams     log.scan                 begins with all rows (full), with what comes (latest), at a time (from-timestamp) or
+                                         behind a snapshot (from-snapshot); default: the table's option
+                log.scan.timestamp-mills milliseconds since the epoch, and
+                from-snapshot            the id of that snapshot, 0 for all changes
+                row-kinds                true: all changes, with _row_kind (+I, +U, -D) first; else only new rows
+                pairs                    true: the rows before updates too (-U)
+                on-discontinuity         raise, skip or restart at a snapshot that does not say what it changed
+                consumer-id              the name under which the table knows the stream, so that expiry waits for it
+                max-rows-per-trigger, max-bytes-per-trigger, max-files-per-trigger      at most so much in a batch
     writing     commit-user and          identify the commit: a job that is run again with the same (or a lower) identifier changes
                 commit-identifier        nothing
                 missing-columns          rows may lack columns of the table: refuse (where stored values would be lost), null
@@ -38,7 +47,21 @@ STORAGE_PREFIX = "storage."
 # gives plain files to Spark's own Parquet scan (null: it gives none), and whether rows come with their positions.
 PINNED = "pinned"
 _READING = ("columns", "filter", "snapshot-id", "timestamp-millis")
-_KNOWN = ("path", "warehouse", "table", *_READING, "split-size", "commit-user", "commit-identifier", "missing-columns", PINNED)
+_STREAMING = (
+    "log.scan",
+    "log.scan.timestamp-mills",
+    "log.scan.timestamp-millis",
+    "from-snapshot",
+    "row-kinds",
+    "pairs",
+    "on-discontinuity",
+    "consumer-id",
+    "max-rows-per-trigger",
+    "max-bytes-per-trigger",
+    "max-files-per-trigger",
+)
+_WRITING = ("commit-user", "commit-identifier", "missing-columns")
+_KNOWN = ("path", "warehouse", "table", *_READING, "split-size", *_STREAMING, *_WRITING, PINNED)
 _FORMS = (
     'spark.read.format("tablestore").load(path), '
     '.option("warehouse", "/data/warehouse").option("table", "db.t").load() (and the same with df.write … .save()), or '
@@ -64,6 +87,8 @@ class SourceOptions:
     commit_identifier: int | None
     missing_columns: str
     pinned: Mapping[str, Any] | None
+    # As texts: what they mean, and what goes together, is for whoever makes a stream (``streaming.sourcerequest``).
+    stream: Mapping[str, str]
 
     def open(self) -> tuple[Table, TableSpec]:
         """The table, and how another process finds it: by an absolute location. Raises NotFoundError, UnsupportedError."""
@@ -98,6 +123,14 @@ class SourceOptions:
         """Whether a certain snapshot is asked for, and not the newest."""
         return self.snapshot_id is not None or self.timestamp_millis is not None or self.pinned is not None
 
+    def check_batch(self) -> None:
+        """Refuse options that say how a stream begins or goes on."""
+        if self.stream:
+            raise InvalidInputError(
+                f"{', '.join(self.stream)}: such options are of streams (spark.readStream); leave them out to read or write once",
+                kind="stream-option",
+            )
+
     def check_writable(self) -> None:
         """Refuse options that say what to read where something is written."""
         given = {
@@ -105,6 +138,7 @@ class SourceOptions:
             "filter": self.filter,
             "snapshot-id": self.snapshot_id,
             "timestamp-millis": self.timestamp_millis,
+            **self.stream,
         }
         if found := [key for key, value in given.items() if value is not None]:
             raise InvalidInputError(
@@ -139,7 +173,7 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
             f"{', '.join(key for key in _KNOWN if key != PINNED)} and {STORAGE_PREFIX}<key>",
             kind="unknown-option",
         )
-    user, identifier = plain.get("commit-user") or None, _parsed(plain, "commit-identifier", int, "a whole number")
+    user, identifier = plain.get("commit-user") or None, parsed(plain, "commit-identifier", int, "a whole number")
     if (user is None) != (identifier is None):
         raise InvalidInputError(
             "commit-user and commit-identifier name a commit together: give both, the identifier above the user's last one"
@@ -149,15 +183,16 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         warehouse=warehouse,
         name=name,
         storage={key: _storage_value(value) for key, value in storage.items()},
-        columns=_parsed(plain, "columns", _parse_columns, "names separated by commas, or a JSON list of names"),
+        columns=parsed(plain, "columns", _parse_columns, "names separated by commas, or a JSON list of names"),
         filter=plain.get("filter") or None,
-        snapshot_id=_parsed(plain, "snapshot-id", int, "a whole number"),
-        timestamp_millis=_parsed(plain, "timestamp-millis", int, "milliseconds since the epoch"),
-        task_bytes=_parsed(plain, "split-size", _parse_size, "a size such as 64 mb") or TASK_BYTES,
+        snapshot_id=parsed(plain, "snapshot-id", int, "a whole number"),
+        timestamp_millis=parsed(plain, "timestamp-millis", int, "milliseconds since the epoch"),
+        task_bytes=parsed(plain, "split-size", parse_size, "a size such as 64 mb") or TASK_BYTES,
         commit_user=user,
         commit_identifier=identifier,
         missing_columns=MissingColumns.of(plain.get("missing-columns") or MissingColumns.REFUSE),
-        pinned=_parsed(plain, PINNED, json.loads, "JSON"),
+        pinned=parsed(plain, PINNED, json.loads, "JSON"),
+        stream={key: plain[key] for key in _STREAMING if plain.get(key)},
     )
 
 
@@ -168,7 +203,8 @@ def placed(table: str, warehouse: str | None = None, storage_options: Mapping[st
     return {**texts, **({"path": str(table)} if warehouse is None else {"warehouse": str(warehouse), "table": table})}
 
 
-def _parsed(options: Mapping[str, str], key: str, parse: Callable[[str], T], expected: str) -> T | None:
+def parsed(options: Mapping[str, str], key: str, parse: Callable[[str], T], expected: str) -> T | None:
+    """The value of an option, None if it is not given. Raises InvalidInputError for one that cannot be parsed."""
     text = options.get(key)
     if not text:
         return None
@@ -185,7 +221,8 @@ def _parse_columns(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _parse_size(text: str) -> int:
+def parse_size(text: str) -> int:
+    """Bytes, one or more."""
     size = int(parse_bytes(text))
     if size < 1:
         raise ValueError(text)

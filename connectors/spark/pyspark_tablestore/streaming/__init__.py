@@ -1,1 +1,1 @@
-"""Streams into tables: a sink, and batches of a query."""
+"""Tables in Spark's structured streaming: a source, a sink, and batches of a query."""

@@ -1,0 +1,66 @@
+"""What was a stream asked for? Its options, parsed once, as the engine understands them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_tablestore.sourceoptions import SourceOptions, parse_size, parsed
+from tablestore import options as opt
+from tablestore.distributed.read import ReadPin
+from tablestore.distributed.stream.streamrequest import MOST_FILES, BatchLimits, StreamRequest, check_request, stream_fields
+from tablestore.errors import InvalidInputError
+from tablestore.options import parse_bool, parse_int
+from tablestore.types.datatypes import Field
+
+_TIME = (opt.LOG_SCAN_TIMESTAMP.key, "log.scan.timestamp-millis")
+
+
+def stream_request(options: SourceOptions, parallelism: int = 1) -> StreamRequest:
+    """The stream that the options of a relation ask for. Raises InvalidInputError."""
+    if options.travels:
+        raise InvalidInputError(
+            "a stream takes no snapshot-id and no timestamp-millis, which read a table as it was: it begins with log.scan = full, "
+            "latest, from-timestamp (with log.scan.timestamp-mills) or from-snapshot (with from-snapshot = <id>)",
+            kind="batch-option",
+        )
+    given = options.stream
+    limits = BatchLimits(
+        rows=_number(given, "max-rows-per-trigger"),
+        size_bytes=parsed(given, "max-bytes-per-trigger", parse_size, "a size such as 64 mb"),
+        files=_number(given, "max-files-per-trigger"),
+    )
+    ways: Any = given.get("on-discontinuity") or "raise"
+    times = [time for key in _TIME if (time := parsed(given, key, parse_int, "milliseconds since the epoch")) is not None]
+    return StreamRequest(
+        columns=options.columns,
+        filter=options.filter,
+        row_kinds=_flag(given, "row-kinds"),
+        pairs=_flag(given, "pairs"),
+        scan=given.get(opt.LOG_SCAN.key) or None,
+        time_millis=next(iter(times), None),
+        from_snapshot=parsed(given, "from-snapshot", parse_int, "the id of a snapshot, or 0"),
+        consumer_id=given.get("consumer-id") or None,
+        on_discontinuity=ways,
+        limits=limits if limits != BatchLimits() else BatchLimits(files=MOST_FILES),
+        task_bytes=options.task_bytes,
+        parallelism=parallelism,
+    )
+
+
+def asked_fields(pin: ReadPin, options: SourceOptions) -> tuple[Field, ...]:
+    """The columns of the stream of a table, at the schema of ``pin``; checks all options. Raises InvalidInputError."""
+    context, request = pin.spec.open(pin.schema_id), stream_request(options)
+    return stream_fields(context.schema, check_request(context, request).columns, row_kinds=request.row_kinds)
+
+
+def _flag(given: Mapping[str, str], key: str) -> bool:
+    return bool(parsed(given, key, parse_bool, "true or false"))
+
+
+def _number(given: Mapping[str, str], key: str) -> int | None:
+    return parsed(given, key, _positive, "a whole number from 1")
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise ValueError(text)
+    return number
