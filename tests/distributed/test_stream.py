@@ -1,6 +1,8 @@
 """A stream of a table, cut into batches that can be repeated, gives each change once, whatever happens between them."""
 
 import json
+import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from tablestore.distributed.stream.streamrequest import BatchLimits, StreamReque
 from tablestore.distributed.stream.streamtask import read_stream_task
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.store.history.consumers import Consumers
+from tablestore.testing.files import Faults, FaultyFileStore
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 KEYED = {"primary_key": ["id"], "options": {"bucket": "2", "write-only": "true"}}
@@ -366,3 +369,68 @@ def test_lag_is_that_of_the_batch_planned_last(table: ts.Table) -> None:
     engine.plan(BatchLimits(rows=1))
     lag = engine.planner.newest()
     assert lag is not None and (lag["snapshot"], lag["behind-snapshots"]) == (4, 2)
+
+
+def test_an_idle_stream_looks_at_three_small_files_and_lists_nothing(table: ts.Table) -> None:
+    for step in range(20):
+        table.upsert(rows([step], "a"))
+    engine = Engine(table)
+    faults = Faults()
+    calls: list[str] = []
+    faults.before(lambda call: calls.append(f"{call.op} {call.path}"))
+    engine.spec = replace(engine.spec, files=FaultyFileStore(table.context.files, faults))
+    engine.restart()
+    engine.run()
+    calls.clear()
+    assert not engine.plan()
+    assert calls == ["exists snapshot/snapshot-21", "read snapshot/snapshot-20", "read snapshot/EARLIEST"]
+    engine.planner = StreamPlanner(engine.spec, StreamRequest(**engine.request), look_s=3600)
+    assert not engine.plan()
+    calls.clear()
+    for _ in range(100):
+        assert not engine.plan()
+        engine.planner.newest()
+    assert calls == [], "between two looks nothing is asked"
+
+
+@pytest.mark.parametrize(("seed", "restarts"), [(1, 8), (2, 8), pytest.param(3, 100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("producer", ["none", "lookup"])
+def test_restarts_anywhere_lose_and_double_nothing(tmp_path: Path, producer: str, seed: int, restarts: int) -> None:
+    """While others write, compact and expire. A batch that was read, and is read again after a restart, has the same rows."""
+    rng = random.Random(seed)
+    options = {"bucket": "2", "write-only": str(producer == "none").lower(), "changelog-producer": producer}
+    table = make(tmp_path, primary_key=["id"], options=options)
+    table.upsert(rows(range(20), "a"))
+    engine = Engine(table, pairs=True)
+    for step in range(restarts):
+        for _ in range(rng.randrange(4)):
+            other = ts.open_table(table.location)
+            ids = rng.sample(range(40), rng.randrange(1, 6))
+            if rng.random() < 0.5:
+                other.upsert(rows(ids, f"s{step}-"))
+            else:
+                other.delete(f"id = {ids[0]}")
+        for _ in range(rng.randrange(3)):
+            engine.plan(BatchLimits(rows=rng.choice([1, 5, 1000])))
+            if rng.random() < 0.5:
+                engine.finish()
+                engine.planner.commit(json.loads(engine.log[engine.committed]))
+        unread = len(engine.log) - 1 - engine.committed
+        seen = [engine.read(number) for number in range(len(engine.log) - unread, len(engine.log))]
+        if rng.random() < 0.4:
+            table.compact(full=rng.random() < 0.5)
+        if rng.random() < 0.4:
+            table.expire_snapshots(retain_min=1, retain_max=1)
+        engine.restart()
+        engine.finish()
+        assert engine.batches[len(engine.batches) - unread :] == seen
+    engine.run()
+    assert folded(engine.batches) == content(table)
+    changes = [(row["id"], row["_row_kind"], row["v"]) for batch in engine.batches for row in batch]
+    last: dict[int, str] = {}
+    for key, kind, value in changes:
+        if kind in ("-U", "-D"):
+            assert last.pop(key) == value, "what goes is what was there: nothing came twice, or never"
+        else:
+            assert key not in last
+            last[key] = value
