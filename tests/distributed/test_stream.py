@@ -10,73 +10,15 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.distributed.spec import TableSpec
-from tablestore.distributed.stream.streamoffset import START, parse_offset
 from tablestore.distributed.stream.streamplanner import StreamPlanner
 from tablestore.distributed.stream.streamrequest import BatchLimits, StreamRequest
-from tablestore.distributed.stream.streamtask import read_stream_task
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.store.history.consumers import Consumers
 from tablestore.testing.files import Faults, FaultyFileStore
+from tests.support.changelogs.streamengine import Engine, folded
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 KEYED = {"primary_key": ["id"], "options": {"bucket": "2", "write-only": "true"}}
-Row = dict[str, Any]
-
-
-class Engine:
-    """What Spark does with a source: logs an offset before each batch, and after a restart repeats the batch that it logged last.
-
-    Offsets are JSON texts, as in a checkpoint.
-    """
-
-    def __init__(self, table: ts.Table, **request: Any) -> None:
-        self.spec = TableSpec(location=table.location, storage_options={}, files=table.context.files)
-        self.request = {"row_kinds": True, **request}
-        self.log: list[str] = [json.dumps(START.to_json())]
-        self.committed = 0
-        self.batches: list[list[Row]] = []
-        self.restart()
-
-    def restart(self) -> None:
-        """A new process: nothing but the log of offsets is left."""
-        self.planner = StreamPlanner(self.spec, StreamRequest(**self.request), look_s=0)
-
-    def plan(self, limits: BatchLimits | None = None) -> bool:
-        """Log the next offset; whether there is one."""
-        start = json.loads(self.log[-1])
-        text = json.dumps(self.planner.latest(start, limits))
-        if text == self.log[-1]:
-            return False
-        self.log.append(text)
-        return True
-
-    def read(self, number: int) -> list[Row]:
-        """The rows of a batch, counted from 1."""
-        start, end = (json.loads(text) for text in self.log[number - 1 : number + 1])
-        tasks = self.planner.tasks(start, end)
-        return [row for task in tasks for batch in read_stream_task(self.spec, task) for row in batch.to_pylist()]
-
-    def finish(self) -> None:
-        """Run the batch that was logged last, if it was not run."""
-        while self.committed < len(self.log) - 1:
-            self.committed += 1
-            self.batches.append(self.read(self.committed))
-
-    def run(self, limits: BatchLimits | None = None) -> list[list[Row]]:
-        """Batch after batch until nothing is left; those that were new."""
-        first = len(self.batches)
-        self.finish()
-        while True:
-            if self.committed:
-                self.planner.commit(json.loads(self.log[self.committed]))
-            if not self.plan(limits):
-                return self.batches[first:]
-            self.finish()
-
-    @property
-    def consumer(self) -> str:
-        return parse_offset(json.loads(self.log[-1])).consumer
 
 
 def make(tmp_path: Path, **how: Any) -> ts.Table:
@@ -92,16 +34,6 @@ def table(tmp_path: Path) -> ts.Table:
 
 def rows(ids: range | list[int], text: str) -> pa.Table:
     return pa.table({"id": list(ids), "v": [f"{text}{i}" for i in ids]}, schema=SCHEMA)
-
-
-def folded(batches: list[list[Row]]) -> dict[int, str]:
-    state: dict[int, str] = {}
-    for row in (row for batch in batches for row in batch):
-        if row["_row_kind"] in ("+I", "+U"):
-            state[row["id"]] = row["v"]
-        else:
-            state.pop(row["id"], None)
-    return state
 
 
 def content(table: ts.Table) -> dict[int, str]:

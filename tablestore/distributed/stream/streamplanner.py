@@ -8,7 +8,8 @@
 
 A batch holds rows of one snapshot, or changes of any number of them. It ends before a snapshot whose columns are others, where the
 stream stops (ConflictError of kind ``schema-changed``), and before one that does not say what it changed, which is then met as
-``on_discontinuity`` says. What is read is what ``table.consume`` reads, with its rules.
+``on_discontinuity`` says. What is read is what ``table.consume`` reads, with its rules. Where the table has a log
+of its own, changes come from that (:mod:`~tablestore.distributed.stream.loggedchanges`), whole snapshots at a time.
 
 The stream is a named consumer of the table from before its first batch on, so expiry keeps what it has still to read; the name is
 in its offsets. Not thread-safe. Memory: the plans of one batch.
@@ -20,10 +21,11 @@ from contextlib import contextmanager
 from tablestore import options as opt
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.stream.batchplan import BatchPlans, Cursor
+from tablestore.distributed.stream.loggedchanges import logged_changes
 from tablestore.distributed.stream.streamoffset import StreamOffset, parse_offset, refused_offset
 from tablestore.distributed.stream.streampieces import files_of, reading_of
 from tablestore.distributed.stream.streamrequest import BatchLimits, Budget, StreamRequest, check_request
-from tablestore.distributed.stream.streamtask import TaskHead
+from tablestore.distributed.stream.streamtask import TaskHead, encode_range
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.events import schema_landed
@@ -62,6 +64,7 @@ class StreamPlanner:
             row_kinds=request.row_kinds,
         )
         self._plans = BatchPlans(self._context, head, following.predicate, find=self._find, find_frame=self._find_frame)
+        self._head, self._log = head, logged_changes(self._context, pairs=request.pairs)
         # The table as a named consumer follows it, once the name is known.
         self._store: FileStoreConsumption | None = None
         self._consumer = ""
@@ -97,7 +100,8 @@ class StreamPlanner:
             is_quiet = end == cursor or end.snapshot_id - cursor.snapshot_id < QUIET_SNAPSHOTS
             if is_quiet and not (budget.is_begun or is_new or begins_anew or (cursor.in_frame and end != cursor)):
                 return dict(start)
-            return self._offset(end, begin if is_new or begins_anew else None).to_json()
+            before = None if offset.at is None or begins_anew else offset.at.place
+            return self._offset(end, before, begin if is_new or begins_anew else None).to_json()
 
     def tasks(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[bytes]:
         """What lies between two offsets, as tasks for :func:`~tablestore.distributed.stream.streamtask.read_stream_task`.
@@ -109,7 +113,10 @@ class StreamPlanner:
             if last.at is None:
                 return []
             stop = self._resumed(last, is_end=True)
-            begin = self._resumed(first if last.begin is None else StreamOffset(at=last.begin, consumer=last.consumer))
+            start_offset = first if last.begin is None else StreamOffset(at=last.begin, consumer=last.consumer)
+            begin = self._resumed(start_offset)
+            if (logged := self._logged(start_offset, begin, stop)) is not None:
+                return logged
             return self._plans.tasks(begin, stop, task_bytes=self._request.task_bytes, parallelism=self._request.parallelism)
 
     def commit(self, end: Mapping[str, object]) -> None:
@@ -190,9 +197,20 @@ class StreamPlanner:
             self._store.progress.begin(place)
         return self._store
 
-    def _offset(self, end: Cursor, begin: Cursor | None) -> StreamOffset:
+    def _logged(self, start: StreamOffset, begin: Cursor, end: Cursor) -> list[bytes] | None:
+        """What lies between the two as tasks that read the log; None where the log does not have it."""
+        if self._log is None or begin.in_frame or begin.pieces or end.pieces or begin == end:
+            return None
+        assert start.at is not None, "resumed before"
+        ranges = self._log.ranges(start.at.place, upto=end.snapshot_id - 1)
+        return None if ranges is None else [encode_range(self._head, one) for one in ranges]
+
+    def _offset(self, end: Cursor, before: Place | None, begin: Cursor | None) -> StreamOffset:
+        place: Place = end.place
+        if self._log is not None and not end.in_frame and not end.pieces:
+            place = self._log.place(end.snapshot_id - 1, before) or place
         return StreamOffset(
-            at=self._identity.position(end.place),
+            at=self._identity.position(place),
             pieces=end.pieces,
             reading=self._reading_at(end) if end.pieces else "",
             begin=None if begin is None else self._identity.position(begin.place),
@@ -221,6 +239,11 @@ class StreamPlanner:
                 anew = self._anew(gap)
                 return anew, self._through_frame(anew, budget), budget
             steps = planned.changes.steps
+            if self._log is not None and not end.pieces:
+                # The log knows no pieces.
+                if budget.takes(file for step in steps for file in files_of(step)):
+                    end = end.moved(len(steps), len(steps))
+                continue
             taken = end.pieces
             while taken < len(steps) and budget.takes(files_of(steps[taken])):
                 taken += 1
@@ -298,7 +321,8 @@ class StreamPlanner:
         if found < cursor.place.anchor:
             # The table has gone back to an older copy: what was checked before does not count.
             self._identity.checked(self._identity.position(cursor.place), is_kept=True)
-        return found if self._upto is None else min(found, self._upto)
+        readable = found if self._log is None else self._log.newest(found)
+        return readable if self._upto is None else min(readable, self._upto)
 
     def _keep_alive(self) -> None:
         """An idle stream is not a dead one."""

@@ -1,11 +1,13 @@
 """A task of a stream: some rows of a snapshot, or some changes of one or more snapshots in order, as bytes.
 
+Changes are read from files, or from a bucket of the log.
+
 A task can be run again; it reads the same rows while its snapshots are kept. Of the changes of one key all that a batch has are in
 one task, oldest first.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_t
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry, decode_manifest, encode_manifest
 from tablestore.format.parquet.parquetschema import KIND_COLUMN
+from tablestore.log.follow.logrange import LogRange, read_log_range
 from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changeplan import FoundChanges, Step, StoredChanges
 from tablestore.store.context import TableContext
@@ -28,11 +31,11 @@ from tablestore.table.read.scan import check_columns
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.pieces import gathered
-from tablestore.types.rowkind import RowKind, symbols_from_kinds
+from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, symbols_from_kinds
 
 _KIND = "stream task"
 _MARKER = b"tablestore:task1"
-_NEW = pa.array([RowKind.INSERT, RowKind.UPDATE_AFTER], pa.int8())
+_NEW = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,11 @@ def encode_changes(head: TaskHead, parts: Sequence[SnapshotChanges]) -> bytes:
     return encode_task(_KIND, {**head.to_json(), "changes": encoded, "files": files})
 
 
+def encode_range(head: TaskHead, part: LogRange) -> bytes:
+    """The task of reading changes of a bucket from the log."""
+    return encode_task(_KIND, {**head.to_json(), "log": asdict(part)})
+
+
 def read_stream_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
     """The rows of one task, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
     parsed = decode_task(_KIND, task, {"schema", "columns", "filter", "pairs", "kinds"})
@@ -84,6 +92,10 @@ def read_stream_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
         reader = SplitReader.of(context, columns, predicate)
         rows = (batch for split in decode_splits(parsed["splits"]) for batch in reader.read(split))
         batches = (_inserted(batch, schema) if with_kinds else batch for batch in rows)
+    elif "log" in parsed:
+        part = LogRange(**parsed["log"])
+        logged = read_log_range(context, part, columns=columns, predicate=predicate, pairs=bool(parsed["pairs"]))
+        batches = (batch.cast(schema) if with_kinds else _new(batch, schema) for batch in logged)
     else:
         feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=bool(parsed["pairs"]))
         changes = (batch for part in _parts(context, feed, parsed) for batch in part.batches())
@@ -109,12 +121,18 @@ def _inserted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _changed(batch: pa.RecordBatch, schema: pa.Schema, *, with_kinds: bool) -> pa.RecordBatch:
-    kinds, rows = batch.column(KIND_COLUMN), batch.drop_columns([KIND_COLUMN])
+    symbols = symbols_from_kinds(batch.column(KIND_COLUMN))
+    rows = batch.drop_columns([KIND_COLUMN])
     if with_kinds:
-        return pa.RecordBatch.from_arrays([symbols_from_kinds(kinds), *rows.columns], schema=schema)
-    new = pc.is_in(kinds, value_set=_NEW)
-    kept = rows if new.true_count == len(new) else rows.filter(new)
-    return pa.RecordBatch.from_arrays(kept.columns, schema=schema)
+        return pa.RecordBatch.from_arrays([symbols, *rows.columns], schema=schema)
+    return _new(rows.add_column(0, ROW_KIND_COLUMN, symbols), schema)
+
+
+def _new(changes: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The rows that are there afterwards, without their kind."""
+    new = pc.is_in(changes.column(ROW_KIND_COLUMN), value_set=_NEW)
+    kept = changes if new.true_count == len(new) else changes.filter(new)
+    return pa.RecordBatch.from_arrays(kept.drop_columns([ROW_KIND_COLUMN]).columns, schema=schema)
 
 
 class _Pool:

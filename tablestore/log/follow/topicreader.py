@@ -47,12 +47,13 @@ def place_at(
     ``begins``: positions before which the log holds nothing that comes behind ``snapshot``.
     """
     incarnation = log.incarnation(partitions=settings.partitions)
-    noted = _noted(context, snapshot, incarnation)
+    noted = noted_offsets(context, snapshot, incarnation)
     offsets = {bucket: max(noted.get(bucket, 0), begins.get(bucket, 0)) for bucket in range(settings.partitions)}
     return LogPlace(incarnation=incarnation, base=snapshot.id if snapshot else 0, offsets=offsets)
 
 
-def _noted(context: TableContext, snapshot: Snapshot | None, incarnation: str) -> dict[int, int]:
+def noted_offsets(context: TableContext, snapshot: Snapshot | None, incarnation: str) -> dict[int, int]:
+    """Per bucket a position at or before which no record of a later snapshot begins; none where nothing was noted."""
     # A foreign commit notes nothing: an older bound is one too.
     while snapshot is not None:
         text = snapshot.properties.get(LOG_OFFSETS_PROPERTY)
@@ -149,6 +150,7 @@ class LogReader:
         self._context, self._log, self._settings = context, log, settings
         self._decoder, self._reading = decoder, reading
         self._cursor: LogCursor | None = None
+        self._reached: dict[int, int] = {}
         self._uuid = (context.table_uuid or "").encode()
 
     def open(self, place: LogPlace) -> None:
@@ -165,6 +167,7 @@ class LogReader:
                 raise LogTruncated(f"bucket {bucket} of {log.name} begins at {bounds[bucket][0]}, this position is {offset}")
         self.close()
         self._cursor = self._reading.open_cursor(self._log, place.offsets)
+        self._reached = dict(place.offsets)
 
     def begins(self) -> Mapping[int, int]:
         """Where a new reader begins, per bucket."""
@@ -193,10 +196,10 @@ class LogReader:
         return LogPlace(incarnation=incarnation, base=base, offsets={bucket: one.offset for bucket, one in found.items()})
 
     def from_store(self, snapshot: Snapshot, place: LogPlace) -> Iterator[LogRows]:
-        """The changes of one snapshot behind ``place`` as the log would give them, from the file store."""
+        """The changes of one snapshot behind ``place``, in its buckets, as the log would give them, from the file store."""
         context, settings = self._context, self._settings
         plan = published_changes(context, snapshot, settings.mode)
-        for bucket in range(settings.partitions):
+        for bucket in sorted(place.offsets):
             for part in rows_behind(plan, snapshot.id, bucket, place.mark(bucket)):
                 place = place.moved(bucket, place.offsets[bucket], Mark(snapshot.id, part.first + part.rows.num_rows - 1))
                 rows, kinds = part.rows, part.kinds
@@ -219,6 +222,11 @@ class LogReader:
         assert self._cursor is not None, "open comes first"
         for raw in self._cursor.poll(timeout_s, MAX_RECORDS):
             place = yield from self._reading.rows(raw, place)
+            self._reached[raw.bucket] = raw.next_offset
+
+    def reached(self, bucket: int) -> int:
+        """The position up to which the bucket was looked at, also where nothing was handed out."""
+        return self._reached[bucket]
 
     def schema_of(self, snapshot_id: int) -> TableSchema | None:
         """The columns that a snapshot's records have; None if there are none of that snapshot."""

@@ -1,0 +1,103 @@
+"""Which changes of a stream come from a log in a system of its own (Kafka), and from where in it?
+
+The snapshots decide what a batch holds: their files say what it costs, whether it may be read at all, and in which columns. The log
+only hands the changes over. So a stream goes on without the log wherever it has to: a batch that the log cannot give comes from the
+file store, with the same changes (deletes may then name more than the key).
+
+A stream does not run ahead of the publishers, unless they get nowhere for some seconds. Where positions begin and end is known
+from what publishers and commits have noted in the table; the log itself is asked by those who read it.
+"""
+
+import logging
+
+from tablestore.errors import StorageError, TablestoreError
+from tablestore.log.connector import open_log_store
+from tablestore.log.follow.logrange import LogRange
+from tablestore.log.follow.topicreader import noted_offsets
+from tablestore.log.logprogress import LogProgress, SlotProgress
+from tablestore.log.position import LogPlace, Place
+from tablestore.log.publish.ownercheck import log_problem
+from tablestore.log.settings import LogSettings, settings_of
+from tablestore.store.context import TableContext
+
+LOG = logging.getLogger(__name__)
+
+# Publishers that have come no further for so long are not waited for.
+SILENCE_S = 5.0
+
+
+class LoggedChanges:
+    """The log of a table as a planner sees it."""
+
+    def __init__(self, context: TableContext, settings: LogSettings) -> None:
+        self._context, self._settings = context, settings
+        self._published = 0
+        self._since_s: float | None = None
+
+    def newest(self, snapshot_id: int) -> int:
+        """Up to which snapshot a batch may go: what is published, of the newest snapshot there is."""
+        if self._published < snapshot_id:
+            before, progress = self._published, self._progress()
+            self._published = min((one.snapshot_id for one in progress), default=0)
+            now = self._context.clock.steady_s()
+            if self._since_s is None or self._published > before:
+                self._since_s = now
+            if self._published < snapshot_id and now - self._since_s < SILENCE_S:
+                return self._published
+        self._since_s = None
+        return snapshot_id
+
+    def place(self, base: int, before: Place | None) -> LogPlace | None:
+        """The place behind a snapshot, for a reader that came from ``before``; None while nothing is published."""
+        progress = self._progress()
+        if not progress:
+            return None
+        incarnation = progress[0].incarnation
+        snapshot = self._context.snapshots.find(base) if base else None
+        known = [noted_offsets(self._context, snapshot, incarnation)]
+        known += [dict(one.offsets) for one in progress if one.snapshot_id <= base]
+        if isinstance(before, LogPlace) and before.incarnation == incarnation and before.base <= base:
+            known.append(dict(before.offsets))
+        offsets = {bucket: max(one.get(bucket, 0) for one in known) for bucket in range(self._settings.partitions)}
+        return LogPlace(incarnation=incarnation, base=base, offsets=offsets)
+
+    def ranges(self, begin: Place, *, upto: int) -> list[LogRange] | None:
+        """Where the log holds the changes behind a place up to a snapshot, bucket by bucket; None if it does not hold them."""
+        after = begin.needed_snapshot - 1
+        progress = self._progress()
+        if not progress or min(one.snapshot_id for one in progress) < upto or max(one.begins for one in progress) > after + 1:
+            return None
+        place = self.place(after, begin)
+        if place is None or (isinstance(begin, LogPlace) and begin.incarnation != place.incarnation):
+            return None
+        ends = {bucket: end for one in progress for bucket, end in one.offsets.items()}
+        return [
+            LogRange(
+                incarnation=place.incarnation, bucket=bucket, begin=offset, end=ends.get(bucket, offset), after=after, upto=upto
+            )
+            for bucket, offset in sorted(place.offsets.items())
+            if ends.get(bucket, offset) > offset
+        ]
+
+    def _progress(self) -> list[SlotProgress]:
+        """How far the slots are; empty unless all have begun, in one log."""
+        progress, slots = LogProgress(self._context.files), self._settings.slots
+        found = [one for slot in range(slots) if (one := progress.read(slot, slots)) is not None]
+        return found if len(found) == slots and len({one.incarnation for one in found}) == 1 else []
+
+
+def logged_changes(context: TableContext, *, pairs: bool) -> LoggedChanges | None:
+    """The log of a table, if it has one that serves a reader with or without ``-U`` rows, and that is its own."""
+    settings = settings_of(context)
+    # An upsert log holds no rows before an update; of an eventual one the rows that landed are in the snapshots.
+    if settings.system == "filestore" or settings.eventual or (pairs and settings.mode == "upsert" and context.schema.is_keyed):
+        return None
+    problem: TablestoreError | None
+    try:
+        problem = log_problem(context, open_log_store(settings), settings)
+    except StorageError as error:
+        problem = error
+    if problem is None:
+        return LoggedChanges(context, settings)
+    LOG.warning("%s. Its changes are read from the file store", problem)
+    return None
