@@ -18,6 +18,7 @@ from benchmarks import (
     bench_small,
     bench_spark,
     bench_startup,
+    bench_streamsource,
     bench_tpc,
     bench_write,
 )
@@ -38,6 +39,7 @@ class Suite(StrEnum):
     CHANGELOG = "changelog"
     LOG = "log"
     SPARK = "spark"
+    STREAM_SOURCE = "stream-source"
     COMPACT = "compact"
     STARTUP = "startup"
     TPCH = "tpch"
@@ -88,6 +90,8 @@ def main(
             bench_startup.run(setting)
         if suite in (Suite.ALL, Suite.SPARK):
             bench_spark.run(setting)
+        if suite in (Suite.ALL, Suite.STREAM_SOURCE):
+            bench_streamsource.run(setting)
         if suite in (Suite.ALL, Suite.TPCH):
             bench_tpc.run(setting, "tpch", engine)
         if suite in (Suite.ALL, Suite.TPCDS):
