@@ -316,6 +316,13 @@ def test_an_idle_stream_looks_at_three_small_files_and_lists_nothing(table: ts.T
     calls.clear()
     assert not engine.plan()
     assert calls == ["exists snapshot/snapshot-21", "read snapshot/snapshot-20", "read snapshot/EARLIEST"]
+    table.alter(ts.SetOption("consumer.expiration-time", "1 ms"))
+    engine.restart()
+    engine.plan()
+    calls.clear()
+    assert not engine.plan()
+    assert f"overwrite consumer/consumer-{engine.consumer}" in calls, "it says that it is alive"
+    table.alter(ts.RemoveOption("consumer.expiration-time"))
     engine.planner = StreamPlanner(engine.spec, StreamRequest(**engine.request), look_s=3600)
     assert not engine.plan()
     calls.clear()

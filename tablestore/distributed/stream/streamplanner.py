@@ -72,7 +72,7 @@ class StreamPlanner:
         self._checked: set[str] = set()
         self._looked: tuple[float, Snapshot | None] | None = None
         self._upto: int | None = None
-        self._alive_s = 0.0
+        self._alive_s = self._context.clock.steady_s()
         self._reached: Cursor | None = None
 
     # -- what an engine asks

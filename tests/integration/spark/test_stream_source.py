@@ -13,6 +13,7 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.store.history.consumers import Consumers
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
+from tablestore.testing.kafka import KafkaBroker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -211,3 +212,20 @@ def test_a_checkpoint_of_another_source_or_table_is_refused_with_the_way_out(
     again.upsert(rows([2], "b"))
     with pytest.raises(StreamingQueryException, match="dropped and made again"):
         sink.run(spark)
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_changes_of_a_table_with_a_topic_are_read_from_it_by_executors(
+    spark: "SparkSession", catalog: Catalog, broker: KafkaBroker, tmp_path: Path
+) -> None:
+    options = {"bucket": "2", "write-only": "true", "log.kafka.bootstrap.servers": broker.servers, "log.kafka.topic": "streamed"}
+    table = catalog.create_table("shop.logged", schema=SCHEMA, primary_key=["id"], options=options)
+    sink = Sink(table, tmp_path / "checkpoint")
+    for step in range(4):
+        table.upsert(rows(range(step * 5, step * 5 + 10), f"s{step}-"))
+        table.delete([{"id": step}])
+        assert sink.run(spark, row_kinds=True)
+        assert sink.folded() == content(table)
+    offset = max((sink.checkpoint / "offsets").glob("[0-9]*")).read_text()
+    assert '"log":' in offset and '"offsets":{"0":' in offset.replace(" ", "")
