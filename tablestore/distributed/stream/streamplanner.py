@@ -69,7 +69,7 @@ class StreamPlanner:
         self._store: FileStoreConsumption | None = None
         self._consumer = ""
         self._first: Cursor | None = None
-        self._checked: set[str] = set()
+        self._checked: tuple[str, ...] = ()
         self._looked: tuple[float, Snapshot | None] | None = None
         self._upto: int | None = None
         self._alive_s = self._context.clock.steady_s()
@@ -184,7 +184,7 @@ class StreamPlanner:
         text = str(position)
         if text not in self._checked:
             self._identity.checked(position, is_kept=True)
-            self._checked = {*list(self._checked)[-16:], text}
+            self._checked = (*self._checked[-16:], text)
         return position.place
 
     def _open(self, name: str, place: Place | None) -> FileStoreConsumption:
