@@ -90,16 +90,22 @@ def read_stream_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
     schema = to_arrow_schema(stream_fields(context.schema, columns, row_kinds=with_kinds))
     if "splits" in parsed:
         reader = SplitReader.of(context, columns, predicate)
-        rows = (batch for split in decode_splits(parsed["splits"]) for batch in reader.read(split))
-        batches = (_inserted(batch, schema) if with_kinds else batch for batch in rows)
-    elif "log" in parsed:
+        rows = _gathered(batch for split in decode_splits(parsed["splits"]) for batch in reader.read(split))
+        return (_inserted(batch, schema) for batch in rows) if with_kinds else rows
+    if "log" in parsed:
         part = LogRange(**parsed["log"])
-        logged = read_log_range(context, part, columns=columns, predicate=predicate, pairs=bool(parsed["pairs"]))
-        batches = (batch.cast(schema) if with_kinds else _new(batch, schema) for batch in logged)
+        logged = _gathered(read_log_range(context, part, columns=columns, predicate=predicate, pairs=bool(parsed["pairs"])))
     else:
         feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=bool(parsed["pairs"]))
+        # The same schema for all, whichever it was written with.
+        fields = to_arrow_schema(stream_fields(context.schema, columns, row_kinds=False))
+        coded = pa.schema([pa.field(KIND_COLUMN, pa.int8()), *(field.with_nullable(True) for field in fields)])
         changes = (batch for part in _parts(context, feed, parsed) for batch in part.batches())
-        batches = (_changed(batch, schema, with_kinds=with_kinds) for batch in changes)
+        logged = map(_labelled, _gathered(pa.RecordBatch.from_arrays(batch.columns, schema=coded) for batch in changes))
+    return (pa.RecordBatch.from_arrays(batch.columns, schema=schema) if with_kinds else _new(batch, schema) for batch in logged)
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return gathered(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
 
 
@@ -120,12 +126,8 @@ def _inserted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([kinds, *batch.columns], schema=schema)
 
 
-def _changed(batch: pa.RecordBatch, schema: pa.Schema, *, with_kinds: bool) -> pa.RecordBatch:
-    symbols = symbols_from_kinds(batch.column(KIND_COLUMN))
-    rows = batch.drop_columns([KIND_COLUMN])
-    if with_kinds:
-        return pa.RecordBatch.from_arrays([symbols, *rows.columns], schema=schema)
-    return _new(rows.add_column(0, ROW_KIND_COLUMN, symbols), schema)
+def _labelled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.set_column(0, ROW_KIND_COLUMN, symbols_from_kinds(batch.column(KIND_COLUMN)))
 
 
 def _new(changes: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
