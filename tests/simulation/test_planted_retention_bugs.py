@@ -44,6 +44,7 @@ def nothing(*_: Any, **__: Any) -> tuple[()]:
 
 
 @bug
+@first_tried_at(2)
 def expiry_forgets_tags(m: pytest.MonkeyPatch) -> None:
     m.setattr(expire_module, "nearest_tags", nothing)
 
@@ -55,6 +56,7 @@ def expiry_forgets_branches(m: pytest.MonkeyPatch) -> None:
 
 
 @bug
+@first_tried_at(3)
 def expiry_deletes_files_that_moved_to_another_level(m: pytest.MonkeyPatch) -> None:
     def dead_files(self: Any, snapshots: Any) -> dict[str, Any]:
         deltas = [entry for snapshot in snapshots for entry in self._manifests.delta(snapshot)]
@@ -64,7 +66,7 @@ def expiry_deletes_files_that_moved_to_another_level(m: pytest.MonkeyPatch) -> N
 
 
 @bug
-@first_tried_at(3)
+@first_tried_at(18)
 def tags_are_read_before_earliest_is_written(m: pytest.MonkeyPatch) -> None:
     real, real_tags = expire_module._Expiry.run, expire_module.tags_twice
     # By thread: several runs may be under way, and none must see the tags of another.
@@ -86,20 +88,20 @@ def tags_are_read_before_earliest_is_written(m: pytest.MonkeyPatch) -> None:
 
 
 @bug
-@first_tried_at(6)
+@first_tried_at(15)
 def a_deleted_tag_takes_what_others_need(m: pytest.MonkeyPatch) -> None:
     m.setattr(unreferenced_module, "_needs", lambda context, *_: Needs(context.manifests))
 
 
 @bug
-@first_tried_at(76)
+@first_tried_at(94)
 def a_branch_is_not_looked_for_when_its_tag_goes(m: pytest.MonkeyPatch) -> None:
     m.setattr(branches_module, "branch_that_needs", lambda *_: None)
     m.setattr(unreferenced_module, "other_branches", nothing)
 
 
 @bug
-@first_tried_at(107)
+@first_tried_at(139)
 def a_branch_needs_the_changelog_that_its_tag_did_not_keep(m: pytest.MonkeyPatch) -> None:
     m.setattr(references_module, "has_changelog", lambda *_: True)
     m.setattr(branches_module, "has_changelog", lambda *_: True)
@@ -119,12 +121,13 @@ def clean_takes_young_files(m: pytest.MonkeyPatch) -> None:
 
 
 @bug
+@first_tried_at(8)
 def a_rollback_adds_the_old_names_again(m: pytest.MonkeyPatch) -> None:
     m.setattr(restore_module, "copy_data_file", lambda context, entry: replace(entry, kind=EntryKind.ADD))
 
 
 @bug
-@first_tried_at(3)
+@first_tried_at(18)
 def a_rollback_forgets_what_landed_meanwhile(m: pytest.MonkeyPatch) -> None:
     real = restore_module.plan_removal
     known: dict[Any, Any] = {}
