@@ -24,6 +24,7 @@ from tablestore.format.binaryrow import (
     is_wide_timestamp,
 )
 from tablestore.types.arrays import U64
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import FLOAT_ROOTS, LENGTH_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
 
 U32 = npt.NDArray[np.uint32]
@@ -101,29 +102,13 @@ def storage_array(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa
         ) from error
 
 
-_NUMERIC = {
-    TypeRoot.BOOLEAN: pa.bool_(),
-    TypeRoot.TINYINT: pa.int8(),
-    TypeRoot.SMALLINT: pa.int16(),
-    TypeRoot.INT: pa.int32(),
-    TypeRoot.BIGINT: pa.int64(),
-    TypeRoot.FLOAT: pa.float32(),
-    TypeRoot.DOUBLE: pa.float64(),
-    TypeRoot.DATE: pa.date32(),
-    TypeRoot.TIME: pa.time32("ms"),
-}
-
-
 def _storage_type(data_type: AtomicType, found: pa.DataType) -> pa.DataType:
-    root = data_type.root
-    if root in _NUMERIC:
-        return _NUMERIC[root]
-    if root is TypeRoot.DECIMAL:
-        return pa.decimal128(data_type.precision or 10, data_type.scale or 0)
-    if root in TIMESTAMP_ROOTS:
+    if data_type.root in TIMESTAMP_ROOTS:
         # Any unit will do: each is split into milliseconds and nanoseconds.
         return found if pa.types.is_timestamp(found) else pa.timestamp("us")
-    return found if pa.types.is_large_string(found) or pa.types.is_large_binary(found) else pa.binary()
+    if data_type.root in LENGTH_ROOTS:
+        return found if pa.types.is_large_string(found) or pa.types.is_large_binary(found) else pa.binary()
+    return to_arrow_type(data_type)
 
 
 def _null_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:

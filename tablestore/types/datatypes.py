@@ -133,18 +133,28 @@ def as_map(data_type: MapType | MultisetType) -> MapType:
     return MapType(key=data_type.element, value=count, nullable=data_type.nullable)
 
 
-def row_types(data_type: DataType) -> Iterator[RowType]:
-    """Every ROW in a type, itself included, outer ones first."""
+def is_finer_than_micros(data_type: DataType) -> bool:
+    """Whether it is a timestamp with digits behind the microseconds, which other engines cut off."""
+    return isinstance(data_type, AtomicType) and data_type.root in TIMESTAMP_ROOTS and (data_type.precision or 0) > 6
+
+
+def types_in(data_type: DataType) -> Iterator[DataType]:
+    """A type and all types inside it, outer ones first."""
+    yield data_type
     match data_type:
         case RowType():
-            yield data_type
             for field in data_type.fields:
-                yield from row_types(field.type)
+                yield from types_in(field.type)
         case ArrayType() | MultisetType():
-            yield from row_types(data_type.element)
+            yield from types_in(data_type.element)
         case MapType():
-            yield from row_types(data_type.key)
-            yield from row_types(data_type.value)
+            yield from types_in(data_type.key)
+            yield from types_in(data_type.value)
+
+
+def row_types(data_type: DataType) -> Iterator[RowType]:
+    """Every ROW in a type, itself included, outer ones first."""
+    return (one for one in types_in(data_type) if isinstance(one, RowType))
 
 
 def with_new_ids(data_type: DataType, next_id: Callable[[], int]) -> DataType:

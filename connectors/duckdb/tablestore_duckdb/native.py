@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 import pyarrow as pa
 
 from tablestore.distributed.plainfiles import PlainFile
-from tablestore.types.datatypes import LENGTH_ROOTS, ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.datatypes import LENGTH_ROOTS, AtomicType, DataType, RowType, is_finer_than_micros, types_in
 from tablestore.types.rowposition import DATA_FILE_COLUMN, ROW_POSITION_COLUMN
 from tablestore_duckdb.quoting import identifier, literal
 
@@ -29,17 +29,7 @@ _OPTIONS = "hive_partitioning=false, union_by_name=false, can_have_nan=true"
 
 def reads_alike(data_type: DataType) -> bool:
     """Whether DuckDB's Parquet scan gives the values that we give."""
-    match data_type:
-        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
-            return (data_type.precision or 0) <= 6
-        case AtomicType():
-            return True
-        case ArrayType() | MultisetType():
-            return reads_alike(data_type.element)
-        case MapType():
-            return reads_alike(data_type.key) and reads_alike(data_type.value)
-        case RowType():
-            return all(reads_alike(field.type) for field in data_type.fields)
+    return not any(is_finer_than_micros(one) for one in types_in(data_type))
 
 
 def choose(files: Sequence[PlainFile]) -> Iterable[PlainFile]:

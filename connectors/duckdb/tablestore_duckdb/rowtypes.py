@@ -17,7 +17,17 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import from_arrow_type, to_arrow_type
-from tablestore.types.datatypes import ArrayType, AtomicType, DataType, MapType, MultisetType, RowType, TypeRoot, as_map
+from tablestore.types.datatypes import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    as_map,
+    is_finer_than_micros,
+)
 from tablestore_duckdb.quoting import identifier
 
 
@@ -51,9 +61,9 @@ def duckdb_type(data_type: DataType) -> str:
         case AtomicType(root=TypeRoot.DECIMAL):
             return f"DECIMAL({data_type.precision}, {data_type.scale})"
         case AtomicType(root=TypeRoot.TIMESTAMP):
-            return "TIMESTAMP_NS" if (data_type.precision or 0) > 6 else "TIMESTAMP"
+            return "TIMESTAMP_NS" if is_finer_than_micros(data_type) else "TIMESTAMP"
         case AtomicType(root=TypeRoot.TIMESTAMP_LTZ):
-            return "TIMESTAMPTZ_NS" if (data_type.precision or 0) > 6 else "TIMESTAMPTZ"
+            return "TIMESTAMPTZ_NS" if is_finer_than_micros(data_type) else "TIMESTAMPTZ"
         case AtomicType(root=TypeRoot.BINARY | TypeRoot.VARBINARY):
             return "BLOB"
         case AtomicType(root=TypeRoot.CHAR):

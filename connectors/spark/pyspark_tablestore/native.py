@@ -30,7 +30,7 @@ from pyspark.sql import functions as sf
 from pyspark_tablestore.typemapping import spark_schema
 from tablestore.distributed.plainfiles import PlainFile
 from tablestore.options import MIB
-from tablestore.types.datatypes import FLOAT_ROOTS, ArrayType, AtomicType, DataType, Field, MapType, MultisetType, RowType, TypeRoot
+from tablestore.types.datatypes import FLOAT_ROOTS, AtomicType, DataType, Field, RowType, TypeRoot, is_finer_than_micros, types_in
 from tablestore.types.rowposition import POSITION_FIELDS
 
 # Each scan of a union costs the planner some milliseconds, and each listing task and file some more. With more files than fit into
@@ -181,16 +181,6 @@ def _folded(name: str) -> str:
 
 def reads_alike(data_type: DataType) -> bool:
     """Whether Spark's Parquet scan gives the values that we give."""
-    match data_type:
-        case AtomicType(root=TypeRoot.TIME):
-            return False
-        case AtomicType(root=TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ):
-            return (data_type.precision or 0) <= 6
-        case AtomicType():
-            return True
-        case ArrayType() | MultisetType():
-            return reads_alike(data_type.element)
-        case MapType():
-            return reads_alike(data_type.key) and reads_alike(data_type.value)
-        case RowType():
-            return all(reads_alike(field.type) for field in data_type.fields)
+    return not any(
+        is_finer_than_micros(one) or (isinstance(one, AtomicType) and one.root is TypeRoot.TIME) for one in types_in(data_type)
+    )

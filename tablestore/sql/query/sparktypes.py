@@ -14,11 +14,11 @@ from tablestore.types.datatypes import (
     RowType,
     TypeRoot,
     as_map,
+    is_finer_than_micros,
 )
 
 _NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
 _MOMENTS = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
-_FINEST = 6
 
 
 def spark_type(data_type: DataType) -> str:
@@ -47,9 +47,7 @@ def spark_type(data_type: DataType) -> str:
 
 def cast_text(expression: str, data_type: DataType) -> str:
     """The expression, cast to a type. Spark has no timestamps finer than microseconds: a cast would lose their digits."""
-    if isinstance(data_type, AtomicType) and data_type.root in _MOMENTS and (data_type.precision or 0) > _FINEST:
-        return expression
-    return f"CAST({expression} AS {spark_type(data_type)})"
+    return expression if is_finer_than_micros(data_type) else f"CAST({expression} AS {spark_type(data_type)})"
 
 
 def assignable(given: DataType | None, wanted: DataType) -> bool:
