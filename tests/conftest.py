@@ -50,6 +50,15 @@ def why_no_spark() -> str | None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _jvms_that_start_fast() -> Iterator[None]:
+    """Spark in tests plans many small queries and runs none for long: the second compiler costs more than it brings."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+            patch.setenv(name, f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {os.environ.get(name, '')}".strip())
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _locks_outside_of_the_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The locks of publisher slots lie in the user's cache folder; processes that tests start inherit this one."""
     with pytest.MonkeyPatch.context() as patch:

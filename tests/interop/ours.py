@@ -11,18 +11,12 @@ from typing import Any
 import canonical
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 from canonical import Column, Row
 from random_tables import TableSpec
 
 import tablestore as ts
 
 KIND = "_row_kind"
-# Parts of the engine that tests below wait for; what rests on them alone is skipped by these marks.
-CAN_COMPACT = hasattr(ts.Table, "compact")
-CAN_TELL_CHANGES = hasattr(ts.Table, "changes")
-needs_compaction = pytest.mark.skipif(not CAN_COMPACT, reason="Table.compact is not built yet")
-needs_changes = pytest.mark.skipif(not CAN_TELL_CHANGES, reason="Table.changes is not built yet")
 
 
 class Ours:
@@ -101,9 +95,8 @@ class Ours:
         return [(row.pop(KIND), row) for row in canonical.encode_rows(changes.to_arrow())]
 
     def compact(self, path: str | os.PathLike[str], *, full: bool = True) -> int:
-        """Compacts every bucket; the latest snapshot id afterwards. Nothing happens while ``CAN_COMPACT`` is false."""
-        if CAN_COMPACT:
-            ts.open_table(str(path)).compact(full=full)
+        """Compacts every bucket; the latest snapshot id afterwards."""
+        ts.open_table(str(path)).compact(full=full)
         return ts.open_table(str(path)).snapshots()[-1].id
 
 

@@ -16,7 +16,7 @@ import pytest
 from canonical import comparable
 from limits import has_nanoseconds
 from oracles import JavaOracle, PypaimonOracle
-from ours import Ours, needs_compaction
+from ours import Ours
 from random_tables import SHAPES, Batch, History, Model, TableSpec, all_type_columns, number_fields, random_spec
 
 pytestmark = pytest.mark.interop
@@ -92,7 +92,7 @@ def test_random_writers_take_turns(everyone: list[Any], warehouse: Path, shape: 
     mix.check_all()
 
 
-@pytest.mark.parametrize("compactor", ["nobody", "java", pytest.param("us", marks=needs_compaction)])
+@pytest.mark.parametrize("compactor", ["nobody", "java", "us"])
 def test_the_later_snapshot_wins_whoever_wrote_it(everyone: list[Any], warehouse: Path, compactor: str) -> None:
     """Every order of two writers on one key, each pair on a key of its own."""
     us, java, _pure, _native = everyone

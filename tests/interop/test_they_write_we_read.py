@@ -11,7 +11,7 @@ import ours
 import pytest
 from canonical import comparable
 from oracles import JavaOracle, Oracle
-from ours import Ours, needs_changes
+from ours import Ours
 from random_tables import (
     SHAPES,
     History,
@@ -122,7 +122,6 @@ def test_we_read_tables_that_java_compacts(java: JavaOracle, warehouse: Path, pr
     assert_we_read(path, model)
 
 
-@needs_changes
 @pytest.mark.parametrize("producer", ["input", "lookup", "full-compaction"])
 def test_we_deliver_the_changes_that_java_delivers(java: JavaOracle, warehouse: Path, producer: str) -> None:
     rng = random.Random(f"changes {producer}")

@@ -13,7 +13,7 @@ import pytest
 from canonical import comparable
 from limits import can_filter, seen_by
 from oracles import JavaOracle, PypaimonOracle
-from ours import Ours, needs_changes
+from ours import Ours
 from random_tables import (
     ATOMIC_TYPES,
     SHAPES,
@@ -250,7 +250,6 @@ def test_an_overwritten_partition_is_replaced_for_everyone(readers: list[Any], w
         assert comparable(reader.read(path, snapshot=1)) == comparable(rows), reader.name
 
 
-@needs_changes
 def test_a_streaming_reader_gets_our_input_changelog(java: JavaOracle, warehouse: Path) -> None:
     spec = TableSpec(
         number_fields([{"name": "k", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]),

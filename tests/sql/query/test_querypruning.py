@@ -171,6 +171,11 @@ def test_conditions_that_may_mean_something_else_are_left_to_the_engine(conditio
     assert where(condition) is None
 
 
+def test_a_condition_of_many_levels_becomes_a_filter_and_one_of_hundreds_is_left_to_the_engine() -> None:
+    few, many = ("(k = 1 AND NOT (k = 7 OR " * levels + "k = 9" + "))" * levels for levels in (9, 141))
+    assert "`k` = 1" in str(where(few)) and where(many) is None
+
+
 def test_parameters_are_literals() -> None:
     assert where("id = :a AND name IN (:b, :c)", {"a": 7, "b": "x", "c": "it's"}) == "`id` = 7 AND `name` IN ('x', 'it''s')"
     assert where("price <= ? AND day = ?", [Decimal("1.5"), dt.date(2024, 1, 2)]) == "`price` <= 1.5 AND `day` = DATE '2024-01-02'"

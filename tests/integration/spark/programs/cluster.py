@@ -35,6 +35,8 @@ for key, value in {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
     "spark.sql.warehouse.dir": str(folder / "spark"),
     "spark.sql.session.timeZone": "America/New_York",
 }.items():

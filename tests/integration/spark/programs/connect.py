@@ -23,6 +23,7 @@ table.upsert(pa.table({"id": range(10), "at": pa.array(range(10), pa.timestamp("
 spark = (
     SparkSession.builder.remote("local[2]")
     .config("spark.sql.session.timeZone", "America/New_York")
+    .config("spark.sql.shuffle.partitions", "2")
     .config("spark.sql.warehouse.dir", str(folder / "spark"))
     .getOrCreate()
 )
