@@ -23,6 +23,7 @@ from pyspark_tablestore.functions import register_function
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.query.connected import read_connected, write_connected
 from pyspark_tablestore.query.queryerrors import query_errors
+from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
 from pyspark_tablestore.relation import read_pinned, write_job
 from pyspark_tablestore.typemapping import arrow_schema, result_schema
@@ -201,8 +202,10 @@ class SparkEngine:
     def _tag_of(self, thread: int) -> str:
         return f"{self._tag}-{thread}"
 
-    def _frame(self, query: BoundQuery) -> DataFrame:
-        frames = {f"m{number}": self._relation(relation) for number, relation in enumerate(query.relations)}
+    def _frame(self, query: BoundQuery, *, seals: bool = False) -> DataFrame:
+        """The query as a DataFrame. ``seals``: it is part of one that keeps projections out of tables."""
+        seals = seals or lists_subqueries(query.text)
+        frames = {f"m{number}": self._relation(relation, seals=seals) for number, relation in enumerate(query.relations)}
         text = query.edited(lambda number: f"{{m{number}}}", _without_braces)
         given = query.parameters
         parameters: dict[str, Any] | list[Any]
@@ -213,18 +216,19 @@ class SparkEngine:
         with query_errors("the query", query):
             return self._spark.sql(text, parameters or None, **frames)
 
-    def _relation(self, relation: Relation) -> DataFrame:
+    def _relation(self, relation: Relation, *, seals: bool) -> DataFrame:
         match relation:
             case ManagedRelation():
-                return read_pinned(
+                rows = read_pinned(
                     self._spark,
                     relation.pin,
                     columns=relation.columns,
                     filter=relation.filter,
                     positions=relation.positions,
                 )
+                return sealed(rows) if seals else rows
             case QueryRelation():
-                return self._frame(relation.query)
+                return self._frame(relation.query, seals=seals)
             case RowsRelation():
                 # System tables are small; the changes of a table take the driver's memory.
                 return self._spark.createDataFrame(relation.rows.to_arrow())

@@ -59,3 +59,42 @@ def test_statements_run_on_spark(env: ts.TableEnvironment, tmp_path: Path) -> No
         env.execute_sql("SELECT * FROM logs")
     with pytest.raises(ts.TablestoreError, match="line 2, column"):
         env.execute_sql("SELECT id\n, nope FROM t")
+
+
+def test_subqueries_in_the_select_list_of_a_table_of_several_parts(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE c (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED)")
+    env.execute_sql("CREATE TABLE o (id BIGINT, c BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    env.execute_sql("INSERT INTO c VALUES (1, 'a'), (2, 'b')")
+    # More newer rows than are layered: Spark's own scan and ours, in a union.
+    env.execute_sql("ALTER TABLE o SET ('bucket' = '2')")
+    env.execute_sql("INSERT INTO o SELECT id, 1 FROM range(100)")
+    env.execute_sql("INSERT INTO o VALUES (1, 1), (2, 2), (3, 9)")
+    env.execute_sql("CREATE TEMPORARY VIEW v AS SELECT id AS k, c FROM o")
+    for query in (
+        "SELECT id, (SELECT name FROM c WHERE c.id = o.c) FROM o WHERE id < 4 AND id > 0",
+        "SELECT id, CASE WHEN EXISTS (SELECT 1 FROM c WHERE c.id = o.c) THEN (SELECT max(name) FROM c WHERE c.id = o.c) END FROM o "
+        "WHERE id BETWEEN 1 AND 3",
+        "SELECT k, (SELECT name FROM c WHERE c.id = v.c) FROM v WHERE k IN (1, 2) UNION ALL SELECT 3, NULL",
+        "SELECT id, IF(o.c IN (SELECT c.id FROM c WHERE c.id < o.id + 5), chr(96 + CAST(o.c AS INT)), NULL) FROM o "
+        "WHERE id IN (1, 2, 3)",
+    ):
+        assert sorted(rows_of(env.execute_sql(query))) == [(1, "a"), (2, "b"), (3, None)], query
+    env.execute_sql("UPDATE o SET c = (SELECT max(c.id) FROM c WHERE c.id < o.id) WHERE id IN (2, 3)")
+    assert rows_of(env.execute_sql("SELECT id, c FROM o WHERE id IN (2, 3) ORDER BY id")) == [(2, 1), (3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("SELECT a, (SELECT max(b) FROM u) FROM t", True),
+        ("SELECT a, coalesce(1 + (WITH x AS (SELECT 1) SELECT * FROM x), 2) FROM t", True),
+        ("FROM t |> EXTEND EXISTS (FROM u) AS there", True),
+        ("SELECT * FROM (SELECT a, a IN (SELECT b FROM u) FROM t)", True),
+        ("WITH w AS (SELECT a FROM t) SELECT count(*) FROM w JOIN (SELECT b FROM u) ON a = b WHERE a IN (SELECT c FROM x)", False),
+        ("SELECT (a + 1), `(SELECT`, '(SELECT 1)' FROM t UNION ALL (SELECT b FROM u) ORDER BY a", False),
+    ],
+)
+def test_which_queries_keep_projections_out_of_tables(text: str, found: bool) -> None:
+    from pyspark_tablestore.query.sealing import lists_subqueries
+
+    assert lists_subqueries(text) is found
