@@ -52,6 +52,11 @@ def test_what_is_nested_too_deep_is_refused_with_the_limit(duck: ts.TableEnviron
         ("INSERT INTO t VALUES (99999999999, 'a')", "out of range"),
         ("SELECT i,, v FROM t", "line 1, column 9:"),
         ("SELECT (i, ) FROM t", "either side of the comma"),
+        ("SELECT i, FROM t", "line 1, column 9:"),
+        ("SELECT i FROM t, WHERE i = 1", "line 1, column 16:"),
+        ("SELECT i FROM t GROUP BY i, ORDER BY i", "line 1, column 27:"),
+        ("SELECT i FROM t ORDER BY i,", "line 1, column 27:"),
+        ("INSERT INTO t VALUES (1, 'x'),", "either side of the comma"),
     ],
 )
 def test_messages_speak_of_the_users_text_alone(duck: ts.TableEnvironment, statement: str, message: str) -> None:

@@ -11,7 +11,7 @@ with local time zone, any number of bytes, microseconds.
 
 from dataclasses import replace
 
-from tablestore.errors import FormatError
+from tablestore.errors import FormatError, InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.tokens import Kind
@@ -101,12 +101,19 @@ class _TypeReader:
                 cursor.expect(",")
                 found = MapType(key=key, value=self._part(depth))
             case _:
-                fields = [self._field(depth)]
-                while cursor.accept(","):
-                    fields.append(self._field(depth))
-                found = RowType(fields=tuple(fields))
+                fields: dict[str, Field] = {}
+                while not fields or cursor.accept(","):
+                    start = cursor.next.start
+                    field = self._field(depth)
+                    if (other := fields.setdefault(field.name.casefold(), field)) is not field:
+                        raise self._taken(field, other, start)
+                found = RowType(fields=tuple(fields.values()))
         cursor.expect(closing)
         return found
+
+    def _taken(self, field: Field, other: Field, start: int) -> InvalidInputError:
+        why = "stands here twice" if field.name == other.name else f"cannot be told from {other.name!r:.80} by a query"
+        return self.cursor.wrong(f"the field {field.name!r:.80} {why}; rename one", start)
 
     def _field(self, depth: int) -> Field:
         cursor = self.cursor

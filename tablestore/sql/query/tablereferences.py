@@ -54,6 +54,9 @@ class Reference:
 CALLS = frozenset({"table_changes"})
 """Table-valued calls that are tablestore's."""
 
+# Words that begin the clause behind a list, and signs that say that such a word is a name.
+_LIST_ENDS = frozenset({"FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT", "UNION", "EXCEPT", "INTERSECT"})
+_BEHIND_NAMES = frozenset({",", ".", ")", ":", "=", "AS", "FROM"})
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 _SET_WORDS = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"})
 # They end the list of a FROM.
@@ -83,8 +86,17 @@ def find_references(text: str, calls: frozenset[str] = CALLS) -> tuple[Reference
 def _check_lists(text: str, tokens: Tokens) -> None:
     """Raise for a comma without an item before or behind it: sqlglot, which reads the text later, lets it pass."""
     for at in range(len(tokens)):
-        if tokens.key(at) == "," and (tokens.key(at - 1) in ("(", "SELECT") or tokens.key(at + 1) in (",", ")")):
+        if tokens.key(at) == "," and (tokens.key(at - 1) in ("(", "SELECT") or _ends_list(tokens, at + 1)):
             raise syntax_error(text, tokens[at].span, "expected an item on either side of the comma")
+
+
+def _ends_list(tokens: Tokens, at: int) -> bool:
+    """Whether there is no item here: another comma, the end, or a clause. A clause's word can be a name: of a column, say."""
+    if at >= len(tokens) or tokens.key(at) in (",", ")", ";", "|>"):
+        return True
+    if tokens.key(at) in ("GROUP", "ORDER"):
+        return tokens.key(at + 1) == "BY"
+    return tokens.key(at) in _LIST_ENDS and at + 1 < len(tokens) and tokens.key(at + 1) not in _BEHIND_NAMES
 
 
 class _Walk:

@@ -158,3 +158,15 @@ def test_a_type_may_be_nested_to_the_limit_of_the_format_and_no_deeper(text: str
     for depth in (limit + 1, 5_000):
         with pytest.raises(InvalidInputError, match="a type is nested more than 64 levels deep"):
             type_of(nested(depth))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ROW<a INT, b INT, a STRING>", r"field 'a' stands here twice"),
+        ("ARRAY<STRUCT<a: INT, `A`: INT>>", r"field 'A' cannot be told from 'a' by a query; rename one"),
+    ],
+)
+def test_fields_of_one_name_are_refused_with_their_place(text: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"(?s){message}.*\^"):
+        type_of(text)
