@@ -6,11 +6,11 @@
     anything else that Arrow can see               read once, kept in memory
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
+from tablestore.environment.heldrows import HeldRows
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.rows.relations import Relations
@@ -57,20 +57,10 @@ def add_rows_view(session: Session, path: ObjectPath, rows: Any, *, replace: boo
     if session.engine is not None and session.engine.is_native(rows):
         view = RowsView(path=path, rows=rows, native=True)
     else:
-        view = RowsView(path=path, rows=rows if isinstance(rows, ArrowSource) else _Held(rows))
+        view = RowsView(path=path, rows=rows if isinstance(rows, ArrowSource) else HeldRows(_table(rows)))
     session.objects.add(view, replace=replace)
 
 
-class _Held(ArrowSource):
-    """Rows in memory, to be read several times."""
-
-    def __init__(self, rows: Any) -> None:
-        schema, tables = schema_and_tables(rows)
-        self._rows = pa.concat_tables([schema.empty_table(), *tables])
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._rows.schema
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        yield from self._rows.to_batches()
+def _table(rows: Any) -> pa.Table:
+    schema, tables = schema_and_tables(rows)
+    return pa.concat_tables([schema.empty_table(), *tables])

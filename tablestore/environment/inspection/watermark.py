@@ -4,15 +4,14 @@ The watermark that the newest snapshot was committed with; where nobody gave one
 over the largest value of its time column that any file's statistics know. No row is read.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pyarrow as pa
 
 from tablestore.environment.engine import BoundQuery, QueryEngine, RowsRelation
+from tablestore.environment.heldrows import HeldRows
 from tablestore.environment.managed.nonphysical import WatermarkOf
 from tablestore.sql.source import Edit, Span
-from tablestore.table.read.scan import ArrowSource
 from tablestore.table.system.systemrows import column_statistics
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import to_arrow_schema
@@ -36,22 +35,9 @@ def newest_watermark(engine: QueryEngine | None, table: Table, watermark: Waterm
 
 def _computed(engine: QueryEngine, table: Table, watermark: WatermarkOf, newest: object) -> datetime | None:
     text = f"SELECT {watermark.expression} AS `value` FROM "
-    rows = _OneRow(to_arrow_schema([table.table_schema.field(watermark.column)]), newest)
+    schema = to_arrow_schema([table.table_schema.field(watermark.column)])
+    rows = HeldRows(pa.table([pa.array([newest], schema.field(0).type)], schema=schema))
     edit = Edit(span=Span(len(text), len(text)), relation=0)
     query = BoundQuery(text=text, relations=(RowsRelation(name="newest", rows=rows),), edits=(edit,))
     found: datetime | None = engine.query(query).to_reader().read_all().column(0)[0].as_py()
     return found
-
-
-class _OneRow(ArrowSource):
-    """A table of one column and one row."""
-
-    def __init__(self, schema: pa.Schema, value: object) -> None:
-        self._schema, self._value = schema, value
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._schema
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_arrays([pa.array([self._value], self._schema.field(0).type)], schema=self._schema)

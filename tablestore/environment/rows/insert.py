@@ -11,8 +11,18 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from tablestore.environment.engine import BoundQuery, ConnectorRelation, InsertTarget, QueryEngine, WritesConnectors
+from tablestore.environment.engine import (
+    BoundQuery,
+    ConnectorRelation,
+    InsertTarget,
+    QueryEngine,
+    Relation,
+    RowsRelation,
+    WritesConnectors,
+)
+from tablestore.environment.heldrows import HeldRows
 from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.rows.literalrows import literal_rows
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
@@ -31,6 +41,7 @@ from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import MAX_LENGTH, AtomicType, DataType, Field, TypeRoot
 from tablestore.types.partitionspec import parse_partition_value
 
+_VALUES = "_tablestore_values"
 _TEXT = AtomicType(root=TypeRoot.VARCHAR, length=MAX_LENGTH)
 
 
@@ -93,26 +104,41 @@ def check_writes(engine: QueryEngine, found: ConnectorTable, source: Source, spa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryToInsert:
-    """The query of an INSERT whose columns are known: ``given``."""
+    """The query of an INSERT whose columns are known: ``given``. ``literals``: its rows, where they were read without an engine."""
 
     statement: Insert
     source: Source
     parameters: Parameters
     relations: Relations
     given: Given
+    literals: pa.Table | None = None
 
     @staticmethod
     def of(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "QueryToInsert":
-        """Ask the engine for the columns of a query."""
+        """Read VALUES of literals, or ask the engine for the columns of a query."""
         relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
-        given = _columns_of(session, relations, rows_to_insert(statement), source)
-        return QueryToInsert(statement=statement, source=source, parameters=parameters, relations=relations, given=given)
+        query = rows_to_insert(statement)
+        literals = literal_rows(query.text)
+        schema = _schema_of(session, relations, query, source) if literals is None else literals.schema
+        return QueryToInsert(
+            statement=statement,
+            source=source,
+            parameters=parameters,
+            relations=relations,
+            given=[(column.name, None if pa.types.is_null(column.type) else _type(column)) for column in schema],
+            literals=literals,
+        )
 
     def bound(self, fields: Sequence[Field]) -> BoundQuery:
         """The rows for a table of these columns. Raises InvalidInputError for columns that do not match."""
-        made = insert_query(self.source.text, self.statement, fields, self.given)
+        tables: dict[str, Relation] = {}
+        if self.literals is not None:
+            tables[_VALUES] = RowsRelation(name="VALUES", rows=HeldRows(self.literals))
+        made = insert_query(
+            self.source.text, self.statement, fields, self.given, rows=f"SELECT * FROM {_VALUES}" if tables else None
+        )
         self.relations.where = lambda span: made.place(span) or NOWHERE
-        return replace(self.relations.bind(made.text), statement=self.source.text or None)
+        return replace(self.relations.bind(made.text, tables), statement=self.source.text or None)
 
     def table_target(self, path: ObjectPath, table: Table) -> InsertTarget:
         """Where they go in a managed table."""
@@ -131,12 +157,11 @@ def connector_target(found: ConnectorTable) -> ConnectorRelation:
     return ConnectorRelation(name=str(found.path), connector=found.connector, options=found.options, schema=found.schema)
 
 
-def _columns_of(session: Session, relations: Relations, query: Fragment, source: Source) -> list[tuple[str, DataType | None]]:
+def _schema_of(session: Session, relations: Relations, query: Fragment, source: Source) -> pa.Schema:
     text = RowText(source.text, ())
     text.add(query)
     relations.where = lambda span: origin_of(text.pieces, span) or NOWHERE
-    schema = session.engine_for("INSERT").query(relations.bind(text.text)).schema
-    return [(column.name, None if pa.types.is_null(column.type) else _type(column)) for column in schema]
+    return session.engine_for("INSERT").query(relations.bind(text.text)).schema
 
 
 def _type(column: pa.Field) -> DataType:

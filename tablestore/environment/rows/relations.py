@@ -33,7 +33,7 @@ from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.options import SCHEMA_PREFIX
 from tablestore.sql.query.extent import Tokens
-from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value
+from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value, may_have_markers
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
 from tablestore.sql.source import Fragment, Span
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
@@ -217,7 +217,7 @@ def by_name(source: Source, parameters: Parameters) -> Parameters:
 
     Raises InvalidInputError if they do not match the text.
     """
-    if not source.text:
+    if not parameters and not may_have_markers(source.text):
         return parameters
     _, named = bind_parameters(source.text, Tokens(source.text), parameters)
     return named

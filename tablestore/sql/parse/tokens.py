@@ -56,6 +56,7 @@ _TOKEN = re.compile(
       | (?P<SIGN> => | . )""",
     re.VERBOSE | re.DOTALL,
 )
+_KINDS: dict[str | None, Kind] = {kind.name: kind for kind in Kind}
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _NOT_CLOSED = {"'": "text", '"': "text", "`": "name"}
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))|(''|\"\")", re.DOTALL)
@@ -87,7 +88,7 @@ def tokenize(text: str, span: Span | None = None) -> list[Token]:
                 )
             tokens.append(Token(Kind.SIGN, word, start, at, word))
         else:
-            tokens.append(Token(Kind[str(kind)], word, start, at, ""))
+            tokens.append(Token(_KINDS[kind], word, start, at, ""))
     last = tokens[-1].end if tokens else at
     tokens.append(Token(Kind.END, "", last, last, ""))
     return tokens

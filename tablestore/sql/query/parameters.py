@@ -31,6 +31,11 @@ class Marker:
     by_place: bool
 
 
+def may_have_markers(text: str) -> bool:
+    """Whether it is worth looking for parameters: long statements have too many tokens to read them once more for nothing."""
+    return "?" in text or ":" in text
+
+
 def find_markers(tokens: Tokens) -> Iterator[Marker]:
     """The parameters of a text, in order of their place."""
     count = 0

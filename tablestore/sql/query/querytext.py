@@ -26,7 +26,8 @@ class RowText:
     """Takes pieces one behind the other. ``tables``: paths whose columns are now named by the last part alone."""
 
     def __init__(self, statement: str, tables: Sequence[Path]) -> None:
-        self._names = {marker.span.start: marker.name for marker in find_markers(Tokens(statement)) if marker.by_place}
+        markers = find_markers(Tokens(statement)) if "?" in statement else ()
+        self._names = {marker.span.start: marker.name for marker in markers if marker.by_place}
         self._tables = [path for path in tables if len(path.parts) > 1]
         self._parts: list[str] = []
         self._length = 0

@@ -27,18 +27,23 @@ Given = Sequence[tuple[str, DataType | None]]
 
 def rows_to_insert(insert: Insert) -> Fragment:
     """The query of an INSERT; ``DEFAULT`` in a list of VALUES is NULL in it, which the table fills in. Same length, same places."""
+    if "DEFAULT" not in insert.query.text.upper():
+        return insert.query
     tokens = Tokens(insert.query.text)
     if tokens.key(0) != "VALUES":
         return insert.query
-    text = insert.query.text
+    text, parts, done = insert.query.text, list[str](), 0
     for at in range(len(tokens)):
         if tokens.key(at) == "DEFAULT" and tokens.key(at - 1) in ("(", ",") and tokens.key(at + 1) in (")", ",", ""):
-            text = text[: tokens[at].start] + "NULL   " + text[tokens[at].end :]
-    return Fragment(text, insert.query.span)
+            parts += text[done : tokens[at].start], "NULL   "
+            done = tokens[at].end
+    return Fragment("".join([*parts, text[done:]]), insert.query.span)
 
 
-def insert_query(statement: str, insert: Insert, fields: Sequence[Field], given: Given) -> RowQuery:
-    """The rows to write. ``given``: what ``rows_to_insert`` yields, as the engine says.
+def insert_query(
+    statement: str, insert: Insert, fields: Sequence[Field], given: Given, *, rows: str | Fragment | None = None
+) -> RowQuery:
+    """The rows to write. ``given``: what ``rows_to_insert``, or another query of the same ``rows``, yields, as the engine says.
 
     Raises InvalidInputError for unknown columns, a wrong number of them, and types that a column does not take.
     """
@@ -69,7 +74,7 @@ def insert_query(statement: str, insert: Insert, fields: Sequence[Field], given:
             opening, closing = cast_text("\0", field.type).split("\0")
             text.add(", " if pairs else "", opening, fixed[field.name], f"{closing} AS {quote_name(field.name)}")
     names = ", ".join(quote_name(f"_c{place}") for place in range(len(given)))
-    text.add(" FROM (", rows_to_insert(insert), f") AS `_rows` ({names})")
+    text.add(" FROM (", rows or rows_to_insert(insert), f") AS `_rows` ({names})")
     return RowQuery(text=text.text, pieces=text.pieces, inserts=True)
 
 

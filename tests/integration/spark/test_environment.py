@@ -1,12 +1,15 @@
 """The environment with Spark as its engine: the statements of tests/environment/test_rows.py, as one story."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 
 import tablestore as ts
+from tablestore.environment.rows.literalrows import literal_rows
 
 pytestmark = pytest.mark.spark
 
@@ -98,3 +101,18 @@ def test_which_queries_keep_projections_out_of_tables(text: str, found: bool) ->
     from pyspark_tablestore.query.sealing import lists_subqueries
 
     assert lists_subqueries(text) is found
+
+
+def test_long_values_of_literals_have_spark_s_types(env: ts.TableEnvironment, spark: Any) -> None:
+    row = "1, -3000000000, 2.50, 'it''s', TRUE, NULL, NULL, 0.005"
+    other = "2.5, 1, 10., NULL, NULL, 2, NULL, -1"
+    text = "VALUES " + ", ".join(f"({one})" for one in [row, other] * 60)
+    found = literal_rows(text)
+    assert found is not None
+    assert from_arrow_schema(found.schema).simpleString() == spark.sql(text).schema.simpleString()
+    env.execute_sql("CREATE TABLE t (a DOUBLE, b BIGINT, c DECIMAL(9, 1), d STRING, e BOOLEAN, f INT, g DATE, h STRING)")
+    env.execute_sql(f"INSERT INTO t {text}")
+    assert set(rows_of(env.execute_sql("SELECT * FROM t"))) == {
+        (1.0, -3000000000, Decimal("2.5"), "it's", True, None, None, "0.005"),
+        (2.5, 1, Decimal("10.0"), None, None, 2, None, "-1.000"),
+    }
