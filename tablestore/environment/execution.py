@@ -12,6 +12,7 @@ from tablestore.environment.source import Source
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.lazy import imported
 from tablestore.sql.query.parameters import Parameters
+from tablestore.sql.source import NOWHERE, Path, Span
 
 if TYPE_CHECKING:
     from tablestore.sql.statements.anystatement import Statement
@@ -29,11 +30,21 @@ def execute(session: Session, statement: "Statement", source: Source, parameters
             raise UnsupportedError(f"{kind} is not supported", kind="unsupported")
     except TablestoreError as error:
         source.guess(error)
+        if error.kind not in _OF_QUERIES:
+            source.place(error, _object_of(statement))
         raise
     assert isinstance(result, Result)
     return result
 
 
+def _object_of(statement: "Statement") -> Span:
+    """The name of what a statement is about: the table, view, database or procedure."""
+    names = (getattr(statement, attribute, None) for attribute in ("path", "target", "procedure"))
+    return next((name.span for name in names if isinstance(name, Path)), NOWHERE)
+
+
+# Kinds of errors that are about an expression somewhere in the statement.
+_OF_QUERIES = ("query", "engine", "cancelled")
 _HERE = "tablestore.environment."
 # The class of a statement: the module beside this one, and the function in it.
 _WITH_PARAMETERS: Mapping[str, str] = {

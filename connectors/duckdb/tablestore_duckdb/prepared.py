@@ -24,6 +24,7 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
+from tablestore.errors import TablestoreError
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore_duckdb.columnkinds import column_kinds
 from tablestore_duckdb.connectors import connector_sql
@@ -87,10 +88,16 @@ def prepare(query: BoundQuery, new_name: Callable[[], str]) -> Prepared:
     Raises InvalidInputError, UnsupportedError.
     """
     preparing = _Preparing(new_name=new_name)
-    sql = preparing.query(query)
+    text = query.text if query.statement is None else query.statement
+    try:
+        sql = preparing.query(query)
+    except TablestoreError as error:
+        from tablestore_duckdb.queryerrors import placed
+
+        raise placed(error, text) from error.__cause__
     return Prepared(
         sql=sql,
-        text=query.text if query.statement is None else query.statement,
+        text=text,
         views=tuple(preparing.views),
         scans=tuple(preparing.scans),
         names=preparing.names,

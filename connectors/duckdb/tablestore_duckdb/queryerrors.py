@@ -14,10 +14,23 @@ from tablestore.sql.source import Span, marked
 # A stream raises an OSError with the text alone, so the text decides, which begins with the class of the error.
 _CLASS = re.compile(r"^([A-Za-z][A-Za-z ]+) Error: ")
 _STORAGE = {"IO", "INTERNAL", "FATAL", "HTTP", "Out of Memory"}
-_NAMED = re.compile(
-    r"(?:column|field|near|[Ff]unction named|[Ff]unction with name|[Mm]acro with name|[Tt]able with name) [\"']?([\w$]+)"
+# What a message is about, the surest first: a name, the function or operator of a call, a value, a clause.
+_NAMED = tuple(
+    map(
+        re.compile,
+        (
+            r"(?:[Cc]olumn|[Ff]ield|[Kk]ey|[Tt]able)(?: named| name)? [\"']([\w$]+)[\"']",
+            r"(?:source column|near|[Ff]unction(?: named| with name)?|(?:[Mm]acro|[Tt]able) with name) [\"'`]?([\w$]+)",
+            r"argument types '(\w+|[^\w\s(]+)\(",
+            r"Could not (?:convert string|parse string|cast value) [\"']?(.+?)[\"']? (?:to|according)\b",
+            r"(?:out of range|field format): \"(.+?)\"",
+            r"^(SELECT|WHERE|GROUP|HAVING|QUALIFY|ORDER|LIMIT)\b",
+        ),
+    )
 )
-_CAST = re.compile(r"Could not convert string '(.+)' to")
+_HAS_PLACE = re.compile(r"^line \d+, column \d+:$", re.MULTILINE)
+# Of the functions that DuckDB has instead so many are named.
+_MOST_CANDIDATES = 3
 # Names that a made query has and the statement does not.
 _MADE = re.compile(r"\nCandidate \w+: [^\n]*_(?:row_position|data_file|tablestore_)[^\n]*| when casting from source column _c\d+")
 _LACKING = re.compile(r"Function with name \S+ does not exist|not implemented|not supported|unimplemented", re.IGNORECASE)
@@ -34,7 +47,7 @@ def translated(message: str, text: str) -> TablestoreError:
         return StorageError(f"DuckDB has no memory left for the query: {message}; raise memory_limit, or set temp_directory")
     if named in _STORAGE:
         return StorageError(f"DuckDB failed while it ran the query: {message}")
-    message = _MADE.sub("", message)
+    message = _shortened(_MADE.sub("", message))
     where = _place(message, text)
     if named == "Not implemented" or _LACKING.search(message):
         return UnsupportedError(
@@ -48,9 +61,29 @@ def cancellation() -> UnsupportedError:
     return UnsupportedError("the statement was cancelled; nothing of it was published", kind="cancelled")
 
 
+def placed(error: TablestoreError, text: str) -> TablestoreError:
+    """The same error, with the place of what it names in the query as it was written, if it has none yet."""
+    if not _HAS_PLACE.search(error.message):
+        error.message += _place(error.message, text)
+        error.args = (error.message,)
+    return error
+
+
 def _place(message: str, text: str) -> str:
-    """The place of what the message names, on a line of its own; empty where that is not clear."""
-    if (found := _NAMED.search(message) or _CAST.search(message)) is None:
-        return ""
-    places = [place.start() for place in re.finditer(rf"(?<![\w$]){re.escape(found[1])}(?![\w$])", text, re.IGNORECASE)]
-    return f"\n{marked(text, Span(places[0], places[0] + len(found[1])))}" if len(places) == 1 else ""
+    """The place of what the message is about, on a line of its own; empty where that is not clear."""
+    for named in _NAMED:
+        if (found := named.search(message)) is None:
+            continue
+        word = re.escape(found[1])
+        places = list(re.finditer(rf"(?<![\w$]){word}(?![\w$])" if found[1][0].isalnum() else word, text, re.IGNORECASE))
+        if len(places) == 1:
+            return f"\n{marked(text, Span(*places[0].span()))}"
+    return ""
+
+
+def _shortened(message: str) -> str:
+    """A message with few of the functions that it offers instead."""
+    head, offered, tail = message.partition("Candidate functions:\n")
+    lines = tail.split("\n")
+    more = len(lines) - _MOST_CANDIDATES
+    return message if more <= 0 else f"{head}{offered}{chr(10).join(lines[:_MOST_CANDIDATES])}\n\tand {more} more"

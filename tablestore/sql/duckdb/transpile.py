@@ -50,6 +50,9 @@ from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.query.tablereferences import find_references
 
+# What sqlglot says where a call has too many or too few arguments.
+_WRONG_NUMBER = re.compile("number of provided arguments|^Required (?:keyword|argument)")
+
 
 def to_duckdb(text: str, columns: Mapping[str, Kind] | None = None) -> str:
     """A query of Spark's dialect in DuckDB's. ``columns``: kinds of columns by name in small letters, where all tables agree.
@@ -73,8 +76,14 @@ def _parsed(text: str) -> exp.Expr:
 
 
 def _near(error: Exception) -> str:
-    """The word that sqlglot stumbled over, if it is one of the user's: its own words name its classes."""
-    found = error.errors[0].get("highlight") if isinstance(error, ParseError) and error.errors else None
+    """What sqlglot stumbled over, if it is a word of the user's (its own words name its classes) or the arguments of a call."""
+    if not isinstance(error, ParseError) or not error.errors:
+        return ""
+    first = error.errors[0]
+    call = re.search(r"(\w+)\s*\([^()]*$", first.get("start_context") or "")
+    if call is not None and _WRONG_NUMBER.search(first.get("description") or ""):
+        return f": the function `{call[1]}` takes more or fewer arguments"
+    found = first.get("highlight")
     return f": something is missing or misplaced near `{found}`" if found and re.fullmatch(r"[A-Za-z]\w*", found) else ""
 
 
