@@ -16,8 +16,6 @@ class TableGroup(LateGroup):
     """``tablestore table``: several modules give it verbs."""
 
     places: ClassVar = {
-        "alter": noun("altering"),
-        "rescale": verb("altering", "table_app"),
         "list": verb("tables"),
         "create": verb("tables"),
         "drop": verb("tables"),
@@ -30,7 +28,9 @@ class TableGroup(LateGroup):
         "show": verb("tableread"),
         "count": verb("tableread"),
         "explain": verb("tableread"),
+        "rescale": verb("altering", "table_app"),
         "drop-partition": verb("housekeeping", "table_app"),
+        "alter": noun("altering"),
     }
 
 
