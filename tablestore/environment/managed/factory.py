@@ -77,6 +77,10 @@ class StagesTables(Protocol):
         """Begin a table with the options of the context, for a job. Raises AlreadyExistsError."""
         ...
 
+    def on_stage_replacement(self, context: ManagedTableContext, job_id: str, must_exist: bool) -> "StagedTable":
+        """Begin what takes the place of a table when it is whole, for a job. Raises NotFoundError if it ``must_exist``."""
+        ...
+
 
 def discover_factory() -> ManagedTableFactory:
     """The factory of managed tables. Raises UnsupportedError unless there is exactly one."""

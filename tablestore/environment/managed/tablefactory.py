@@ -59,6 +59,19 @@ class TableStoreFactory:
         except AlreadyExistsError as error:
             raise _exists(context, error) from error
 
+    def on_stage_replacement(self, context: ManagedTableContext, job_id: str, must_exist: bool) -> "StagedTable":
+        _check_place(context)
+        return context.catalog.stage_replacement(
+            context.path.in_catalog,
+            context.fields,
+            primary_key=context.primary_key,
+            partition_by=context.partition_by,
+            options=context.options,
+            comment=context.comment,
+            must_exist=must_exist,
+            job_id=job_id,
+        )
+
     def on_drop_table(self, context: ManagedTableContext, ignore_if_not_exists: bool) -> None:
         context.catalog.drop_table(context.path.in_catalog, ignore_if_not_exists=ignore_if_not_exists)
 

@@ -1,4 +1,5 @@
-"""CREATE TABLE … AS that is there with all its rows or not at all (``table.ctas.atomicity-enabled``).
+"""CREATE TABLE … AS that is there with all its rows or not at all (``table.ctas.atomicity-enabled``),
+and tables that are replaced, which always are.
 
     StagedCreation     a managed table: written where nobody sees it, and given its name when it is whole
     HookedCreation     a managed table of a factory that stages none: a hook of the job makes it, and takes it back
@@ -29,6 +30,7 @@ from tablestore.environment.session.session import Session, spec_of
 from tablestore.environment.source import Source
 from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.table.catalog import Catalog
+from tablestore.table.creation.stagedtable import StagedTable
 from tablestore.table.table import Table
 
 LOG = logging.getLogger(__name__)
@@ -54,22 +56,29 @@ def check_atomic(session: Session, path: ObjectPath, made: ConnectorTable | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedCreation:
-    """The plan of a managed table that nobody sees before it is whole."""
+    """The plan of a managed table that nobody sees before it is whole; ``replaces``: the one of its name stays until then."""
 
     rows: "Rows"
     context: ManagedTableContext
     factory: StagesTables
+    replaces: bool = False
+    must_exist: bool = False
     kind: ResultKind = "snapshot"
     schema: pa.Schema = SNAPSHOT_SCHEMA
     hooks: tuple[JobStatusHook, ...] = ()
 
     def run(self, job: Job[Result]) -> Result:
         _sweep(self.context.catalog)
-        with self.factory.on_stage_table(self.context, job.id) as staged:
+        with self._staged(job.id) as staged:
             result = self.rows.write(staged.table, self.context.catalog, job)
             job.check()
             staged.publish()
             return result
+
+    def _staged(self, job_id: str) -> StagedTable:
+        if self.replaces:
+            return self.factory.on_stage_replacement(self.context, job_id, self.must_exist)
+        return self.factory.on_stage_table(self.context, job_id)
 
     def explain(self) -> str:
         return self.rows.explain()

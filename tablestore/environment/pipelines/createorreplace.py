@@ -56,6 +56,21 @@ class CreateOrReplaceTable:
         statement = replace(self._statement, if_not_exists=ignore_if_exists)
         return pipeline_of(self._session, statement, self._query.source, self._query.parameters)
 
+    def replace(self) -> TablePipeline:
+        """Give the pipeline that replaces the table of this name: the old one stays readable until the new one is whole.
+
+        Raises NotFoundError if there is none, InvalidInputError, UnsupportedError.
+        """
+        return self._replacing(must_exist=True)
+
+    def create_or_replace(self) -> TablePipeline:
+        """As :meth:`replace`, but a table that is not there is created."""
+        return self._replacing(must_exist=False)
+
+    def _replacing(self, *, must_exist: bool) -> TablePipeline:
+        statement = replace(self._statement, replace=True, must_exist=must_exist)
+        return pipeline_of(self._session, statement, self._query.source, self._query.parameters)
+
     def _with(self, **changed: Any) -> "CreateOrReplaceTable":
         self._statement = replace(self._statement, **changed)
         return self

@@ -7,7 +7,8 @@
     CREATE TABLE t (b, a) AS SELECT 1 AS a, 2 AS b                            names alone put the query's columns in order
 
 Columns of the query may be NULL whatever the engine says of them, since engines know different things; key columns are NOT
-NULL. It is CREATE TABLE and then INSERT: with IF NOT EXISTS the rows go into the table that is there. The query is planned before
+NULL. CREATE OR REPLACE TABLE and REPLACE TABLE write the new table where nobody sees it: the old one stays until it is whole.
+It is CREATE TABLE and then INSERT: with IF NOT EXISTS the rows go into the table that is there. The query is planned before
 anything is made, and runs once.
 """
 
@@ -29,7 +30,7 @@ from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.session.sessionsettings import CTAS_ATOMICITY
 from tablestore.environment.source import Source
-from tablestore.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.rowlevel import ROW_KIND
@@ -64,20 +65,19 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
     engine = session.engine_for("CREATE TABLE … AS")
     path = created_path(session, statement, source)
     check_batch(session, "CREATE TABLE … AS")
-    if statement.replace:
-        raise UnsupportedError(
-            source.mark(
-                "CREATE OR REPLACE TABLE … AS is not supported: DROP TABLE IF EXISTS, then CREATE TABLE … AS", statement.path.span
-            ),
-            kind="unsupported",
-        )
     insert = Insert(target=statement.path, query=statement.query)
     rows = QueryToInsert.of(session, insert, source, parameters)
     of_query = _columns(statement, rows.given, source)
     rows = replace(rows, statement=replace(insert, columns=tuple(name for name, _ in rows.given)))
     definition = define(session, statement, source, of_query)
     _check_filled(statement, rows.given, source)
+    connector, options = connector_of(statement.provider, definition)
+    made = None if connector is None else connector_table(path, definition, connector, options)
     existing = _existing(session, path)
+    if statement.replace:
+        with placing(source, statement.path.span):
+            _check_replaceable(session, path, existing, made, must_exist=statement.must_exist)
+        existing = None
     if existing is not None and not statement.if_not_exists:
         raise AlreadyExistsError(
             source.mark(
@@ -87,10 +87,8 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
             ),
             kind="table-exists",
         )
-    connector, options = connector_of(statement.provider, definition)
-    made = None if connector is None else connector_table(path, definition, connector, options)
-    atomic = existing is None and session.settings.flag(CTAS_ATOMICITY)
-    if atomic:
+    atomic = statement.replace or (existing is None and session.settings.flag(CTAS_ATOMICITY))
+    if atomic and not statement.replace:
         with placing(source, statement.path.span):
             check_atomic(session, path, made)
     into = made if existing is None else existing
@@ -154,13 +152,19 @@ class Creation:
         rows = Rows(session=self.session, name=str(self.path), query=self.query, source=self.source)
         factory = self.session.factory
         if isinstance(factory, StagesTables):
-            return StagedCreation(rows=rows, context=context, factory=factory)
+            return StagedCreation(
+                rows=rows,
+                context=context,
+                factory=factory,
+                replaces=self.statement.replace,
+                must_exist=self.statement.must_exist,
+            )
         return HookedCreation(rows=rows, context=context)
 
     def explain(self) -> str:
         """What is made, and how the query would run."""
         columns = ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in self.definition.fields)
-        what = "Writes into" if self.existing is not None else "Creates"
+        what = "Writes into" if self.existing is not None else "Creates or replaces" if self.statement.replace else "Creates"
         return f"== {what} ==\n{self.path}: {columns}\n\n{explained(self.session, self.query)}"
 
     def _insert(self, into: Table | ConnectorTable) -> OneInsert:
@@ -177,6 +181,21 @@ def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | No
         return None
     table = session.open_table(path)
     return table if isinstance(table, Table) else None
+
+
+def _check_replaceable(
+    session: Session, path: ObjectPath, there: Table | ConnectorTable | None, made: ConnectorTable | None, *, must_exist: bool
+) -> None:
+    """Raise if a table cannot be replaced, or there is none. A temporary object of its name would hide what becomes of it."""
+    if made is not None or isinstance(there, ConnectorTable) or not isinstance(session.factory, StagesTables):
+        raise UnsupportedError(
+            f"{path}: only managed tables are replaced; DROP TABLE it, then CREATE TABLE … AS", kind="not-managed"
+        )
+    session.objects.check_permanent(path, "table")
+    if there is None and must_exist:
+        raise NotFoundError(
+            f"Table with identifier '{path.quoted}' does not exist: CREATE OR REPLACE TABLE makes it", kind="no-such-table"
+        )
 
 
 def _columns(statement: CreateTable, given: Given, source: Source) -> list[Field]:

@@ -1,0 +1,92 @@
+"""CREATE OR REPLACE TABLE … AS, REPLACE TABLE … AS, ``save_as(path).replace()``: the old table until the new one is whole."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.table.read.scan import ArrowSource
+
+Rows = Callable[[Any], list[tuple[Any, ...]]]
+
+
+class Held(ArrowSource):
+    """Rows that come when they are let go."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([("id", pa.int64())])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        self.asked.set()
+        assert self.go_on.wait(60)
+        yield pa.record_batch({"id": [2]}, schema=self.schema)
+
+
+@pytest.fixture
+def env(duck: ts.TableEnvironment) -> ts.TableEnvironment:
+    duck.execute_sql("CREATE TABLE t (id BIGINT, v STRING)")
+    duck.execute_sql("INSERT INTO t VALUES (1, 'old')")
+    return duck
+
+
+def test_a_replaced_table_has_the_new_columns_and_rows_and_its_history(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE OR REPLACE TABLE t COMMENT 'new' AS SELECT id + 1 AS id, v, 7 AS n FROM t")
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(2, "old", 7)]
+    assert rows_of(env.execute_sql("SELECT id, v FROM t VERSION AS OF 1")) == [(1, "old")]
+    env.execute_sql("REPLACE TABLE t AS SELECT 'x' AS w")
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [("x",)]
+    env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (k) NOT ENFORCED) AS SELECT 1 AS k")
+    assert env.catalog().table("default.t").primary_key == ("k",)
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(1,)]
+
+
+def test_replacing_creates_where_nothing_is_and_must_not_where_it_is_asked_to_exist(
+    env: ts.TableEnvironment, rows_of: Rows
+) -> None:
+    env.execute_sql("CREATE OR REPLACE TABLE u AS SELECT 1 AS id")
+    env.sql_query("SELECT 2 AS id").save_as("w").create_or_replace().execute()
+    env.sql_query("SELECT 3 AS id").save_as("w").replace().execute()
+    assert (rows_of(env.from_path("u")), rows_of(env.from_path("w"))) == ([(1,)], [(3,)])
+    for run in (
+        lambda: env.execute_sql("REPLACE TABLE nope AS SELECT 1 AS id"),
+        lambda: env.sql_query("SELECT 1 AS id").save_as("nope").replace(),
+    ):
+        with pytest.raises(ts.NotFoundError, match="CREATE OR REPLACE TABLE makes it"):
+            run()
+
+
+def test_the_old_table_stays_until_the_new_one_is_whole_and_when_it_fails(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    held = Held()
+    env.create_temporary_view("held", held)
+    job = env.from_path("held").save_as("t").replace().execute_async()
+    assert held.asked.wait(60)
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(1, "old")]
+    held.go_on.set()
+    assert job.result(60).snapshot is not None
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(2,)]
+    with pytest.raises(ts.InvalidInputError, match="'b'"):
+        env.execute_sql("REPLACE TABLE t AS SELECT CAST(v AS INT) AS n FROM (VALUES ('1'), ('b')) AS r (v)")
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [(2,)]
+
+
+def test_what_cannot_be_replaced_is_refused(env: ts.TableEnvironment) -> None:
+    env.create_temporary_view("t", "SELECT 1 AS id")
+    with pytest.raises(ts.InvalidInputError, match="Drop it first before removing the permanent table"):
+        env.execute_sql("REPLACE TABLE t AS SELECT 1 AS id")
+    env.drop_temporary_view("t")
+    env.execute_sql("CREATE TABLE c WITH ('connector' = 'filesystem', 'path' = '/nowhere')")
+    for statement in (
+        "REPLACE TABLE c AS SELECT 1 AS id",
+        "CREATE OR REPLACE TABLE t WITH ('connector' = 'filesystem', 'path' = '/nowhere') AS SELECT 1 AS id",
+    ):
+        with pytest.raises(ts.UnsupportedError, match="only managed tables are replaced"):
+            env.execute_sql(statement)
+    with pytest.raises(ts.UnsupportedError, match="CREATE OR REPLACE TABLE is not supported"):
+        env.execute_sql("CREATE OR REPLACE TABLE t (id INT)")
