@@ -18,6 +18,7 @@ from benchmarks import (
     bench_small,
     bench_spark,
     bench_startup,
+    bench_streamsink,
     bench_streamsource,
     bench_tpc,
     bench_write,
@@ -39,6 +40,7 @@ class Suite(StrEnum):
     CHANGELOG = "changelog"
     LOG = "log"
     SPARK = "spark"
+    STREAM_SINK = "stream-sink"
     STREAM_SOURCE = "stream-source"
     COMPACT = "compact"
     STARTUP = "startup"
@@ -90,6 +92,8 @@ def main(
             bench_startup.run(setting)
         if suite in (Suite.ALL, Suite.SPARK):
             bench_spark.run(setting)
+        if suite in (Suite.ALL, Suite.STREAM_SINK):
+            bench_streamsink.run(setting)
         if suite in (Suite.ALL, Suite.STREAM_SOURCE):
             bench_streamsource.run(setting)
         if suite in (Suite.ALL, Suite.TPCH):

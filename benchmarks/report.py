@@ -32,8 +32,8 @@ class Result:
         return self.timings[name].median / self.timings[to].median
 
     def cpu_ratio(self, name: str, to: str) -> float | None:
-        """The same in processor time."""
-        if name not in self.timings or to not in self.timings:
+        """The same in processor time; None also where that was not taken."""
+        if name not in self.timings or to not in self.timings or not self.timings[to].cpu_median:
             return None
         return self.timings[name].cpu_median / self.timings[to].cpu_median
 

@@ -79,6 +79,7 @@ API: dict[str, tuple[str | type, ...]] = {
 SPARK_API = (
     "pyspark_tablestore.relation.read",
     "pyspark_tablestore.relation.write",
+    "pyspark_tablestore.streaming.batches.foreach_batch_writer",
     "pyspark_tablestore.register",
     "pyspark_tablestore.compact.compact",
     "pyspark_tablestore.publish.publish",
@@ -113,6 +114,8 @@ def spark_page() -> str:
     for name in SPARK_API:
         lines += [f"::: {name}", ""]
     lines += ["## The data source", "", "::: pyspark_tablestore.sourceoptions"]
+    lines += ["    options: {members: [], show_root_heading: false}", ""]
+    lines += ["## The sink of streams", "", "::: pyspark_tablestore.streaming.streamoptions"]
     lines += ["    options: {members: [], show_root_heading: false}"]
     return "\n".join(lines)
 
