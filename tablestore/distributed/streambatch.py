@@ -80,6 +80,15 @@ def commit_batch(
     return snapshot
 
 
+def no_checkpoint(table: str, way_out: str) -> InvalidInputError:
+    """The error for a stream that keeps no progress; ``way_out``: how it gets a folder for that."""
+    return InvalidInputError(
+        f"You should enable the checkpointing for sinking to managed table '{table}', managed table relies on checkpoint to commit "
+        f"and the data is visible only after commit. Give the query a folder for its checkpoint: {way_out}",
+        kind="no-checkpoint",
+    )
+
+
 def _foreign(table: Table, batch: StreamBatch) -> InvalidInputError:
     where = f" {batch.checkpoint}" if batch.checkpoint is not None else ""
     return InvalidInputError(

@@ -175,6 +175,40 @@ class WritesConnectors(Protocol):
         ...
 
 
+class Stream(Protocol):
+    """A stream that an engine writes to a table, batch by batch, each once."""
+
+    @property
+    def id(self) -> str:
+        """What its commits have as their user; the same after a restart."""
+        ...
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for its end; whether it has come. Raises the error that it ended with."""
+        ...
+
+    def stop(self) -> None:
+        """End it. The batch that it is at lands whole or not at all. Of a stream that has ended: nothing."""
+        ...
+
+
+@runtime_checkable
+class StreamsInserts(Protocol):
+    """An engine that also writes the rows of a query without end."""
+
+    def is_stream(self, query: BoundQuery) -> bool:
+        """Whether a query reads a stream. Raises InvalidInputError, UnsupportedError."""
+        ...
+
+    def insert_stream(self, query: BoundQuery, target: InsertTarget, *, checkpoint: str, interval_ms: int | None = None) -> Stream:
+        """Begin to write the rows of a query that reads a stream, and go on where a stream with this checkpoint ended.
+
+        ``checkpoint``: the folder of its progress; ``interval_ms``: how often it commits. Raises InvalidInputError,
+        UnsupportedError.
+        """
+        ...
+
+
 class QueryEngine(Protocol):
     """Runs bound queries."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tablestore.environment.givenquery import insert_of
 from tablestore.environment.jobs.job import Job
-from tablestore.environment.pipelines.inserts import OneInsert, SeveralInserts, plan_all, plan_one
+from tablestore.environment.pipelines.inserts import OneInsert, SeveralInserts, plan_all, plan_of_set
 from tablestore.environment.pipelines.pipeline import TablePipeline
 from tablestore.environment.query import Query, as_query_text
 from tablestore.environment.result import Result
@@ -52,7 +52,7 @@ class StatementSet(TablePipeline):
         return job
 
     def _add(self, statement: Insert, source: Source, parameters: Parameters) -> "StatementSet":
-        self._plans.append(lambda: plan_one(self._session, statement, source, parameters))
+        self._plans.append(lambda: plan_of_set(self._session, statement, source, parameters))
         return self
 
     def _planned(self) -> SeveralInserts:

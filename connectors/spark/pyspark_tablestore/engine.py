@@ -26,6 +26,7 @@ from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
 from pyspark_tablestore.relation import read_pinned, write_job
+from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
 from pyspark_tablestore.typemapping import arrow_schema, result_schema
 from tablestore.distributed.change import commit_changes, prepare_change
 from tablestore.distributed.read import ReadPin, pinned_scan
@@ -42,7 +43,7 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.table.table import Table
@@ -108,6 +109,12 @@ class SparkEngine:
     def insert(self, query: BoundQuery, target: InsertTarget) -> Snapshot | None:
         with query_errors(f"writing to {target.table.name}", query), self.cancellable():
             frame = self._frame(query)
+            if frame.isStreaming:
+                raise UnsupportedError(
+                    f"writing to {target.table.name}: the query reads a stream, which does not end: SET 'execution.runtime-mode' = "
+                    "'streaming'",
+                    kind="streaming",
+                )
             overwrite = target.overwrite is not None or target.dynamic
             rows = arrow_schema(frame.schema)
             job = prepare_write(target.table, target.pin.spec, rows=rows, missing_columns="null", overwrite=overwrite)
@@ -120,6 +127,20 @@ class SparkEngine:
                 commit_user=target.commit_user,
                 commit_identifier=target.commit_identifier,
             )
+
+    def is_stream(self, query: BoundQuery) -> bool:
+        return self._frame(query).isStreaming
+
+    def insert_stream(
+        self, query: BoundQuery, target: InsertTarget, *, checkpoint: str, interval_ms: int | None = None
+    ) -> StreamingInsert:
+        if is_remote():
+            raise UnsupportedError(
+                "execution.runtime-mode = streaming: streams into tables need a session of this process, not Spark Connect; write "
+                'the stream with df.writeStream.format("tablestore")',
+                kind="engine",
+            )
+        return start_insert(self._frame(query), query, target, checkpoint=checkpoint, interval_ms=interval_ms)
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
         """Apply the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""

@@ -18,21 +18,25 @@ class Jobs:
     ids: Ids
     interrupt: Callable[[int], None] = lambda thread: None
     _started: list[Job[Any]] = field(default_factory=list)
+    _endless: list[Job[Any]] = field(default_factory=list)
 
     def run(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> T:
         """Run a job here, to its end; what it gives. Raises what it ends with."""
         return self._new(work, hooks).run()
 
-    def start(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> Job[T]:
-        """Start a job in a thread of its own."""
+    def start(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = (), *, ends: bool = True) -> Job[T]:
+        """Start a job in a thread of its own. ``ends``: by itself, or only when it is canceled."""
         job = self._new(work, hooks)
         self._started = [one for one in self._started if not one.done()]
-        self._started.append(job)
+        self._endless = [one for one in self._endless if not one.done()]
+        (self._started if ends else self._endless).append(job)
         return job.start()
 
     def wait(self) -> None:
-        """Wait until all that was started has ended."""
-        for job in self._started:
+        """Wait until all that was started has ended; what does not end by itself is canceled."""
+        for job in self._endless:
+            job.cancel()
+        for job in (*self._started, *self._endless):
             job.wait()
 
     def _new(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook]) -> Job[T]:

@@ -14,12 +14,13 @@ from tablestore.environment.engine import InsertTarget
 from tablestore.environment.jobs.hooks import JobStatusHook
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.pipelines.pipeline import run_statement
+from tablestore.environment.pipelines.streams import StreamInsert, stream_insert
 from tablestore.environment.result import DONE_SCHEMA, SNAPSHOT_SCHEMA, Result, ResultKind, done, landed
 from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion, plan_insert, run_insertion
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
-from tablestore.errors import TablestoreError
+from tablestore.errors import TablestoreError, UnsupportedError
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.statements.rows import Insert, StatementSet
 
@@ -36,14 +37,28 @@ def insert_all(session: Session, statement: StatementSet, source: Source, parame
     return run_statement(session, plan_set(session, statement, source, parameters))
 
 
-def plan_one(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "OneInsert":
-    """Plan one INSERT."""
+def plan_one(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "OneInsert | StreamInsert":
+    """Plan one INSERT, by the mode of the session."""
+    if session.settings.is_streaming:
+        insertion = plan_insert(session, statement, source, parameters)
+        return stream_insert(session, session.expand(statement.target), insertion, source)
     return OneInsert(session=session, insertion=plan_insert(session, statement, source, parameters), source=source)
 
 
 def plan_set(session: Session, statement: StatementSet, source: Source, parameters: Parameters) -> "SeveralInserts":
     """Plan the INSERTs of a statement."""
-    return plan_all([partial(plan_one, session, one, source, parameters) for one in statement.inserts])
+    return plan_all([partial(plan_of_set, session, one, source, parameters) for one in statement.inserts])
+
+
+def plan_of_set(session: Session, statement: Insert, source: Source, parameters: Parameters) -> "OneInsert":
+    """Plan one INSERT among several. Raises UnsupportedError in streaming mode."""
+    if session.settings.is_streaming:
+        raise UnsupportedError(
+            "execution.runtime-mode = streaming: a STATEMENT SET runs one INSERT after another, and a stream does not end: run "
+            "each INSERT by itself",
+            kind="streaming",
+        )
+    return OneInsert(session=session, insertion=plan_insert(session, statement, source, parameters), source=source)
 
 
 def plan_all(plans: Sequence[Callable[[], "OneInsert"]]) -> "SeveralInserts":

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tablestore.environment.jobs.hooks import JobStatusHook, check_hook
 from tablestore.environment.jobs.job import Job
+from tablestore.environment.pipelines.streams import StreamInsert
 from tablestore.environment.result import Result, ResultKind, pending
 from tablestore.environment.session.session import Session
 from tablestore.environment.session.sessionsettings import DML_SYNC
@@ -38,10 +39,10 @@ class Plan(Protocol):
 
 
 def run_statement(session: Session, plan: Plan) -> Result:
-    """Run a plan as a statement: to its end, or where ``table.dml-sync`` is false beside what follows."""
-    if session.settings.flag(DML_SYNC):
+    """Run a plan as a statement: to its end, or beside what follows where ``table.dml-sync`` is false, or it has no end."""
+    if session.settings.flag(DML_SYNC) and not isinstance(plan, StreamInsert):
         return session.jobs.run(plan.run, plan.hooks)
-    return pending(session.jobs.start(plan.run, plan.hooks), plan.kind, plan.schema)
+    return pending(_started(session, plan, plan.hooks), plan.kind, plan.schema)
 
 
 class TablePipeline:
@@ -61,15 +62,26 @@ class TablePipeline:
         return self
 
     def execute(self) -> Result:
-        """Write the rows, and wait until they have landed."""
+        """Write the rows, and wait until they have landed; a stream is begun, and the result has its job."""
         plan = self._plan()
-        return self._session.jobs.run(plan.run, (*plan.hooks, *self._hooks))
+        hooks = (*plan.hooks, *self._hooks)
+        if isinstance(plan, StreamInsert):
+            return pending(_started(self._session, plan, hooks), plan.kind, plan.schema)
+        return self._session.jobs.run(plan.run, hooks)
 
     def execute_async(self) -> Job[Result]:
         """Write the rows in a thread of its own. What can be refused before it begins is raised here, the rest by the job."""
         plan = self._plan()
-        return self._session.jobs.start(plan.run, (*plan.hooks, *self._hooks))
+        return _started(self._session, plan, (*plan.hooks, *self._hooks))
 
     def explain(self) -> str:
         """How it would run, with what it reads of each managed table."""
         return self._plan().explain()
+
+
+def _started(session: Session, plan: Plan, hooks: tuple[JobStatusHook, ...]) -> Job[Result]:
+    if not isinstance(plan, StreamInsert):
+        return session.jobs.start(plan.run, hooks)
+    job = session.jobs.start(plan.run, hooks, ends=False)
+    plan.wait_begun(job)
+    return job

@@ -205,14 +205,11 @@ def _value(table: Table, name: str, value: Fragment, source: Source, parameters:
 def _check_mode(session: Session, statement: Insert) -> None:
     if session.settings.is_streaming and statement.overwrite:
         raise UnsupportedError("Streaming mode does not support overwrite: INSERT OVERWRITE needs batch mode.", kind="streaming")
-    check_batch(session, "an INSERT")
 
 
 def check_batch(session: Session, what: str) -> None:
     """Raise UnsupportedError in streaming mode."""
     if session.settings.is_streaming:
         raise UnsupportedError(
-            f"execution.runtime-mode = streaming: {what} without end is no statement here; write the stream with df.writeStream, "
-            "or SET 'execution.runtime-mode' = 'batch'",
-            kind="streaming",
+            f"execution.runtime-mode = streaming: {what} needs batch mode: SET 'execution.runtime-mode' = 'batch'", kind="streaming"
         )

@@ -48,7 +48,19 @@ CTAS_ATOMICITY = Option(
     default=False,
     sentence="Whether a table that CREATE TABLE … AS makes is there with all its rows or not at all.",
 )
-OPTIONS = {option.key: option for option in (RUNTIME_MODE, DML_SYNC, CTAS_ATOMICITY)}
+CHECKPOINTS = Option(
+    key="execution.checkpointing.dir",
+    kind="text",
+    default=None,
+    sentence="The folder of the checkpoints of streams: each table that a stream writes has one of its own in it.",
+)
+CHECKPOINT_INTERVAL = Option(
+    key="execution.checkpointing.interval",
+    kind="duration",
+    default=None,
+    sentence="How often a stream commits, such as 10 s; where it is not set, whenever it is done with what it commits.",
+)
+OPTIONS = {option.key: option for option in (RUNTIME_MODE, DML_SYNC, CTAS_ATOMICITY, CHECKPOINTS, CHECKPOINT_INTERVAL)}
 # Other names of the same settings.
 ALIASES = {"table.rtas-ctas.atomicity-enabled": CTAS_ATOMICITY.key}
 _OUR_FAMILIES = ("table-storage.", "tablestore.", "execution.", "table.")

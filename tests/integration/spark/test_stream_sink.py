@@ -1,14 +1,11 @@
 """Every batch of a streaming query is one snapshot of the table, once, whatever happens between the table and Spark's own notes."""
 
-import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyspark_tablestore
 import pytest
 
@@ -16,6 +13,7 @@ from tablestore import CommitKind, InvalidInputError, UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn
+from tests.integration.spark.feed import Feed, forget_last
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,34 +24,6 @@ pytestmark = pytest.mark.spark
 ROWS = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.int64())])
 CHANGES = pa.schema([*ROWS, ("_row_kind", pa.string())])
 OPTIONS = {"bucket": "2", "write-only": "true"}
-
-
-@dataclass(frozen=True)
-class Feed:
-    """A folder of Parquet files; each is a batch of its stream."""
-
-    spark: "SparkSession"
-    folder: Path
-    schema: pa.Schema
-
-    def add(self, rows: Mapping[int, object], **columns: list[object]) -> None:
-        """A batch: ids and their values."""
-        self.folder.mkdir(exist_ok=True)
-        number = len(list(self.folder.iterdir()))
-        table = pa.table({"id": list(rows), "v": list(rows.values()), **columns}, schema=self.schema)
-        file = self.folder / f"{number:06d}.parquet"
-        pq.write_table(table, file)
-        # The source takes files in the order of their times.
-        os.utime(file, (number + 1, number + 1))
-
-    def read(self) -> "DataFrame":
-        """The stream of all that was added, now and later."""
-        from pyspark_tablestore.typemapping import spark_schema
-
-        from tablestore.types.arrowtypes import fields_from_arrow
-
-        schema = spark_schema(fields_from_arrow(self.schema)[0])
-        return self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(self.folder))
 
 
 @pytest.fixture
@@ -87,14 +57,6 @@ def run(sink: "DataStreamWriter") -> "StreamingQuery":
     query = sink.trigger(availableNow=True).start()
     query.awaitTermination()
     return query
-
-
-def forget_last(checkpoint: Path) -> int:
-    """What a crash between the commit of a batch and Spark's note of it leaves behind; the batch."""
-    last = max(int(path.name) for path in (checkpoint / "commits").iterdir() if path.name.isdigit())
-    (checkpoint / "commits" / str(last)).unlink()
-    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
-    return last
 
 
 def ids(table: Table) -> list[int]:

@@ -18,7 +18,7 @@ from pyspark_tablestore.streaming.sink import QUERY_ID
 from pyspark_tablestore.streaming.streamoptions import place_of
 from pyspark_tablestore.writer import prepare_rows
 from tablestore.distributed.spec import TableSpec
-from tablestore.distributed.streambatch import StreamBatch, commit_batch, has_landed
+from tablestore.distributed.streambatch import StreamBatch, commit_batch, has_landed, no_checkpoint
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.table.table import Table
@@ -42,9 +42,22 @@ class BatchWriter:
     ) -> None:
         self._table, self._spec = table, spec
         self._overwrite, self._cluster, self._missing_columns, self._adopts = overwrite, cluster, missing_columns, adopts
+        self._failure: Exception | None = None
+
+    @property
+    def failure(self) -> Exception | None:
+        """What the last batch raised: Spark makes text of it."""
+        return self._failure
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         """Write a batch as one snapshot, unless that has been done. Raises tablestore's errors, Spark's for tasks that failed."""
+        try:
+            self._write(df, batch_id)
+        except Exception as error:
+            self._failure = error
+            raise
+
+    def _write(self, df: DataFrame, batch_id: int) -> None:
         session = df.sparkSession
         batch = self._batch(session, batch_id)
         # The newest schema; raises if another table has taken its place.
@@ -96,15 +109,6 @@ def foreach_batch_writer(
         cluster=cluster,
         missing_columns=MissingColumns.of(missing_columns or MissingColumns.REFUSE),
         adopts=adopt_checkpoint,
-    )
-
-
-def no_checkpoint(table: str, way_out: str) -> InvalidInputError:
-    """The error for a stream that keeps no progress."""
-    return InvalidInputError(
-        f"You should enable the checkpointing for sinking to managed table '{table}', managed table relies on checkpoint to commit "
-        f"and the data is visible only after commit. Give the query a folder for its checkpoint: {way_out}",
-        kind="no-checkpoint",
     )
 
 

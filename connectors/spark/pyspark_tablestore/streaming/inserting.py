@@ -1,0 +1,81 @@
+"""INSERT INTO … SELECT over streams: a query that writes a table with each of its batches until it is stopped.
+
+Rows that a query only adds are written in append mode. Where Spark cannot say that rows only come (aggregates without a watermark),
+a table with a primary key takes the rows that changed, which it upserts, and one without is refused.
+"""
+
+import re
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pyspark_tablestore.query.queryerrors import ours, query_errors
+from pyspark_tablestore.streaming.batches import BatchWriter
+from tablestore.environment.engine import BoundQuery, InsertTarget
+from tablestore.errors import InvalidInputError, StorageError, TablestoreError
+from tablestore.lsm.write.missingcolumns import MissingColumns
+
+_MODES = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
+_REASON = re.compile(r"terminated with exception: (.*?)(?: SQLSTATE: \w{5})?\s*(?:\n=== |\Z)", re.DOTALL)
+_MOST = 2000
+
+
+class StreamingInsert:
+    """A query that runs: what an environment's job waits for and stops."""
+
+    def __init__(self, query: StreamingQuery, writer: BatchWriter, what: str, bound: BoundQuery) -> None:
+        self._query, self._writer, self._what, self._bound = query, writer, what, bound
+
+    @property
+    def id(self) -> str:
+        """The query's id, which its checkpoint keeps."""
+        return self._query.id
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end; whether it has come. Raises the error that the query ended with."""
+        try:
+            # Its annotation says whole seconds; it takes parts of one too.
+            return bool(self._query.awaitTermination(timeout_s))  # type: ignore[arg-type]
+        except Exception as error:
+            raise self._ended(error) from error
+
+    def stop(self) -> None:
+        """End it: the batch that it is at lands whole or not at all."""
+        with query_errors(self._what):
+            self._query.stop()
+
+    def _ended(self, error: Exception) -> TablestoreError:
+        if (failure := self._writer.failure) is not None:
+            return failure if isinstance(failure, TablestoreError) else ours(failure, self._what, self._bound)
+        found = _REASON.search(str(error))
+        reason = (found[1] if found else str(error)).strip()[:_MOST]
+        return StorageError(
+            f"{self._what}: Spark ended the stream ({reason}). What has landed stays; the same statement goes on behind it",
+            kind="spark",
+        )
+
+
+def start_insert(
+    frame: DataFrame, query: BoundQuery, target: InsertTarget, *, checkpoint: str, interval_ms: int | None
+) -> StreamingInsert:
+    """Begin to write the rows of a stream. Raises InvalidInputError, UnsupportedError for a query that Spark cannot stream."""
+    what = f"writing the stream to {target.table.name}"
+    writer = BatchWriter(target.table, target.pin.spec, missing_columns=MissingColumns.NULL)
+    sink = frame.writeStream.foreachBatch(writer).option("checkpointLocation", checkpoint)
+    if interval_ms is not None:
+        sink = sink.trigger(processingTime=f"{interval_ms} milliseconds")
+    try:
+        return StreamingInsert(sink.outputMode("append").start(), writer, what, query)
+    except AnalysisException as error:
+        if error.getCondition() != _MODES:
+            with query_errors(what, query):
+                raise
+        if not target.table.primary_key:
+            raise InvalidInputError(
+                f"{what}: rows of the query change after they were written, and the table has no primary key to find them again: "
+                "write into a table with one, or give the stream a watermark",
+                kind="streaming",
+            ) from error
+    with query_errors(what, query):
+        return StreamingInsert(sink.outputMode("update").start(), writer, what, query)
