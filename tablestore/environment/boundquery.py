@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, Relation
+from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.plan import Replacement, View, plan_query
-from tablestore.sql.query.tablereferences import Reference, find_references
+from tablestore.sql.query.tablereferences import Reference, references_in
 from tablestore.sql.query.use import Use
 from tablestore.sql.source import Path
 
@@ -18,10 +19,11 @@ def bind(
     functions: Callable[[Path], str | None] | None = None,
 ) -> BoundQuery:
     """Bind a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself; so ``functions``."""
-    references = find_references(text)
+    tokens = Tokens(text)
+    references = references_in(tokens)
     resolved = [resolve(reference) for reference in references]
     made = [None if relation is None else _replacement(relation) for relation in resolved]
-    plan = plan_query(text, references, made, parameters, functions)
+    plan = plan_query(tokens, references, made, parameters, functions)
     uses = iter(plan.uses)
     relations = tuple(_pruned(relation, uses) for relation in resolved if relation is not None)
     return BoundQuery(text=text, relations=relations, edits=plan.edits, parameters=plan.parameters)

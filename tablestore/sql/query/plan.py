@@ -46,7 +46,7 @@ class QueryPlan:
 
 
 def plan_query(
-    text: str,
+    text: str | Tokens,
     references: Sequence[Reference],
     replacements: Sequence[Replacement | None],
     parameters: Parameters = (),
@@ -57,7 +57,8 @@ def plan_query(
 
     Raises InvalidInputError if parameters and values do not match.
     """
-    tokens = Tokens(text)
+    tokens = Tokens(text) if isinstance(text, str) else text
+    text = tokens.text
     marker_edits, values = bind_parameters(text, tokens, parameters)
     pairs = [(found, made) for found, made in zip(references, replacements, strict=True) if made is not None]
     edits = [edit for relation, (found, _) in enumerate(pairs) for edit in relation_edits(found, relation)]

@@ -134,8 +134,8 @@ class Conditions:
                 return None
 
     def _compared(self, op: str, left: exp.Expr, right: exp.Expr, widen: bool) -> str | None:
-        field, value = self._field(left), self._value(right)
-        if field is None or value is None:
+        # Most comparisons that are none with a constant are joins: of two columns, that is seen at once.
+        if isinstance(_bare(right), exp.Column) or (field := self._field(left)) is None or (value := self._value(right)) is None:
             return None
         name = quote_name(field.name)
         if _root(field) in TIMESTAMP_ROOTS:

@@ -16,9 +16,9 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from tablestore.sql.parse.tokens import Kind, name_of, tokenize
 from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
-from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.use import PREFIX, Use
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field
 
@@ -134,8 +134,7 @@ class _Reader:
 
     def _names_that_are_no_identifiers(self, tree: exp.Expr) -> set[str]:
         """Words of the text that sqlglot made something else of; a column of such a name is read."""
-        tokens = Tokens(self._text)
-        words = {tokens.name(at).casefold() for at in range(len(tokens)) if tokens.is_name(at)}
+        words = {name_of(token).casefold() for token in tokenize(self._text) if token.kind in (Kind.WORD, Kind.NAME)}
         return words - {found.name.casefold() for found in tree.find_all(exp.Identifier)}
 
     # Reading the tree.

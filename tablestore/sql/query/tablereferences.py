@@ -76,7 +76,12 @@ _TIMESTAMP_WORDS = frozenset({"TIMESTAMP", "SYSTEM_TIME"})
 
 def find_references(text: str, calls: frozenset[str] = CALLS) -> tuple[Reference, ...]:
     """The table references of a query, in order of their place. Raises InvalidInputError for what is not even tokens."""
-    tokens = Tokens(text)
+    return references_in(Tokens(text), calls)
+
+
+def references_in(tokens: Tokens, calls: frozenset[str] = CALLS) -> tuple[Reference, ...]:
+    """As :func:`find_references`, of a text that is read already."""
+    text = tokens.text
     _check_lists(text, tokens)
     walk = _Walk(text, tokens, calls)
     walk.query(0, len(walk.tokens), frozenset())
