@@ -14,9 +14,11 @@ from benchmarks import (
     bench_compact,
     bench_engines,
     bench_log,
+    bench_merge,
     bench_scan,
     bench_small,
     bench_spark,
+    bench_sql,
     bench_startup,
     bench_streamsink,
     bench_streamsource,
@@ -44,6 +46,8 @@ class Suite(StrEnum):
     STREAM_SOURCE = "stream-source"
     COMPACT = "compact"
     STARTUP = "startup"
+    MERGE = "merge"
+    SQL = "sql"
     TPCH = "tpch"
     TPCDS = "tpcds"
 
@@ -96,6 +100,10 @@ def main(
             bench_streamsink.run(setting)
         if suite in (Suite.ALL, Suite.STREAM_SOURCE):
             bench_streamsource.run(setting)
+        if suite in (Suite.ALL, Suite.MERGE):
+            bench_merge.run(setting)
+        if suite in (Suite.ALL, Suite.SQL):
+            bench_sql.run(setting)
         if suite in (Suite.ALL, Suite.TPCH):
             bench_tpc.run(setting, "tpch", engine)
         if suite in (Suite.ALL, Suite.TPCDS):

@@ -1,0 +1,139 @@
+"""What does MERGE INTO cost through Spark, next to an upsert of the same rows?
+
+10 M rows in 4 buckets, compacted; 100,000 rows into them, nine of ten with a key that is there, scattered over all keys. The source
+is a cached DataFrame, as for the upsert. One table takes the merges and another one the upserts, round by round; both hold the same
+rows in the end.
+
+    every column      WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+    with the old row  quantity = t.quantity + s.quantity where the price differs; new rows are inserted
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+import tablestore as ts
+from benchmarks import ours
+from benchmarks.measure import Case, Sample, WrongRows, tree_stopwatch
+from benchmarks.report import Result
+from benchmarks.setting import Setting
+from benchmarks.sparksession import start_spark, why_no_spark
+from benchmarks.workloads import Workload
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BUCKETS = 4
+THERE = 0.9
+UPSERT, EVERY_COLUMN, WITH_OLD = "pyspark_tablestore.write", "MERGE of every column", "MERGE with the old row"
+_INTO = "MERGE INTO {table} AS t USING changes AS s ON t.id = s.id"
+_MERGES = {
+    EVERY_COLUMN: f"{_INTO} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    WITH_OLD: f"{_INTO} WHEN MATCHED AND t.price <> s.price THEN UPDATE SET quantity = t.quantity + s.quantity, price = s.price "
+    "WHEN NOT MATCHED THEN INSERT *",
+}
+
+
+def run(setting: Setting) -> None:
+    """All questions of this module, if there is a Spark."""
+    if (why := why_no_spark()) is not None:
+        setting.report.skipped.append(f"MERGE through Spark: {why}")
+        return
+    with setting.workspace("merge") as space:
+        spark = start_spark(space)
+        try:
+            _merge(setting, spark, space)
+        finally:
+            spark.stop()
+
+
+def _merge(setting: Setting, spark: "SparkSession", space: Path) -> None:
+    import pyspark_tablestore
+
+    workload = Workload("bigint", setting.scaled(10_000_000), setting.seed)
+    count = setting.scaled(100_000)
+    tables = {name: _table(space, f"merged{number}", workload) for number, name in enumerate((UPSERT, *_MERGES))}
+    changes = _Changes(workload, count)
+
+    def upsert(rows: "DataFrame") -> Any:
+        return pyspark_tablestore.write(rows, tables[UPSERT].location)
+
+    def merge(name: str) -> Callable[["DataFrame"], Any]:
+        text = _MERGES[name].format(table=f"{ours.DATABASE}.{tables[name].name.rpartition('.')[2]}")
+
+        def attempt(rows: "DataFrame") -> Any:
+            rows.createOrReplaceTempView("changes")
+            return env.execute_sql(text)
+
+        return attempt
+
+    with ts.TableEnvironment.create(str(space), spark=spark) as env:
+        ways = {UPSERT: upsert, **{name: merge(name) for name in _MERGES}}
+        timings = setting.take_turns([Case(name, _attempt(spark, changes, name, way)) for name, way in ways.items()])
+    _check(workload, tables, changes)
+    result = Result(
+        name=f"Spark: MERGE INTO of {count:,} rows into {workload.rows:,}",
+        question="What does a merge cost next to an upsert of the same rows?",
+        rows=count,
+        base=UPSERT,
+        timings=timings,
+        notes="No state is reset: each table takes one change after the other.",
+    )
+    setting.add(result)
+    for name in _MERGES:
+        setting.add_bar(result.bar(f"Spark's {name} / upsert", name, UPSERT, 4.0))
+
+
+class _Changes:
+    """The rows of each round: each case gets those of its first round first."""
+
+    def __init__(self, workload: Workload, count: int) -> None:
+        self._workload, self._count = workload, count
+        self.rounds: dict[str, int] = {}
+
+    def next(self, name: str) -> pa.Table:
+        self.rounds[name] = version = self.rounds.get(name, 0) + 1
+        return self.of(version)
+
+    def of(self, version: int) -> pa.Table:
+        draw = np.random.default_rng([self._workload.seed, version])
+        there = draw.choice(self._workload.rows, int(self._count * THERE), replace=False)
+        first = self._workload.rows + version * self._count
+        numbers = np.concatenate([there, np.arange(first, first + self._count - len(there))])
+        return self._workload.table(numbers.astype(np.uint64), version)
+
+
+def _table(space: Path, name: str, workload: Workload) -> ts.Table:
+    table = ours.create(space, name, workload, buckets=BUCKETS)
+    ours.load(table, workload.base())
+    table.compact(full=True)
+    return table
+
+
+def _attempt(spark: "SparkSession", changes: _Changes, name: str, way: "Callable[[DataFrame], Any]") -> Callable[[], Sample]:
+    def attempt() -> Sample:
+        rows = spark.createDataFrame(changes.next(name)).coalesce(1).cache()
+        rows.count()
+        sample, _ = tree_stopwatch(lambda: way(rows))
+        rows.unpersist(True)
+        return sample
+
+    return attempt
+
+
+def _check(workload: Workload, tables: dict[str, ts.Table], changes: _Changes) -> None:
+    """Raise WrongRows if the tables do not hold what they have to."""
+    rounds = changes.rounds[UPSERT]
+    versions = [changes.of(version) for version in range(1, rounds + 1)]
+    written = sum(len(rows) for rows in versions) - rounds * int(len(versions[0]) * THERE)
+    for name, table in tables.items():
+        if (found := table.refresh().scan().count()) != workload.rows + written:
+            raise WrongRows(f"{name}: expected {workload.rows + written} rows, found {found}")
+    asked = f"id IN ({', '.join(map(str, versions[-1].column('id').to_pylist()[-200:]))})"
+    expected = tables[UPSERT].scan(filter=asked).to_arrow().sort_by("id")
+    found_rows = tables[EVERY_COLUMN].scan(filter=asked).to_arrow().sort_by("id")
+    if len(expected) != 200 or not found_rows.equals(expected):
+        raise WrongRows("the rows that were merged are not those that were upserted")
