@@ -143,14 +143,15 @@ class Arrival:
         return landed
 
     def _publish(self, path: str, data: bytes) -> bool:
+        """Whether the file is there and ours: a request that was repeated meets what it made itself."""
         target = f"{self._target}/{path}"
         try:
-            return self._files.publish_if_absent(target, data)
+            made = self._files.publish_if_absent(target, data)
         except (CommitOutcomeUnknown, StorageError) as error:
             if error.kind not in ("unknown-outcome", CommitOutcomeUnknown.default_kind):
                 raise
-            # Repeated, it finds a name that is taken, or takes it.
-            return self._files.publish_if_absent(target, data) or self._files.read(target) == data
+            made = self._files.publish_if_absent(target, data)
+        return made or self._files.read(target) == data
 
     def _take_back(self) -> None:
         """Remove the copies: schemas first, the claim last. What cannot be removed now, the sweeper removes."""

@@ -121,7 +121,8 @@ class FileSystemCatalog:
     def _publish(self, identifier: Identifier, data: bytes) -> bool:
         path = f"{identifier.directory}/{schema_path(0)}"
         try:
-            return self._files.publish_if_absent(path, data)
+            # A request that was repeated meets what it made itself.
+            return self._files.publish_if_absent(path, data) or self._holds(path, data)
         except CommitOutcomeUnknown:
             # Its directory may have been removed meanwhile, with the database or by a removal of the table.
             if self.has_table(identifier):
@@ -129,6 +130,12 @@ class FileSystemCatalog:
             if not self.has_database(identifier.database):
                 raise refusals.no_database(identifier.database, self._files.root_uri, self.list_databases()) from None
             return self._files.publish_if_absent(path, data)
+
+    def _holds(self, path: str, data: bytes) -> bool:
+        try:
+            return self._files.read(path) == data
+        except NotFoundError:
+            return False
 
     def publish_table(self, identifier: Identifier, directory: str, *, is_wanted: Callable[[], bool] = lambda: True) -> None:
         with self.arrival(identifier, directory, is_wanted) as arrival:

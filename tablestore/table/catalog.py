@@ -195,15 +195,15 @@ class Catalog:
         record = self._tools.creations.find(check_job_id(job_id))
         return VisibleCreation(self._tools, record) if record is not None and record.kind == "create" else None
 
-    def sweep_creations(self, older_than: timedelta = timedelta(hours=1), *, dry_run: bool = False) -> "SweepReport":
+    def sweep_creations(self, older_than: timedelta | None = None, *, dry_run: bool = False) -> "SweepReport":
         """Remove what creations that died have left: staged tables, logs made for them, tables that were to be taken back.
 
-        Those count that were not renewed for ``older_than``. A job that was only slow finds out, and makes nothing visible. With
-        ``dry_run`` nothing is removed. Print what is returned.
+        Those count that were not renewed for ``older_than`` (default: an hour). A job that was only slow finds out, and makes
+        nothing visible. With ``dry_run`` nothing is removed. Print what is returned.
         """
-        from tablestore.table.creation.sweep import sweep
+        from tablestore.table.creation.sweep import DEAD_AFTER, sweep
 
-        return sweep(self._tools, older_than, dry_run=dry_run)
+        return sweep(self._tools, DEAD_AFTER if older_than is None else older_than, dry_run=dry_run)
 
     def _record(
         self, identifier: Identifier, kind: "CreationKind", job_id: str | None, commit_user: str | None = None

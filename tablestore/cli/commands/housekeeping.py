@@ -138,20 +138,40 @@ def drop_partition(
     _done(session, table, table.drop_partitions(wanted))
 
 
-@command(app, "clean", "tablestore clean shop.orders", "tablestore clean shop.orders --yes")
-def clean(session: Session, name: TableName, older_than: OlderThan = None, yes: Yes = False) -> None:
+@command(app, "clean", "tablestore clean shop.orders --yes", "tablestore clean --older-than '1 h' --yes")
+def clean(
+    session: Session,
+    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="database.table, or a path; without it: creations.")] = None,
+    older_than: OlderThan = None,
+    yes: Yes = False,
+) -> None:
     """Remove files that no snapshot, tag or branch needs, such as those of crashed writers.
 
     Without --older-than the table's option tablestore.orphan-age protects commits in progress; give less only while
     nothing writes.
+
+    Without TABLE: what a CREATE TABLE AS that died has left in the warehouse, tables and topics too, once it was not heard
+    of for --older-than (an hour).
     """
-    table = session.table(name)
     age = _age(older_than)
+    if name is None:
+        _clean_creations(session, age, yes)
+        return
+    table = session.table(name)
     plan = table.remove_orphan_files(age, dry_run=True)
     listed = "".join(f"\n  {orphan.path}" for orphan in plan.orphans[:_SHOWN_ORPHANS])
     more = f"\n  … and {len(plan.orphans) - _SHOWN_ORPHANS} more" if len(plan.orphans) > _SHOWN_ORPHANS else ""
     _confirm(session, table, yes, plan, plan.orphans, f"{listed}{more}")
     _done(session, table, table.remove_orphan_files(age, dry_run=False))
+
+
+def _clean_creations(session: Session, age: timedelta | None, yes: bool) -> None:
+    catalog = session.catalog()
+    plan = catalog.sweep_creations(age, dry_run=True)
+    if plan.creations:
+        session.confirm(yes, str(plan), asdict(plan))
+    report = catalog.sweep_creations(age)
+    session.out.done(asdict(report), str(report))
 
 
 def _age(older_than: str | None) -> timedelta | None:

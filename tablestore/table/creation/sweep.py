@@ -112,9 +112,11 @@ def _sweep_record(tools: CreationTools, record: CreationRecord) -> str:
         # Only now: whoever has not published it by now cannot do it any more.
         if record.replaced_schema_id is not None:
             outcome = sweep_replacement(tools, record, directory)
-        elif (outcome := _outcome(tools, record)) == "removed":
+        else:
+            outcome = _outcome(tools, record)
             tools.meta.abandon_arrival(record.identifier, record.staged_directory)
-            remove_log(tools, record, directory)
+            if outcome == "removed":
+                remove_log(tools, record, directory)
     tools.creations.end(record.job_id)
     return outcome
 

@@ -212,3 +212,21 @@ def test_clean_lists_orphans_and_removes_them_with_yes(run: Run, orders: ts.Tabl
     run("clean", "shop.orders", "--older-than", "0 ms", "--yes")
     assert not orphan.exists()
     assert orders.scan().count() == 4
+
+
+def test_clean_without_a_table_removes_what_creations_that_died_have_left(run: Run, orders: ts.Table) -> None:
+    catalog = ts.open_catalog(str(Path(orders.location).parents[1]))
+    assert run("clean", "--json").json == {"dry_run": False, "creations": []}
+    staged = catalog.stage_table("shop.totals", orders.schema, job_id="nightly")
+    visible, _ = catalog.intend_creation("hourly", "shop.counts").create_table(orders.schema)
+    # Young ones belong to somebody who is still at it.
+    assert "swept 0 creation(s)" in run("clean").out
+    plan = run("clean", "--older-than", "0 ms", code=3)
+    assert "staged table shop.totals of job nightly: removed" in plan.out and "visible table shop.counts" in plan.out
+    assert Path(staged.table.location).exists() and Path(visible.location).exists()
+    done = run("clean", "--older-than", "0 ms", "--yes", "--json").json
+    assert [(one["job_id"], one["table"], one["kind"], one["outcome"]) for one in done["creations"]] == [
+        ("hourly", "shop.counts", "create", "removed"),
+        ("nightly", "shop.totals", "stage", "removed"),
+    ]
+    assert not Path(staged.table.location).exists() and catalog.list_tables("shop") == ("orders",)
