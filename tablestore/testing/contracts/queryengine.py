@@ -34,6 +34,7 @@ from tablestore.environment.engine import (
     Relation,
     RowsRelation,
 )
+from tablestore.environment.tableenvironment import TableEnvironment
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.format.snapshot import CommitKind
 from tablestore.sql.source import Edit, Span
@@ -402,10 +403,7 @@ class QueryEngineContract:
             rows_of(engine, bound("SELECT sum(x) AS s FROM {0} AS n", managed(table)))
 
     def test_a_cancelled_query_ends_where_it_runs(self, engine: QueryEngine, orders: Table) -> None:
-        names = [f"t{number}" for number in range(14)]
-        together = " + ".join(f"{name}.id" for name in names)
-        tables = ", ".join(f"{{0}} AS {name}" for name in names)
-        endless = bound(f"SELECT count(*) AS n FROM {tables} WHERE sin({together}) = 2", managed(orders))
+        endless = bound(endless_text(14), managed(orders))
         running = engine.query(endless).to_reader()
         ended = threading.Event()
 
@@ -425,6 +423,59 @@ class QueryEngineContract:
         assert stopped.value.kind == "cancelled"
         assert rows_of(engine, bound("SELECT count(*) AS n FROM {0} AS o", managed(orders))) == [{"n": 9}]
 
+    def test_what_one_thread_runs_is_ended_alone(self, engine: QueryEngine, orders: Table) -> None:
+        query = bound("SELECT count(*) AS n FROM {0} AS o", managed(orders))
+        engine.cancel(threading.get_ident())
+        engine.cancel(threading.get_ident() + 1)
+        assert rows_of(engine, query) == [{"n": 9}]
+        endless = bound(endless_text(14), managed(orders))
+        ended: list[str] = []
+
+        def run() -> None:
+            try:
+                engine.query(endless).to_reader().read_all()
+            except UnsupportedError as error:
+                ended.append(error.kind)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        while thread.is_alive():
+            assert thread.ident is not None
+            engine.cancel(thread.ident)
+            assert rows_of(engine, query) == [{"n": 9}], "this thread goes on"
+            thread.join(0.05)
+        assert ended == ["cancelled"]
+
+    @pytest.mark.parametrize("atomic", ["false", "true"])
+    def test_a_table_is_made_of_a_query_with_its_types_and_rows(self, engine: QueryEngine, catalog: Catalog, atomic: str) -> None:
+        rows = edge_rows()
+        catalog.create_table("shop.edges", schema=rows.schema).append(rows)
+        environment = TableEnvironment.create(catalog, engine=engine, config={"table.ctas.atomicity-enabled": atomic})
+        made = environment.execute_sql(
+            "CREATE TABLE shop.made (PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2') AS SELECT * FROM shop.edges"
+        )
+        assert made.snapshot is not None and made.snapshot.id == 1
+        found = catalog.table("shop.made").scan().to_arrow().sort_by("id")
+        assert found.schema.names == rows.schema.names
+        assert found.schema.types == [in_microseconds(field.type) for field in rows.schema]
+        assert [field.name for field in found.schema if not field.nullable] == ["id"]
+        for name in rows.schema.names:
+            assert repr(found[name].to_pylist()) == repr(rows[name].to_pylist()), name
+
+    def test_what_cannot_be_a_table_makes_none(self, engine: QueryEngine, catalog: Catalog) -> None:
+        environment = TableEnvironment.create(catalog, engine=engine, config={"table.ctas.atomicity-enabled": "true"})
+        for query, kind in (
+            ("SELECT 1 AS a, 2 AS A", "duplicate-column"),
+            ("SELECT 1 + 1", "unnamed-column"),
+            ("SELECT NULL AS a", "column-type"),
+            ("SELECT INTERVAL '1' DAY AS a", "unsupported-type"),
+            ("SELECT CAST(v AS INT) AS n FROM VALUES ('1'), ('b') AS r (v)", "query"),
+        ):
+            with pytest.raises(TablestoreError) as refused:
+                environment.execute_sql(f"CREATE TABLE shop.made AS {query}")
+            assert refused.value.kind == kind, query
+        assert catalog.list_tables("shop") == ()
+
     def test_a_plan_names_the_table_its_snapshot_and_its_files(self, engine: QueryEngine, orders: Table) -> None:
         pruned = managed(orders, name="shop.orders", columns=("id",), filter="id = 5")
         plan = engine.explain(bound("SELECT id FROM {0} AS o WHERE id = 5", pruned))
@@ -440,6 +491,14 @@ class QueryEngineContract:
     def test_names_that_nobody_gave_are_not_known(self, engine: QueryEngine) -> None:
         assert not engine.knows(("nobody", "has", "this"))
         assert not engine.knows(("there_is_no_such_table",))
+
+
+def endless_text(times: int) -> str:
+    """A query over ``{0}``, joined so often that it does not end by itself."""
+    names = [f"t{number}" for number in range(times)]
+    together = " + ".join(f"{name}.id" for name in names)
+    tables = ", ".join(f"{{0}} AS {name}" for name in names)
+    return f"SELECT count(*) AS n FROM {tables} WHERE sin({together}) = 2"
 
 
 def orders_rows(ids: Sequence[int]) -> pa.Table:
