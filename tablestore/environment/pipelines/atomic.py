@@ -3,6 +3,7 @@ and tables that are replaced, which always are.
 
     StagedCreation     a managed table: written where nobody sees it, and given its name when it is whole
     HookedCreation     a managed table of a factory that stages none: a hook of the job makes it, and takes it back
+    hooked_stream      a managed table that a stream writes: as HookedCreation, since it is read while the stream runs
     KeptCreation       files of a table with a connector: the session forgets the table if the job fails
 
 A hook makes and drops the table through the catalog that it carries, in whatever process the job runs: so the catalog has to
@@ -11,6 +12,8 @@ warehouse: :meth:`Catalog.sweep_creations` removes it, and so does the next crea
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,6 +25,7 @@ from tablestore.environment.jobs.job import Job
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.inserts import OneInsert
+from tablestore.environment.pipelines.streams import StreamInsert, StreamSetting
 from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind
 from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion
@@ -98,15 +102,34 @@ class HookedCreation:
         return (CreateTableHook(self.context),)
 
     def run(self, job: Job[Result]) -> Result:
-        catalog = self.context.catalog
-        table = catalog.table(self.context.path.in_catalog)
-        creation = catalog.creation(job.id)
-        assert isinstance(table, Table) and creation is not None, "the hook has made it"
-        with creation.renewing():
-            return self.rows.write(table, catalog, job)
+        with _made_by_hook(self.context, job.id) as table:
+            return self.rows.write(table, self.context.catalog, job)
 
     def explain(self) -> str:
         return self.rows.explain()
+
+
+def hooked_stream(rows: "Rows", context: ManagedTableContext, setting: StreamSetting) -> StreamInsert:
+    """The plan of a stream into a managed table: a hook makes it before the stream begins, and drops it if that fails or is
+    canceled."""
+
+    @contextmanager
+    def into(job_id: str) -> Iterator[InsertTarget]:
+        with _made_by_hook(context, job_id) as table:
+            yield InsertTarget(table=table, pin=pin_read(table, spec_of(context.catalog, table)))
+
+    hooks = (CreateTableHook(context),)
+    return StreamInsert(session=rows.session, setting=setting, query=rows.query, into=into, source=rows.source, hooks=hooks)
+
+
+@contextmanager
+def _made_by_hook(context: ManagedTableContext, job_id: str) -> Iterator[Table]:
+    """The table that the hook of a job has made; its record says that the job lives."""
+    table = context.catalog.table(context.path.in_catalog)
+    creation = context.catalog.creation(job_id)
+    assert isinstance(table, Table) and creation is not None, "the hook has made it"
+    with creation.renewing():
+        yield table
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,10 @@ from tablestore.environment.definition.tabledefinition import TableDefinition, d
 from tablestore.environment.engine import BoundQuery
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
-from tablestore.environment.pipelines.atomic import HookedCreation, KeptCreation, Rows, StagedCreation, check_atomic
+from tablestore.environment.pipelines.atomic import HookedCreation, KeptCreation, Rows, StagedCreation, check_atomic, hooked_stream
 from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.pipeline import Plan, TablePipeline, run_statement
+from tablestore.environment.pipelines.streams import StreamSetting, stream_into, stream_setting
 from tablestore.environment.result import Result
 from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes, connector_target
@@ -64,7 +65,8 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
     assert statement.query is not None, "a CREATE TABLE without AS is not planned"
     engine = session.engine_for("CREATE TABLE … AS")
     path = created_path(session, statement, source)
-    check_batch(session, "CREATE TABLE … AS")
+    if statement.replace:
+        check_batch(session, "CREATE OR REPLACE TABLE … AS")
     insert = Insert(target=statement.path, query=statement.query)
     rows = QueryToInsert.of(session, insert, source, parameters)
     of_query = _columns(statement, rows.given, source)
@@ -98,6 +100,8 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
         fields = rows.connector_fields(into)
     elif into is not None:
         fields = into.table_schema.fields
+    query = rows.bound(fields)
+    managed = not isinstance(into, ConnectorTable)
     return Creation(
         session=session,
         statement=statement,
@@ -105,10 +109,11 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
         path=path,
         definition=definition,
         rows=rows,
-        query=rows.bound(fields),
+        query=query,
         made=made,
         existing=existing,
         atomic=atomic,
+        stream=stream_setting(session, path, query, managed=managed) if session.settings.is_streaming else None,
     )
 
 
@@ -129,6 +134,7 @@ class Creation:
     made: ConnectorTable | None
     existing: Table | ConnectorTable | None
     atomic: bool
+    stream: StreamSetting | None
 
     def begin(self) -> Plan:
         """Make the table; the plan of the INSERT into it. An atomic one is made when the plan runs."""
@@ -136,9 +142,9 @@ class Creation:
             return self._insert(self.existing)
         if self.made is not None:
             if self.atomic:
-                return KeptCreation(session=self.session, made=self.made, insert=self._insert(self.made))
+                return KeptCreation(session=self.session, made=self.made, insert=self._batch(self.made))
             self.session.objects.add(self.made)
-            return self._insert(self.made)
+            return self._batch(self.made)
         with placing(self.source, self.statement.path.span):
             context = new_managed(self.session, self.path, self.definition)
         if self.atomic:
@@ -150,6 +156,8 @@ class Creation:
 
     def _atomic(self, context: ManagedTableContext) -> Plan:
         rows = Rows(session=self.session, name=str(self.path), query=self.query, source=self.source)
+        if self.stream is not None:
+            return hooked_stream(rows, context, self.stream)
         factory = self.session.factory
         if isinstance(factory, StagesTables):
             return StagedCreation(
@@ -167,10 +175,17 @@ class Creation:
         what = "Writes into" if self.existing is not None else "Creates or replaces" if self.statement.replace else "Creates"
         return f"== {what} ==\n{self.path}: {columns}\n\n{explained(self.session, self.query)}"
 
-    def _insert(self, into: Table | ConnectorTable) -> OneInsert:
+    def _insert(self, into: Table | ConnectorTable) -> Plan:
+        if self.stream is not None:
+            return stream_into(self.session, self.stream, self._insertion(into), self.source)
+        return self._batch(into)
+
+    def _batch(self, into: Table | ConnectorTable) -> OneInsert:
+        return OneInsert(session=self.session, insertion=self._insertion(into), source=self.source)
+
+    def _insertion(self, into: Table | ConnectorTable) -> Insertion:
         target = self.rows.table_target(self.path, into) if isinstance(into, Table) else connector_target(into)
-        insertion = Insertion(name=str(self.path), query=self.query, target=target)
-        return OneInsert(session=self.session, insertion=insertion, source=self.source)
+        return Insertion(name=str(self.path), query=self.query, target=target)
 
 
 def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | None:

@@ -9,6 +9,8 @@ the last one ended, and a second stream into one table needs another folder. Tab
 the stream began.
 """
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from threading import Event
 from urllib.parse import quote
@@ -44,12 +46,12 @@ class StreamSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamInsert:
-    """The plan of an INSERT without end."""
+    """The plan of an INSERT without end. ``into``: where a job (its id) writes; entered while the stream runs."""
 
     session: Session
     setting: StreamSetting
     query: BoundQuery
-    target: InsertTarget
+    into: Callable[[str], AbstractContextManager[InsertTarget]]
     source: Source
     hooks: tuple[JobStatusHook, ...] = ()
     kind: ResultKind = "nothing"
@@ -59,15 +61,16 @@ class StreamInsert:
     def run(self, job: Job[Result]) -> Result:
         setting = self.setting
         try:
-            stream = setting.engine.insert_stream(
-                self.query, self.target, checkpoint=setting.checkpoint, interval_ms=setting.interval_ms
-            )
-            self._begun.set()
-            try:
-                while not stream.wait(_LOOK_S):
-                    job.check()
-            finally:
-                stream.stop()
+            with self.into(job.id) as target:
+                stream = setting.engine.insert_stream(
+                    self.query, target, checkpoint=setting.checkpoint, interval_ms=setting.interval_ms
+                )
+                self._begun.set()
+                try:
+                    while not stream.wait(_LOOK_S):
+                        job.check()
+                finally:
+                    stream.stop()
         except TablestoreError as error:
             self.source.guess(error)
             raise
@@ -87,8 +90,16 @@ class StreamInsert:
 def stream_insert(session: Session, path: ObjectPath, insertion: Insertion, source: Source) -> StreamInsert:
     """Plan to write a stream. Raises as :func:`stream_setting`."""
     setting = stream_setting(session, path, insertion.query, managed=isinstance(insertion.target, InsertTarget))
-    assert isinstance(insertion.target, InsertTarget), "it was checked"
-    return StreamInsert(session=session, setting=setting, query=insertion.query, target=insertion.target, source=source)
+    return stream_into(session, setting, insertion, source)
+
+
+def stream_into(session: Session, setting: StreamSetting, insertion: Insertion, source: Source) -> StreamInsert:
+    """The plan of a stream into a table that is there."""
+    target = insertion.target
+    assert isinstance(target, InsertTarget), "it was checked"
+    return StreamInsert(
+        session=session, setting=setting, query=insertion.query, into=lambda job_id: nullcontext(target), source=source
+    )
 
 
 def stream_setting(session: Session, path: ObjectPath, query: BoundQuery, *, managed: bool) -> StreamSetting:

@@ -1,10 +1,13 @@
 """What one Spark session in one process cannot show: executors of their own, Spark Connect, and a broken neighbour."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
@@ -15,7 +18,7 @@ pytestmark = pytest.mark.spark
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def run(program: str, folder: Path, **env: str) -> None:
+def run(program: str, folder: Path, *, ends: int = 0, **env: str) -> None:
     done = subprocess.run(
         [sys.executable, str(PROGRAMS / program), str(folder)],
         cwd=folder,
@@ -25,7 +28,7 @@ def run(program: str, folder: Path, **env: str) -> None:
         check=False,
         timeout=600,
     )
-    assert done.returncode == 0, done.stderr[-6000:]
+    assert done.returncode == ends, done.stderr[-6000:]
 
 
 def test_cluster_of_executor_processes(tmp_path: Path) -> None:
@@ -45,3 +48,22 @@ def test_spark_connect_beside_a_broken_package(tmp_path: Path) -> None:
     # In the C locale a JVM names no file beyond ASCII.
     path = [str(broken.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     run("connect.py", tmp_path, PYTHONPATH=os.pathsep.join(path), LC_ALL="C")
+
+
+@pytest.mark.slow
+def test_driver_that_is_killed_after_a_commit_goes_on_with_the_next_batch(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema=pa.schema([("id", pa.int64())]), options={"write-only": "true"})
+    (tmp_path / "feed").mkdir()
+    for number in range(3):
+        path = tmp_path / "feed" / f"{number}.parquet"
+        pq.write_table(pa.table({"id": [number]}), path)
+        os.utime(path, (number + 1, number + 1))
+    for crash in (0, 1):
+        run("streamcrash.py", tmp_path, ends=-signal.SIGKILL, CRASH_AT=str(crash))
+        assert table.snapshots()[-1].commit_identifier == crash
+        assert not (tmp_path / "checkpoint" / "commits" / str(crash)).exists()
+    run("streamcrash.py", tmp_path, CRASH_AT="-1")
+    assert table.scan().to_arrow()["id"].to_pylist() == [0, 1, 2]
+    assert [one.commit_identifier for one in table.snapshots()] == [0, 1, 2]

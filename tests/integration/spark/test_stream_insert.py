@@ -150,3 +150,27 @@ def test_what_is_no_stream_is_refused_with_a_way_out(env: ts.TableEnvironment, s
         for one in statement.split("; ") if statement.startswith("RESET") else [statement]:
             env.execute_sql(one)
     assert numbers(env) == []
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_table_of_a_stream_is_there_before_it_and_goes_with_it_where_that_is_asked_for(
+    env: ts.TableEnvironment, feed: Feed, checkpoints: Path, atomic: bool
+) -> None:
+    env.execute_sql(f"SET 'table.ctas.atomicity-enabled' = '{str(atomic).lower()}'")
+    feed.add({1: 1})
+    job = begin(env, "CREATE TABLE made (PRIMARY KEY (id) NOT ENFORCED) WITH ('write-only' = 'true') AS SELECT * FROM v")
+    assert "made" in env.list_tables()
+    until(env, job, 1, "made")
+    assert rows(env, "made") == [{"id": 1, "v": 1}]
+    noted(checkpoints, job)
+    job.cancel()
+    job.wait()
+    assert job.status is JobStatus.CANCELED
+    assert ("made" in env.list_tables()) is not atomic
+    with pytest.raises(ts.UnsupportedError, match="the query reads no stream"):
+        env.execute_sql("CREATE TABLE other AS SELECT * FROM names")
+    env.execute_sql(f"SET 'execution.checkpointing.dir' = '{feed.folder.parent / 'other'}'")
+    failed = begin(env, "CREATE TABLE broken AS SELECT id DIV (v - v) AS id FROM v")
+    with pytest.raises(ts.InvalidInputError, match="Division by zero"):
+        failed.result(60)
+    assert env.list_tables() == (("names", "t") if atomic else ("broken", "made", "names", "t"))
