@@ -47,6 +47,13 @@ def test_a_replaced_table_has_the_new_columns_and_rows_and_its_history(env: ts.T
     assert rows_of(env.execute_sql("SELECT * FROM t")) == [(1,)]
 
 
+def test_the_result_names_the_snapshot_of_the_table_that_has_the_rows(env: ts.TableEnvironment) -> None:
+    in_place = env.execute_sql("CREATE OR REPLACE TABLE t AS SELECT 2 AS id").snapshot
+    assert in_place == env.catalog().table("default.t").snapshots()[-1] and in_place.id == 2
+    another = env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (k) NOT ENFORCED) AS SELECT 1 AS k").snapshot
+    assert another == env.catalog().table("default.t").snapshots()[-1] and another.id == 1
+
+
 def test_replacing_creates_where_nothing_is_and_must_not_where_it_is_asked_to_exist(
     env: ts.TableEnvironment, rows_of: Rows
 ) -> None:

@@ -26,7 +26,7 @@ from tablestore.environment.managed.factory import ManagedTableContext, StagesTa
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.inserts import OneInsert
 from tablestore.environment.pipelines.streams import StreamInsert, StreamSetting
-from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind
+from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind, landed
 from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion
 from tablestore.environment.session.objects import ConnectorTable
@@ -74,10 +74,10 @@ class StagedCreation:
     def run(self, job: Job[Result]) -> Result:
         _sweep(self.context.catalog)
         with self._staged(job.id) as staged:
-            result = self.rows.write(staged.table, self.context.catalog, job)
+            self.rows.write(staged.table, self.context.catalog, job)
             job.check()
             staged.publish()
-            return result
+            return landed(staged.snapshot)
 
     def _staged(self, job_id: str) -> StagedTable:
         if self.replaces:

@@ -23,6 +23,7 @@ from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.paths import index_path
+from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import ExchangesDirectories, copy_file
 from tablestore.log.settings import log_settings
 from tablestore.store.commit.alterschema import publish_schema, take_back_schema
@@ -88,7 +89,7 @@ class ReplacedInPlace(StagedTable):
             _bring_files(tools, record, message, context)
             if not publish_schema(context, made, base):
                 raise self._altered()
-            self._commit(context.at_schema(made), message, base)
+            self.snapshot = self._commit(context.at_schema(made), message, base)
         except CommitOutcomeUnknown:
             raise
         except Exception:
@@ -98,7 +99,7 @@ class ReplacedInPlace(StagedTable):
         self._forget()
         return self._at_its_name(made)
 
-    def _commit(self, context: TableContext, message: CommitMessage, base: TableSchema) -> None:
+    def _commit(self, context: TableContext, message: CommitMessage, base: TableSchema) -> Snapshot | None:
         tools, record = self._tools, self._record
 
         def everything(partition: bytes) -> bool:
@@ -111,7 +112,7 @@ class ReplacedInPlace(StagedTable):
         try:
             # Whoever gives the job up says so before he looks for the schema.
             tools.creations.check_is_wanted(record)
-            commit_message(
+            return commit_message(
                 context, tools.logs.of(context), message, replace(effect, allow_empty=True), Origin(user=record.job_id)
             )
         except CommitOutcomeUnknown:
@@ -133,6 +134,7 @@ class ExchangedTable(StagedTable):
     def _give_name(self) -> Table:
         tools, record = self._tools, self._record
         self.renew()
+        latest = self._table.context.snapshots.latest()
         tools.creations.begin_publishing(record, makes_log=False)
         try:
             tools.meta.exchange_table(record.identifier, record.staged_directory, table_uuid=record.replaced_uuid)
@@ -142,6 +144,7 @@ class ExchangedTable(StagedTable):
                     tools.creations.check_is_wanted(record)
                 raise
         self._forget()  # with it the old table
+        self.snapshot = latest
         return self._at_its_name(self._table.table_schema)
 
 

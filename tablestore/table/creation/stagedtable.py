@@ -26,6 +26,7 @@ from tablestore.errors import (
     StorageError,
     TablestoreError,
 )
+from tablestore.format.snapshot import Snapshot
 from tablestore.store.followup import Chore, FollowUp
 from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas
 from tablestore.table.creation.creationtools import CreationTools
@@ -43,6 +44,7 @@ class StagedTable:
         self._is_over = False
         self._renewal: AbstractContextManager[None] | None = None
         self.published = False
+        self.snapshot: Snapshot | None = None
         context = tools.context(tools.meta.files.at(record.staged_directory))
         self._table = Table(context, record.table, tools.logs.silenced())
 
@@ -89,7 +91,8 @@ class StagedTable:
             error.add_note(f"what was staged for {self.name} could not be removed ({left}); `tablestore clean` does it later")
 
     def publish(self) -> Table:
-        """Give the table its name: readers see nothing of it before, and all of it after. Returns it under its name.
+        """Give the table its name: readers see nothing of it before, and all of it after. Returns it under its name;
+        :attr:`snapshot` is then the one with the rows, None if there are none.
 
         Raises AlreadyExistsError if a table of that name came meanwhile (with ``ignore_if_exists`` that one is returned, and
         :attr:`published` stays False), NotFoundError if the database is gone, ConflictError of kind ``creation-swept``,
@@ -147,6 +150,7 @@ class StagedTable:
                     creations.check_is_wanted(record)
                 raise
         self._forget()
+        self.snapshot = latest
         table = self._at_its_name(self._table.table_schema)
         if latest is not None:
             FollowUp(table.context.files, table.context.clock, latest.id).do(Chore.PUBLISH, table.change_log.after_commit)

