@@ -189,3 +189,22 @@ def test_register_function_works_and_warns(duck: ts.TableEnvironment) -> None:
     with pytest.warns(DeprecationWarning, match="register_function is deprecated: use create_temporary_function"):
         duck.register_function("f", double)
     assert one(duck, "SELECT f(2)") == 4
+
+
+def test_functions_that_give_rows_or_accumulate_are_refused_by_name(duck: ts.TableEnvironment) -> None:
+    class Split:
+        def eval(self, text: str) -> Any:
+            yield from text.split(",")
+
+    class Sum:
+        def create_accumulator(self) -> int:
+            return 0
+
+        def accumulate(self, sum: int, value: int) -> int:
+            return sum + value
+
+    with pytest.raises(ts.UnsupportedError, match=r"function split: DuckDB has no functions of Python's that give rows .* spark"):
+        duck.create_temporary_function("split", Split, returns="STRING")
+    with pytest.raises(ts.UnsupportedError, match="function plus: Sum is an aggregate function"):
+        duck.create_temporary_function("plus", Sum)
+    assert duck.list_temporary_functions() == ()

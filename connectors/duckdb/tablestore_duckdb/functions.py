@@ -1,7 +1,7 @@
 """Functions of Python's in DuckDB. A null comes as None, as in Spark."""
 
 from collections.abc import Callable
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, isgeneratorfunction
 from itertools import count
 from typing import Any, cast
 
@@ -9,13 +9,19 @@ import duckdb
 import pyarrow as pa
 
 from tablestore.environment.engine import Function
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore_duckdb.rowtypes import duckdb_type
 
 
 def create_function(connection: duckdb.DuckDBPyConnection, name: str, function: Function) -> None:
-    """Register a function under a name. Raises InvalidInputError if its types are not known."""
+    """Register a function under a name. InvalidInputError if its types are not known, UnsupportedError if it gives rows."""
+    if isgeneratorfunction(function.call):
+        raise UnsupportedError(
+            f"function {function.name}: DuckDB has no functions of Python's that give rows (UDTF); run the query on the engine "
+            "spark, or return a list and explode it",
+            kind="engine",
+        )
     if function.arguments is None or function.returns is None:
         raise InvalidInputError(
             f"function {function.name}: DuckDB needs the types of its arguments and of what it returns; say arguments=[…] and "

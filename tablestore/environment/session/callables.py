@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 import pyarrow as pa
 
 from tablestore.environment.engine import Function
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type
 from tablestore.types.arrowtypes import to_arrow_type
@@ -49,6 +49,12 @@ def function_of(
                 kind="function",
             ) from error
     call = getattr(made, "eval", made)
+    if not callable(call) and hasattr(made, "accumulate"):
+        raise UnsupportedError(
+            f"function {name}: {type(made).__name__} is an aggregate function with an accumulator, which no engine here runs; "
+            "on the engine spark give a pandas UDF of a column that returns one value",
+            kind="function",
+        )
     if not callable(call):
         raise InvalidInputError(
             f"function {name}: expected a function, a class or an object that can be called, found {type(made).__qualname__}",
