@@ -214,14 +214,18 @@ def _unpickled(files: FileStore, main_files: FileStore, branch: str, clock: Cloc
     return open_context(files, main_files=main_files, branch=branch, clock=clock, ids=ids, schema=schema)
 
 
-def _newest_that_counts(schemas: Schemas, snapshots: Snapshots) -> TableSchema:
-    """The newest schema; that of a replacement only once its rows have landed, so that nobody sees the old ones through it."""
-    newest = schemas.latest()
-    after = newest.options.get(REPLACES_AFTER_OPTION)
-    if after is None or not after.isdecimal():
-        return newest
+def counts(schema: TableSchema, snapshots: Snapshots) -> bool:
+    """Whether a schema is in force: that of a replacement only once its rows have landed, so that nobody sees others through it."""
+    after = schema.options.get(REPLACES_AFTER_OPTION, "")
+    if not after.isdecimal():
+        return True
     latest = snapshots.latest()
-    if (latest.id if latest is not None else 0) > int(after) or newest.id - 1 not in schemas.ids():
+    return (latest.id if latest is not None else 0) > int(after)
+
+
+def _newest_that_counts(schemas: Schemas, snapshots: Snapshots) -> TableSchema:
+    newest = schemas.latest()
+    if counts(newest, snapshots) or newest.id - 1 not in schemas.ids():
         return newest
     return schemas.read(newest.id - 1)
 

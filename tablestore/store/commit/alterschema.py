@@ -22,7 +22,7 @@ from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
-from tablestore.store.context import TableContext
+from tablestore.store.context import TableContext, counts
 from tablestore.store.history.references import branch_directories
 from tablestore.store.history.tags import Tags
 from tablestore.store.producer import check_frame_change
@@ -103,6 +103,7 @@ class _Alteration:
         while True:
             base = self.context.schemas.refreshed_latest()
             self._check_same_table(base)
+            self._check_counts(base)
             has_data = holds_data(self.context)
             evolution = evolve(
                 base,
@@ -142,6 +143,14 @@ class _Alteration:
                 f"table {self._name} was dropped and created again: it was {self.context.table_uuid}, now it is "
                 f"{table_uuid_of(base)}; open the table again and repeat the alteration",
                 kind="table-replaced",
+            )
+
+    def _check_counts(self, base: TableSchema) -> None:
+        if not counts(base, self.context.snapshots):
+            raise ConflictError(
+                f"table {self._name} is being replaced (schema {base.id} waits for its rows); nothing was altered: try again, and "
+                "if the job that replaces it is dead, `tablestore clean` takes that back",
+                kind="being-replaced",
             )
 
     def _check_settings(self, base: TableSchema, made: TableSchema) -> None:

@@ -22,7 +22,7 @@ import pytest
 from tablestore.clock import SystemClock
 from tablestore.errors import AlreadyExistsError, FormatError, InvalidInputError, NotFoundError, StorageError, TablestoreError
 from tablestore.ids import SystemIds
-from tablestore.io.filestore import FileStore, copy_file
+from tablestore.io.filestore import ExchangesDirectories, FileStore, RenamesDirectories, copy_file
 from tablestore.store.history.storeclock import check_clock
 from tablestore.testing.deterministic import ManualClock
 
@@ -159,6 +159,23 @@ class FileStoreContract:
         with pytest.raises(NotFoundError):
             copy_file(store, "a/file", "b/other")
         assert store.names("b") == ["c"]
+
+    def test_directories_change_names_and_places_in_one_step_where_the_store_can(self, store: FileStore) -> None:
+        store.write("a/x/file", b"first")
+        store.write("b/file", b"second")
+        if isinstance(store, ExchangesDirectories):
+            store.exchange_directories("a", "b")
+            assert store.read("a/file") == b"second" and store.read("b/x/file") == b"first" and store.names("a") == ["file"]
+            with pytest.raises(NotFoundError):
+                store.exchange_directories("a", "nothing")
+            store.exchange_directories("b", "a")
+        if isinstance(store, RenamesDirectories):
+            with pytest.raises(AlreadyExistsError):
+                store.rename_directory("a", "b")
+            with pytest.raises(NotFoundError):
+                store.rename_directory("nothing", "c/d")
+            store.rename_directory("a", "c/d")
+            assert store.read("c/d/x/file") == b"first" and "a" not in [info.name for info in store.list("")]
 
     def test_at_is_the_same_store_rooted_deeper(self, store: FileStore) -> None:
         deeper = store.at("db/table")

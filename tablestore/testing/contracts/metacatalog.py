@@ -12,6 +12,7 @@ import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -19,9 +20,9 @@ import pytest
 
 from tablestore.catalog.identifier import Identifier
 from tablestore.catalog.metacatalog import MetaCatalog
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.format.paths import schema_path, snapshot_path
-from tablestore.format.schemafile import decode_schema
+from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.store.schemas import TABLE_UUID_OPTION
 from tablestore.types.schema import TableSchema, new_schema
 
@@ -195,6 +196,58 @@ class MetaCatalogContract:
         assert stored(again, new) == before and again.table_files(new).read(snapshot_path(1)) == b"kept"
         assert catalog.create_table(ORDERS, schema_of("id"))
 
+    # ---- tables that were made elsewhere
+
+    def test_a_table_that_was_made_elsewhere_gets_its_name_with_all_its_files(
+        self, catalog: MetaCatalog, catalog_of: CatalogOf
+    ) -> None:
+        catalog.create_database("shop")
+        made = _made_elsewhere(catalog, "hidden/orders")
+        assert catalog.list_tables("shop") == () and "hidden" not in catalog.list_databases()
+        catalog.publish_table(ORDERS, "hidden/orders")
+        again = catalog_of()
+        assert again.list_tables("shop") == ("orders",) and stored(again, ORDERS) == made
+        assert again.table_files(ORDERS).read(snapshot_path(1)) == b"rows"
+        _made_elsewhere(catalog, "hidden/more")
+        for identifier, kind in ((ORDERS, AlreadyExistsError), (Identifier("nowhere", "t"), NotFoundError)):
+            with pytest.raises(kind):
+                catalog.publish_table(identifier, "hidden/more")
+        with pytest.raises(NotFoundError):
+            catalog.publish_table(ITEMS, "hidden/nothing")
+        assert again.list_tables("shop") == ("orders",) and stored(again, ORDERS) == made
+
+    def test_of_several_that_publish_one_name_at_most_one_wins(self, catalog: MetaCatalog, catalog_of: CatalogOf) -> None:
+        catalog.create_database("shop")
+        uuids = [_made_elsewhere(catalog, f"hidden/t{k}").options[TABLE_UUID_OPTION] for k in range(3)]
+        outcomes = at_once(*[_publishing(catalog_of(), f"hidden/t{k}") for k in range(3)])
+        winners = [k for k, outcome in enumerate(outcomes) if outcome is None]
+        assert all(isinstance(outcome, AlreadyExistsError) for outcome in outcomes if outcome is not None), outcomes
+        assert [uuids[k] for k in winners] == ([stored(catalog, ORDERS).options[TABLE_UUID_OPTION]] if winners else [])
+        assert winners or not catalog.has_table(ORDERS)
+
+    def test_two_tables_change_places_or_nothing_happens(self, catalog: MetaCatalog) -> None:
+        catalog.create_database("shop")
+        catalog.create_table(ORDERS, schema_of("id"), table_uuid="the old one")
+        made = _made_elsewhere(catalog, "hidden/orders")
+        with pytest.raises((ConflictError, UnsupportedError)):
+            catalog.exchange_table(ORDERS, "hidden/orders", table_uuid="another")
+        assert stored(catalog, ORDERS).options[TABLE_UUID_OPTION] == "the old one"
+        try:
+            catalog.exchange_table(ORDERS, "hidden/orders", table_uuid="the old one")
+        except UnsupportedError:
+            return
+        assert stored(catalog, ORDERS) == made
+        assert catalog.files.exists(f"hidden/orders/{schema_path(0)}")
+
+    def test_only_the_table_of_an_identity_is_dropped_where_one_is_given(self, catalog: MetaCatalog) -> None:
+        catalog.create_database("shop")
+        catalog.create_table(ORDERS, schema_of("id"), table_uuid="mine")
+        with pytest.raises(ConflictError) as refused:
+            catalog.drop_table(ORDERS, table_uuid="yours")
+        assert refused.value.kind == "table-replaced" and catalog.has_table(ORDERS)
+        catalog.drop_table(ORDERS, table_uuid="mine")
+        assert not catalog.has_table(ORDERS)
+
     def test_a_renaming_that_is_refused_changes_nothing(self, catalog: MetaCatalog) -> None:
         catalog.create_database("shop")
         catalog.create_table(ORDERS, schema_of("id"))
@@ -342,6 +395,17 @@ def _creation(catalog: MetaCatalog, identifier: Identifier, column: str) -> Call
 
 def _database_creation(catalog: MetaCatalog) -> Callable[[], None]:
     return lambda: catalog.create_database("shop")
+
+
+def _made_elsewhere(catalog: MetaCatalog, directory: str) -> TableSchema:
+    made = replace(schema_of("id"), options={**schema_of("id").options, TABLE_UUID_OPTION: f"made in {directory}"})
+    catalog.files.write(f"{directory}/{schema_path(0)}", encode_schema(made))
+    catalog.files.write(f"{directory}/{snapshot_path(1)}", b"rows")
+    return made
+
+
+def _publishing(catalog: MetaCatalog, directory: str) -> Callable[[], None]:
+    return lambda: catalog.publish_table(ORDERS, directory)
 
 
 def _renaming(catalog: MetaCatalog, old: Identifier, new: Identifier) -> Callable[[], None]:

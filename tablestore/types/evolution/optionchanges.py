@@ -40,7 +40,7 @@ from tablestore.types.evolution.schemachanges import SetOption
 from tablestore.types.partitionspec import parse_partition_specs, partition_values, print_partition_specs
 from tablestore.types.schema import TableSchema
 
-_NEVER = ("path", TYPE.key, "primary-key", "partition", "tablestore.table-uuid")
+_NEVER = ("path", TYPE.key, "primary-key", "partition", "tablestore.table-uuid", "tablestore.replaces-after-snapshot")
 # They make the paths of files. Files of older snapshots and tags are found by the newest options.
 _WHILE_UNWRITTEN = (DATA_FILE_PATH_DIRECTORY.key, PARTITION_DEFAULT_NAME.key, PARTITION_LEGACY_NAME.key)
 _WHILE_EMPTY = (

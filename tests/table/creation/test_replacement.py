@@ -312,6 +312,9 @@ def test_writers_while_the_new_rows_have_not_landed_are_refused_and_lose_nothing
             with pytest.raises(ConflictError) as refused:
                 place.open().table(NAME).upsert([{"id": 3, "v": "c"}])
             assert refused.value.kind == "schema-changed"
+            with pytest.raises(ConflictError) as refused:
+                place.open().alter_table(NAME, [AddColumn("w", "INT")])
+            assert refused.value.kind == "being-replaced"
 
     faults.after(write, op="publish_if_absent")
     staged = place.open(store).stage_replacement(NAME, NEW, ["id"], options=IN_PLACE)
