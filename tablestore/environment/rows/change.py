@@ -11,13 +11,22 @@ from tablestore.distributed.read import ReadPin
 from tablestore.environment.engine import BoundQuery, ChangeTarget, ManagedRelation, QueryRelation, Relation
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, landed
+from tablestore.environment.rows.expressions import types_of
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.sql.query.parameters import Parameters
-from tablestore.sql.query.rowlevel import TARGET, RowQuery, TargetTable, delete_query, merge_query, update_query
+from tablestore.sql.query.rowlevel import (
+    TARGET,
+    RowQuery,
+    TargetTable,
+    assigned_values,
+    delete_query,
+    merge_query,
+    update_query,
+)
 from tablestore.sql.source import NOWHERE
 from tablestore.sql.statements.rows import Delete, Merge, Update
 from tablestore.table.table import Table
@@ -42,9 +51,7 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
     return landed(run_until_current(table.context, attempt))
 
 
-def plan_change(
-    session: Session, statement: Change, source: Source, parameters: Parameters
-) -> tuple[BoundQuery, ChangeTarget]:
+def plan_change(session: Session, statement: Change, source: Source, parameters: Parameters) -> tuple[BoundQuery, ChangeTarget]:
     """The query of the changed rows, on the newest snapshot, and what they change."""
     plan = _Plan(session, statement, source, parameters)
     return plan.query, ChangeTarget(table=plan.table, pin=plan.pin, change=plan.change)
@@ -67,19 +74,34 @@ class _Plan:
         with placing(source, statement.target.span):
             self.pin = pin_change(self.table, session.spec(self.path, self.table), change)
         relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
-        relations.where = lambda span: rows.place(span) or NOWHERE
         relations.pins[self.table.location, self.table.branch_name] = self.pin
         # Positions say which file and row of the pinned snapshot is meant, so the target is read at the pin in any case.
         target = relations.managed(self.path, self.table, positions=change_columns(self.table).positions)
+        _check_values(session, statement, source, relations, target, self.table)
+        relations.where = lambda span: rows.place(span) or NOWHERE
         self.query = replace(relations.bind(rows.text, {TARGET: target}), statement=source.text or None)
         self.change = replace(change, reads=_reads(self.query, self.table))
 
 
-def _rows(statement: Change, source: Source, table: Table) -> RowQuery:
+def _check_values(
+    session: Session, statement: Change, source: Source, relations: Relations, target: Relation, table: Table
+) -> None:
+    """Values are cast to the types of their columns: raise for those that an INSERT would refuse."""
+    assigned = None if isinstance(statement, Delete) else assigned_values(source.text, statement, _target(table))
+    if assigned is None:
+        return
+    relations.where = lambda span: assigned.query.place(span) or NOWHERE
+    query = replace(relations.bind(assigned.query.text, {TARGET: target}), statement=source.text or None)
+    assigned.check(source.text, types_of(session.engine_for(type(statement).__name__.upper()).query(query).schema))
+
+
+def _target(table: Table) -> TargetTable:
     needed = change_columns(table)
-    target = TargetTable(
-        fields=table.table_schema.fields, keys=table.primary_key, positions=needed.positions, before=needed.before
-    )
+    return TargetTable(fields=table.table_schema.fields, keys=table.primary_key, positions=needed.positions, before=needed.before)
+
+
+def _rows(statement: Change, source: Source, table: Table) -> RowQuery:
+    target = _target(table)
     match statement:
         case Delete():
             return delete_query(source.text, statement, target)

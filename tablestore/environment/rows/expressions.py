@@ -5,6 +5,8 @@ The engine knows: it is asked about a table of these columns without rows.
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from tablestore.environment.engine import BoundQuery, QueryEngine, RowsRelation
 from tablestore.environment.heldrows import HeldRows
 from tablestore.sql.source import Edit, Span
@@ -20,3 +22,13 @@ def expression_type(engine: QueryEngine, expression: str, fields: Sequence[Field
     schema = engine.query(BoundQuery(text=text, relations=(relation,), edits=(Edit(span=place, relation=0),))).schema
     (field,), _ = fields_from_arrow(schema)
     return field.type
+
+
+def types_of(schema: pa.Schema) -> list[DataType | None]:
+    """The types of a query's columns; None: that of NULL."""
+    return [None if pa.types.is_null(column.type) else _type(column) for column in schema]
+
+
+def _type(column: pa.Field) -> DataType:
+    (found,), _ = fields_from_arrow(pa.schema([column]), where="the query")
+    return found.type

@@ -22,6 +22,7 @@ from tablestore.environment.engine import (
 )
 from tablestore.environment.heldrows import HeldRows
 from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.rows.expressions import types_of
 from tablestore.environment.rows.literalrows import literal_rows
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.objects import ConnectorTable
@@ -38,7 +39,7 @@ from tablestore.sql.statements.rows import Insert
 from tablestore.sql.writing.insertion import Given, insert_query, rows_to_insert
 from tablestore.table.table import Table
 from tablestore.types.arrowtypes import fields_from_arrow
-from tablestore.types.datatypes import MAX_LENGTH, AtomicType, DataType, Field, TypeRoot
+from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
 from tablestore.types.partitionspec import parse_partition_value
 
 _VALUES = "_tablestore_values"
@@ -125,7 +126,7 @@ class QueryToInsert:
             source=source,
             parameters=parameters,
             relations=relations,
-            given=[(column.name, None if pa.types.is_null(column.type) else _type(column)) for column in schema],
+            given=list(zip(schema.names, types_of(schema), strict=True)),
             literals=literals,
         )
 
@@ -162,11 +163,6 @@ def _schema_of(session: Session, relations: Relations, query: Fragment, source: 
     text.add(query)
     relations.where = lambda span: origin_of(text.pieces, span) or NOWHERE
     return session.engine_for("INSERT").query(relations.bind(text.text)).schema
-
-
-def _type(column: pa.Field) -> DataType:
-    (field,), _ = fields_from_arrow(pa.schema([column]), where="the query")
-    return field.type
 
 
 def _overwrite(statement: Insert, table: Table, source: Source, parameters: Parameters) -> tuple[Mapping[str, object] | None, bool]:

@@ -16,8 +16,8 @@ A target row that two source rows match gives two rows of one key or place; whoe
 types of their columns; in Spark's ANSI mode a value that does not fit is an error.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
@@ -25,8 +25,8 @@ from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.querytext import Piece, RowText, origin_of
-from tablestore.sql.query.sparktypes import cast_text
-from tablestore.sql.source import Fragment, Path, Span, marked
+from tablestore.sql.query.sparktypes import cast_text, refusal
+from tablestore.sql.source import NOWHERE, Fragment, Path, Span, marked
 from tablestore.sql.statements.rows import Assignment, Delete, Match, Merge, MergeAction, MergeClause, Update
 from tablestore.types.datatypes import DataType, Field, RowType
 
@@ -61,6 +61,39 @@ class RowQuery:
     def place(self, span: Span) -> Span | None:
         """Where in the statement a place of ``text`` came from, None if it is not the user's."""
         return origin_of(self.pieces, span)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """A value that a statement gives to a column, or to a field of one: its type there, and its place in the statement."""
+
+    column: str
+    type: DataType
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedValues:
+    """A query whose columns are the values that a statement assigns, in the types that they have by themselves."""
+
+    query: RowQuery
+    values: tuple[Assigned, ...]
+
+    def check(self, statement: str, given: Sequence[DataType | None]) -> None:
+        """Raise InvalidInputError for a value whose type its column does not take; ``given``: the types, None that of NULL."""
+        for value, found in zip(self.values, given, strict=True):
+            if (wrong := refusal(value.column, value.type, found)) is not None:
+                raise InvalidInputError(f"{wrong}\n{marked(statement, value.span)}", kind="columns")
+
+
+def assigned_values(statement: str, change: Update | Merge, target: TargetTable) -> AssignedValues | None:
+    """The values that an UPDATE or a MERGE assigns; None if there are none but defaults."""
+    if isinstance(change, Merge):
+        return _MergeText(statement, change, target).assigned()
+    alias = change.alias or change.target.parts[-1]
+    leaves = list(_leaves(_assigned(statement, change.assignments, target, (alias, change.target)), target.fields))
+    text = RowText(statement, () if change.alias else (change.target,))
+    return _values_query(text, [(leaf, [value]) for leaf, value in leaves], [f"{TARGET} AS {quote_name(alias)}"])
 
 
 def delete_query(statement: str, delete: Delete, target: TargetTable) -> RowQuery:
@@ -148,8 +181,7 @@ class _MergeText:
                 text.add(f", {self._old(name, kind)} AS {quote_name(name)}")
         if target.before:
             self._before()
-        text.add(" FROM ")
-        self._join()
+        text.add(" FROM ", *self._join_parts())
         text.add(f") AS {quote_name(_SOURCE + '_rows')} WHERE {quote_name(ROW_KIND)} IS NOT NULL")
         updates = [values for clause, values in zip(clauses, self._values, strict=True) if clause.action is MergeAction.UPDATE]
         sets = {name for values in updates for name in values}
@@ -160,6 +192,17 @@ class _MergeText:
             inserts=MergeAction.INSERT in actions,
             deletes=MergeAction.DELETE in actions,
         )
+
+    def assigned(self) -> AssignedValues | None:
+        """The values of all clauses, as each clause sees them."""
+        found: list[tuple[Assigned, Sequence[str | Fragment]]] = []
+        for clause, values in zip(self._merge.clauses, self._values, strict=True):
+            for leaf, value in _leaves(values, self._target.fields):
+                # The columns of a star have no place of their own.
+                placed = leaf if isinstance(value, Fragment) else replace(leaf, span=self._merge.target.span)
+                found.append((placed, self._seen_from(clause.match, [value])))
+        only_source = self._matches == {Match.NOT_MATCHED}
+        return _values_query(self._text, found, self._source_parts() if only_source else self._join_parts())
 
     def _choice(self) -> list[str | Fragment]:
         """The number of the clause that is for a row."""
@@ -241,19 +284,22 @@ class _MergeText:
             self._text.add(cast_text("NULL", RowType(fields=self._target.fields)))
         self._text.add(f" AS {quote_name(BEFORE)}")
 
-    def _join(self) -> None:
-        by_source = Match.NOT_MATCHED_BY_SOURCE in self._matches
-        target = [f"{TARGET} AS {quote_name(self._alias)}"]
-        columns = f" ({', '.join(map(quote_name, self._merge.source_columns))})" if self._merge.source_columns else ""
-        source: list[str | Fragment] = [self._merge.source, f" AS {quote_name(self._source)}{columns}"]
-        if by_source and len(self._matches) > 1:
-            source = [f"(SELECT *, TRUE AS {quote_name(_SOURCE)} FROM ", *source, f") AS {quote_name(self._source)}"]
+    def _join_parts(self) -> list[str | Fragment]:
+        """Target and source, as they are joined."""
+        target = f"{TARGET} AS {quote_name(self._alias)}"
         if self._matches == {Match.NOT_MATCHED}:
-            self._text.add(*source, " LEFT ANTI JOIN ", *target)
+            tables = [*self._source_parts(), " LEFT ANTI JOIN ", target]
         else:
             word = _JOINS[frozenset(self._matches - {Match.MATCHED}), Match.MATCHED in self._matches]
-            self._text.add(*target, f" {word} JOIN ", *source)
-        self._text.add(" ON (", self._merge.on, ")")
+            tables = [target, f" {word} JOIN ", *self._source_parts()]
+        return [*tables, " ON (", self._merge.on, ")"]
+
+    def _source_parts(self) -> list[str | Fragment]:
+        columns = f" ({', '.join(map(quote_name, self._merge.source_columns))})" if self._merge.source_columns else ""
+        source: list[str | Fragment] = [self._merge.source, f" AS {quote_name(self._source)}{columns}"]
+        if Match.NOT_MATCHED_BY_SOURCE in self._matches and len(self._matches) > 1:
+            return [f"(SELECT *, TRUE AS {quote_name(_SOURCE)} FROM ", *source, f") AS {quote_name(self._source)}"]
+        return source
 
 
 _KINDS = {MergeAction.INSERT: "+I", MergeAction.UPDATE: "+U", MergeAction.DELETE: "-D"}
@@ -278,6 +324,31 @@ def _assigned(statement: str, assignments: Sequence[Assignment], target: TargetT
             raise InvalidInputError(f"{merged}\n{marked(statement, assignment.span)}", kind="columns")
         values = merged
     return values
+
+
+def _leaves(values: Mapping[str, _Value], fields: Sequence[Field]) -> Iterator[tuple[Assigned, str | Fragment]]:
+    """What is assigned to columns, and to fields inside; no defaults."""
+    for field in fields:
+        match values.get(field.name):
+            case _Inside(fields=inner):
+                assert isinstance(field.type, RowType), "only a struct has fields"
+                for leaf, value in _leaves(inner, field.type.fields):
+                    yield replace(leaf, column=f"{field.name}.{leaf.column}"), value
+            case (Fragment() | str()) as value:
+                span = value.span if isinstance(value, Fragment) else NOWHERE
+                yield Assigned(column=field.name, type=field.type, span=span), value
+
+
+def _values_query(
+    text: RowText, found: Sequence[tuple[Assigned, Sequence[str | Fragment]]], tables: Sequence[str | Fragment]
+) -> AssignedValues | None:
+    if not found:
+        return None
+    text.add("SELECT ")
+    for place, (_, value) in enumerate(found):
+        text.add(", (" if place else "(", *value, f") AS {quote_name(f'_c{place}')}")
+    text.add(" FROM ", *tables)
+    return AssignedValues(query=RowQuery(text=text.text, pieces=text.pieces), values=tuple(leaf for leaf, _ in found))
 
 
 def _without_table(column: tuple[str, ...], target: TargetTable, named: tuple[str, Path]) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from tablestore.types.datatypes import (
     as_map,
     is_finer_than_micros,
 )
+from tablestore.types.typestring import type_to_sql
 
 _NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
 _MOMENTS = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
@@ -48,6 +49,14 @@ def spark_type(data_type: DataType) -> str:
 def cast_text(expression: str, data_type: DataType) -> str:
     """The expression, cast to a type. Spark has no timestamps finer than microseconds: a cast would lose their digits."""
     return expression if is_finer_than_micros(data_type) else f"CAST({expression} AS {spark_type(data_type)})"
+
+
+def refusal(column: str, wanted: DataType, given: DataType | None, value: str = "") -> str | None:
+    """What is wrong with a value of a type for a column; None if the column takes it. ``value``: more about the value."""
+    if given is None or assignable(given, wanted):
+        return None
+    taken = f"the column {column!r} is {type_to_sql(wanted)} and takes no {type_to_sql(given)}{value}"
+    return f"{taken}; write CAST(… AS {spark_type(wanted)})"
 
 
 def assignable(given: DataType | None, wanted: DataType) -> bool:

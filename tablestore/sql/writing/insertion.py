@@ -15,11 +15,10 @@ from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.querytext import RowText
 from tablestore.sql.query.rowlevel import ROW_KIND, RowQuery
-from tablestore.sql.query.sparktypes import assignable, cast_text
+from tablestore.sql.query.sparktypes import cast_text, refusal
 from tablestore.sql.source import NOWHERE, Fragment, marked
 from tablestore.sql.statements.rows import Insert
 from tablestore.types.datatypes import DataType, Field
-from tablestore.types.typestring import type_to_sql
 
 Given = Sequence[tuple[str, DataType | None]]
 """Names and types of a query's columns; None: the type of NULL."""
@@ -59,14 +58,8 @@ def insert_query(
         if field is None:
             text.add(", " if place else "", f"{column} AS {quote_name(ROW_KIND)}")
             continue
-        if not assignable(given_type, field.type):
-            assert given_type is not None, "NULL goes everywhere"
-            raise _wrong(
-                statement,
-                insert,
-                f"the column {field.name!r} is {type_to_sql(field.type)} and takes no {type_to_sql(given_type)} "
-                f"(column {name!r} of the query); write CAST({name} AS …)",
-            )
+        if (wrong := refusal(field.name, field.type, given_type, f" (column {name!r} of the query)")) is not None:
+            raise _wrong(statement, insert, wrong)
         value = column if given_type is not None and given_type == field.type else cast_text(column, field.type)
         text.add(", " if place else "", f"{value} AS {quote_name(field.name)}")
     for field in fields:
