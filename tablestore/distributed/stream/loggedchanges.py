@@ -42,8 +42,9 @@ class LoggedChanges:
             now = self._context.clock.steady_s()
             if self._since_s is None or self._published > before:
                 self._since_s = now
-            if self._published < snapshot_id and now - self._since_s < SILENCE_S:
-                return self._published
+            if self._published < snapshot_id:
+                # Once they are not waited for, they are not until they come further.
+                return self._published if now - self._since_s < SILENCE_S else snapshot_id
         self._since_s = None
         return snapshot_id
 
