@@ -102,6 +102,40 @@ def test_a_creation_that_dies_anywhere_is_whole_or_leaves_nothing(kind: str, whe
         assert set(seen) == {"nothing", "whole"} and seen == sorted(seen)
 
 
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_a_visible_creation_that_dies_anywhere_keeps_its_rows_or_leaves_nothing(kind: str, stride: int, tmp_path: Path) -> None:
+    with broker_of(f"visible-{kind}") as broker:
+        options = {"bucket": "1", "write-only": "true", "log.kafka.bootstrap.servers": broker.address}
+        for when in WHENS:
+            seen = []
+            for nth in count(1 + WHENS.index(when), stride):
+                place, faults = Place(kind, tmp_path), Faults()
+                faults.crash_nth(nth, when=when)
+                try:
+                    creation = place.open(faulty(place, faults)).intend_creation("job", NAME, "me")
+                    table, created = creation.create_table(COLUMNS, ["id"], options=options)
+                    with table.new_writer(commit_user="me") as writer:
+                        writer.write(ROWS)
+                        writer.commit()
+                    creation.finished()
+                except SimulatedCrash:
+                    pass
+                else:
+                    assert created
+                    break
+                place.clock.advance(4000)
+                report = place.open().sweep_creations()
+                assert all(one.outcome in ("removed", "finished") for one in report.creations), (nth, report)
+                seen.append(state(place))
+                assert not [path for path in place.rest() if path.startswith("_ctas")], (nth, faults.calls[-1])
+                if seen[-1] == "nothing":
+                    assert place.rest() == set() and broker.topics == {}, (nth, faults.calls[-1])
+                place.open().drop_database("shop", cascade=True)
+                assert broker.topics == {}, (nth, faults.calls[-1])
+            assert set(seen) == {"nothing", "whole"} and seen == sorted(seen)
+            place.open().drop_database("shop", cascade=True)
+
+
 def test_a_creation_whose_store_fails_anywhere_ends_whole_or_leaves_nothing(kind: str, stride: int, tmp_path: Path) -> None:
     act = create(None)
     for when in WHENS:

@@ -12,7 +12,7 @@ from tablestore.testing.files import Call, Faults, FaultyFileStore
 from tests.support.schedules import Scheduler
 from tests.table.creation.places import COLUMNS, NAME, Place, RenamingFaultyStore
 
-SEEDS = 12
+SEEDS = 7
 # One call of SQLite is one step for the others: who waits for its lock would wait for ever.
 KINDS = ("memory", "copying")
 

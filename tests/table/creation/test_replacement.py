@@ -225,7 +225,7 @@ READING = ("read", "size", "exists", "list", "open_input", "input.read")
 
 @pytest.fixture(params=["some", pytest.param("all", marks=pytest.mark.slow)])
 def stride(request: pytest.FixtureRequest) -> int:
-    return 13 if request.param == "some" else 1
+    return 23 if request.param == "some" else 1
 
 
 @pytest.mark.parametrize("options", [IN_PLACE, EXCHANGE])

@@ -7,10 +7,10 @@ import pytest
 
 from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
 from tablestore.table.catalog import Catalog
-from tests.table.creation.places import COLUMNS, KINDS, NAME, ROWS, Place, broker_of
+from tests.table.creation.places import COLUMNS, NAME, ROWS, Place, broker_of
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["memory", "copying", "sqlite"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(request.param, tmp_path)
 
