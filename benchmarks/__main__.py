@@ -12,6 +12,7 @@ from benchmarks import (
     bench_changelog,
     bench_commit,
     bench_compact,
+    bench_ctas,
     bench_engines,
     bench_log,
     bench_merge,
@@ -43,6 +44,7 @@ class Suite(StrEnum):
     LOG = "log"
     SPARK = "spark"
     STREAM_SINK = "stream-sink"
+    CTAS = "ctas"
     STREAM_SOURCE = "stream-source"
     COMPACT = "compact"
     STARTUP = "startup"
@@ -98,6 +100,8 @@ def main(
             bench_spark.run(setting)
         if suite in (Suite.ALL, Suite.STREAM_SINK):
             bench_streamsink.run(setting)
+        if suite in (Suite.ALL, Suite.CTAS):
+            bench_ctas.run(setting)
         if suite in (Suite.ALL, Suite.STREAM_SOURCE):
             bench_streamsource.run(setting)
         if suite in (Suite.ALL, Suite.MERGE):
