@@ -7,6 +7,7 @@ skipped with the reason; in CI (``CI`` is set) nothing is skipped, so a missing 
 import importlib.util
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,11 @@ IN_CI = bool(os.environ.get("CI"))
 settings.register_profile("local", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if IN_CI else "local")
+
+# Tables are published with fsync, so tests would wait for a disk longer than they compute.
+MEMORY = Path("/dev/shm")
+ROOM_BYTES = 4 * 1024**3
+STORES = Path(__file__).parent / "io"
 
 # These start a Java process each; one worker runs all tests of a kind, so that there is one process of a kind.
 ONE_WORKER = ("spark", "interop", "kafka", "s3")
@@ -47,6 +53,28 @@ def why_no_spark() -> str | None:
     if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").is_file()):
         return "there is no Java: install a JDK 17 or later, or set JAVA_HOME"
     return None
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A folder of the test's own: in memory where there is room.
+
+    It is on disk where stores are tested, beside services, and where PYTEST_DEBUG_TEMPROOT names the place (pytest keeps it there).
+    """
+    on_disk = "PYTEST_DEBUG_TEMPROOT" in os.environ or request.path.is_relative_to(STORES)
+    if on_disk or any(request.node.get_closest_marker(name) for name in ONE_WORKER) or not has_room(MEMORY):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="tablestore-test-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def has_room(folder: Path) -> bool:
+    """Whether tests can have their folders there, programs among them."""
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        return False
+    there = os.statvfs(folder)
+    return there.f_bavail * there.f_frsize >= ROOM_BYTES and not there.f_flag & os.ST_NOEXEC
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -318,10 +318,9 @@ def test_an_idle_stream_looks_at_three_small_files_and_lists_nothing(table: ts.T
     assert calls == ["exists snapshot/snapshot-21", "read snapshot/snapshot-20", "read snapshot/EARLIEST"]
     table.alter(ts.SetOption("consumer.expiration-time", "1 ms"))
     engine.restart()
-    engine.plan()
-    calls.clear()
-    assert not engine.plan()
-    assert f"overwrite consumer/consumer-{engine.consumer}" in calls, "it says that it is alive"
+    says = f"overwrite consumer/consumer-{engine.consumer}"
+    # Once in a while is enough, however fast the disk.
+    assert any(not engine.plan() and says in calls for _ in range(10_000)), "it says that it is alive"
     table.alter(ts.RemoveOption("consumer.expiration-time"))
     engine.planner = StreamPlanner(engine.spec, StreamRequest(**engine.request), look_s=3600)
     assert not engine.plan()
