@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tablestore.table.read.scan import ArrowSource
     from tablestore.table.table import Table
     from tablestore.table.write.rowchange import RowChange
+    from tablestore.types.datatypes import DataType
     from tablestore.types.schema import TableSchema
 
 
@@ -59,13 +60,26 @@ class RowsRelation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataField:
+    """A column of what a connector says about its rows, which calls it ``key``."""
+
+    name: str
+    key: str
+    type: "DataType"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorRelation:
-    """A table that is not managed: ``connector`` and its options, resolved by the engine when it is read."""
+    """A table that is not managed: ``connector`` and its options, resolved by the engine when it is read.
+
+    Behind the columns of ``schema`` come those of ``metadata``: what the connector says about a row.
+    """
 
     name: str
     connector: str
     options: Mapping[str, str]
     schema: pa.Schema | None = None
+    metadata: tuple[MetadataField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

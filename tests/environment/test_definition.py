@@ -1,6 +1,7 @@
 """CREATE, ALTER and DROP of tables, databases and catalogs; an engine is not needed for any of it."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -250,3 +251,18 @@ def test_a_script_stops_at_the_first_error_and_says_where(env: ts.TableEnvironme
     assert env.list_tables() == ("a",)
     with pytest.raises(ts.StorageError, match="cannot read"):
         env.execute_file(tmp_path / "nope.sql")
+
+
+def test_a_table_with_a_connector_keeps_its_columns_that_are_not_stored(duck: ts.TableEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("1,a\n2,b\n")
+    where = f"WITH ('connector' = 'filesystem', 'format' = 'csv', 'path' = '{tmp_path / 'rows.csv'}')"
+    duck.execute_sql(f"CREATE TABLE f (id INT, twice AS id * 2, note STRING) {where}")
+    assert duck.execute_sql("SELECT * FROM f WHERE twice = 4").to_arrow().to_pylist() == [{"id": 2, "twice": 4, "note": "b"}]
+    (text,) = duck.execute_sql("SHOW CREATE TABLE f").to_arrow().column(0).to_pylist()
+    assert "`twice` AS id * 2" in text
+    duck.execute_sql("CREATE TABLE g LIKE f")
+    assert duck.execute_sql("SELECT sum(twice) AS s FROM g").to_arrow().to_pylist() == [{"s": 6}]
+    duck.execute_sql(f"CREATE TABLE m (id INT, path STRING METADATA FROM 'file_path' VIRTUAL) {where}")
+    assert duck.execute_sql("DESCRIBE m").to_arrow().column("extras").to_pylist() == [None, "METADATA FROM 'file_path' VIRTUAL"]
+    with pytest.raises(ts.UnsupportedError, match=r"does not read the metadata column 'path' .* on the engine spark"):
+        duck.execute_sql("SELECT id FROM m")

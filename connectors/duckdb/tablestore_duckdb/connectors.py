@@ -24,6 +24,12 @@ def connector_sql(relation: ConnectorRelation) -> str:
             "run the statement on the engine spark",
             kind="engine",
         )
+    if relation.metadata:
+        raise UnsupportedError(
+            f"the engine duckdb does not read the metadata column {relation.metadata[0].name!r} of table {relation.name}; run the "
+            "statement on the engine spark",
+            kind="engine",
+        )
     options = {key.lower(): value for key, value in relation.options.items()}
     path, file_format = options.pop("path", None), options.pop("format", "parquet").lower()
     if not path:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.managed.factory import ManagedTableContext
-from tablestore.environment.managed.nonphysical import unstored_options
+from tablestore.environment.managed.nonphysical import Unstored, unstored_options
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import DEFAULT_DATABASE
@@ -108,6 +108,7 @@ def connector_table(
         connector=connector,
         options=options,
         schema=to_arrow_schema(definition.fields) if definition.fields else None,
+        unstored=definition.unstored if definition.unstored != Unstored() else None,
         primary_key=definition.primary_key,
         partition_by=definition.partition_by,
         comment=definition.comment,

@@ -88,8 +88,17 @@ def define(session: Session, statement: CreateTable, source: Source, of_query: S
     )
 
 
-def definition_of(table: Table) -> TableDefinition:
+def definition_of(table: Table | ConnectorTable) -> TableDefinition:
     """What defines a table that is there, without what belongs to it alone."""
+    if isinstance(table, ConnectorTable):
+        return TableDefinition(
+            fields=() if table.schema is None else fields_from_arrow(table.schema)[0],
+            unstored=table.unstored or Unstored(),
+            primary_key=table.primary_key,
+            partition_by=table.partition_by,
+            comment=table.comment,
+            options={CONNECTOR: table.connector, **table.options},
+        )
     schema = table.table_schema
     options = {key: value for key, value in schema.options.items() if key not in OWN_OPTIONS}
     return TableDefinition(
@@ -214,12 +223,6 @@ def _like(session: Session, like: Like, given: Mapping[str, str], source: Source
 
 def _of_source(session: Session, like: Like, source: Source) -> TableDefinition:
     found = session.find(like.source, source)
-    if isinstance(found, Table):
+    if isinstance(found, Table | ConnectorTable):
         return definition_of(found)
-    if isinstance(found, ConnectorTable):
-        fields = () if found.schema is None else fields_from_arrow(found.schema)[0]
-        options = {**found.options, CONNECTOR: found.connector}
-        return TableDefinition(
-            fields=fields, primary_key=found.primary_key, partition_by=found.partition_by, comment=found.comment, options=options
-        )
     raise InvalidInputError(source.mark(f"LIKE {like.source}: expected a table", like.source.span), kind="like")

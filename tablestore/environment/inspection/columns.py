@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tablestore.environment.managed.nonphysical import UnstoredColumn, in_order, read_unstored
+from tablestore.environment.managed.nonphysical import Unstored, UnstoredColumn, in_order, read_unstored
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
@@ -31,11 +31,16 @@ def column_rows(found: Table | SystemTable | ConnectorTable) -> Iterator[dict[st
     if isinstance(found, Table):
         yield from _of_table(found)
         return
-    schema = found.schema
-    keys = found.primary_key if isinstance(found, ConnectorTable) else ()
-    partitions = found.partition_by if isinstance(found, ConnectorTable) else ()
-    for field in fields_from_arrow(schema)[0] if schema is not None else ():
-        yield _row(field, keys, partitions, None)
+    fields = {field.name: field for field in (fields_from_arrow(found.schema)[0] if found.schema is not None else ())}
+    if isinstance(found, SystemTable):
+        for field in fields.values():
+            yield _row(field, (), (), None)
+        return
+    for column in in_order(list(fields), found.unstored or Unstored()):
+        if isinstance(column, UnstoredColumn):
+            yield _unstored_row(column)
+        else:
+            yield _row(fields[column], found.primary_key, found.partition_by, None)
 
 
 def _of_table(table: Table) -> Iterator[dict[str, Any]]:

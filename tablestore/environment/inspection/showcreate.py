@@ -5,25 +5,15 @@ from collections.abc import Iterator, Mapping
 from tablestore.environment.definition.tabledefinition import TableDefinition, definition_of
 from tablestore.environment.managed.nonphysical import UnstoredColumn, in_order
 from tablestore.environment.objectpath import ObjectPath
-from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
+from tablestore.environment.session.objects import ConnectorTable
 from tablestore.table.table import Table
-from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import quote_identifier, type_to_sql
 
 
 def create_statement(path: ObjectPath, found: Table | ConnectorTable) -> str:
     """The text of CREATE TABLE."""
-    if isinstance(found, Table):
-        return _statement(path, definition_of(found))
-    definition = TableDefinition(
-        fields=() if found.schema is None else fields_from_arrow(found.schema)[0],
-        primary_key=found.primary_key,
-        partition_by=found.partition_by,
-        comment=found.comment,
-        options={CONNECTOR: found.connector, **found.options},
-    )
-    return _statement(path, definition)
+    return _statement(path, definition_of(found))
 
 
 def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:

@@ -21,6 +21,7 @@ from tablestore.environment.engine import (
     BoundQuery,
     ConnectorRelation,
     ManagedRelation,
+    MetadataField,
     NativeRelation,
     QueryRelation,
     Relation,
@@ -32,6 +33,8 @@ from tablestore.environment.session.session import Place, Session, placing
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.options import SCHEMA_PREFIX
+from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.datatype import data_type
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value, may_have_markers
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
@@ -100,10 +103,34 @@ class Relations:
                 case RowsView():
                     return RowsRelation(name=str(found.path), rows=found.rows)
                 case ConnectorTable():
-                    return ConnectorRelation(
-                        name=str(found.path), connector=found.connector, options=found.options, schema=found.schema
-                    )
+                    return self._connector(found)
         return None
+
+    def _connector(self, found: ConnectorTable) -> Relation:
+        """A table with a connector, with the columns that are computed and those about its rows."""
+        plain = ConnectorRelation(name=str(found.path), connector=found.connector, options=found.options, schema=found.schema)
+        if found.unstored is None:
+            return plain
+        from tablestore.environment.managed.nonphysical import in_order
+
+        metadata = tuple(
+            MetadataField(name=column.name, key=column.metadata, type=data_type(Cursor(column.type_text)))
+            for column in found.unstored.columns
+            if column.metadata is not None
+        )
+        # A table without columns of its own has them in front.
+        stored = ["*"] if found.schema is None else [quote_identifier(name) for name in found.schema.names]
+        columns = [
+            column
+            if isinstance(column, str)
+            else f"{column.expression} AS {quote_identifier(column.name)}"
+            if column.expression is not None
+            else quote_identifier(column.name)
+            for column in in_order(stored, found.unstored)
+            if found.schema is not None or isinstance(column, str) or column.expression is not None
+        ]
+        text = f"SELECT {', '.join(columns)} FROM {found.path.quoted}"
+        return QueryRelation(name=plain.name, query=bind(text, lambda _: replace(plain, metadata=metadata)))
 
     def managed(self, path: ObjectPath, table: Table, travel: TimeTravel | None = None, *, positions: bool = False) -> Relation:
         """A managed table with all its columns; ``positions``: also those that say where a row lies."""

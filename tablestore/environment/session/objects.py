@@ -9,12 +9,15 @@ Tables with a connector are this session's permanent tables; they too end with i
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.errors import AlreadyExistsError, InvalidInputError
+
+if TYPE_CHECKING:
+    from tablestore.environment.managed.nonphysical import Unstored
 
 CONNECTOR = "connector"
 
@@ -27,6 +30,7 @@ class ConnectorTable:
     connector: str
     options: Mapping[str, str]
     schema: pa.Schema | None = None
+    unstored: "Unstored | None" = None
     primary_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     comment: str | None = None

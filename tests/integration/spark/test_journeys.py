@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +112,44 @@ def test_files_are_tables_to_read_and_to_write(env: ts.TableEnvironment, tmp_pat
     assert rows(env, found) == [(1, "a", "2024-02-29 01:02:03", 2), (2, None, None, 4), (3, "c", None, 6)]
     env.execute_sql("INSERT OVERWRITE f SELECT id, 'new', NULL FROM t WHERE id = 3")
     assert rows(env, "SELECT id, note FROM f") == [(3, "new")]
+
+
+def test_columns_that_a_connector_does_not_store(env: ts.TableEnvironment, tmp_path: Path) -> None:
+    where = f"'connector' = 'filesystem', 'format' = 'json', 'path' = '{tmp_path / 'files'}'"
+    unstored = "twice AS id * 2, path STRING METADATA FROM 'file_path' VIRTUAL, `file_size` INT METADATA"
+    env.execute_sql(f"CREATE TABLE f (id BIGINT, {unstored}, note STRING) WITH ({where})")
+    env.execute_sql("INSERT INTO f VALUES (1, 'a'), (2, NULL)")
+    assert [name for (name, *_) in rows(env, "DESCRIBE f")] == ["id", "twice", "path", "file_size", "note"]
+    found = rows(env, "SELECT * FROM f WHERE twice > 1 ORDER BY id")
+    assert [(id, twice, note) for id, twice, _, _, note in found] == [(1, 2, "a"), (2, 4, None)]
+    sizes = {file.name: file.stat().st_size for file in (tmp_path / "files").glob("*.json")}
+    assert all(sizes[path.rpartition("/")[2]] == size for _, _, path, size, _ in found)
+    env.execute_sql("CREATE TABLE g LIKE f")
+    assert rows(env, "SELECT twice FROM g ORDER BY 1") == [(2,), (4,)]
+    env.execute_sql(f"CREATE TABLE h (id BIGINT, x STRING METADATA FROM 'file_pat') WITH ({where})")
+    with pytest.raises(ts.InvalidInputError, match="no metadata 'file_pat'; did you mean 'file_path'"):
+        env.execute_sql("SELECT * FROM h").to_arrow()
+
+
+def test_a_database_behind_jdbc_is_a_table_to_read_and_to_write(env: ts.TableEnvironment, spark: Any, tmp_path: Path) -> None:
+    # Derby comes with Spark. It would begin its log in the working directory.
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
+    where = "'connector' = 'jdbc', 'url' = 'jdbc:derby:memory:shop;create=true', 'dbtable' = 'orders'"
+    env.execute_sql(f"CREATE TABLE j (id BIGINT, note STRING, price DECIMAL(9, 2), at TIMESTAMP) WITH ({where})")
+    env.execute_sql("INSERT INTO j VALUES (1, 'a', 2.50, TIMESTAMP '2024-02-29 01:02:03'), (2, NULL, NULL, NULL)")
+    env.execute_sql("INSERT INTO j (note, id) SELECT 'c', 3")
+    env.execute_sql("INSERT INTO t SELECT id, note, CAST(price * 10 AS INT) FROM j WHERE note IS NOT NULL")
+    assert rows(env, "SELECT id, day, v FROM t ORDER BY id") == [(1, "a", 25), (3, "c", None)]
+    found = "SELECT j.id, note, price, CAST(at AS STRING) FROM j LEFT JOIN t ON j.id = t.id ORDER BY 1"
+    assert rows(env, found) == [(1, "a", Decimal("2.50"), "2024-02-29 01:02:03"), (2, None, None, None), (3, "c", None, None)]
+    env.execute_sql("INSERT OVERWRITE j SELECT id, 'new', 1, NULL FROM t WHERE id = 3")
+    assert rows(env, "SELECT id, note, price FROM j") == [(3, "new", Decimal("1.00"))]
+    env.execute_sql(f"CREATE TABLE k (id BIGINT, nope STRING) WITH ({where})")
+    with pytest.raises(ts.InvalidInputError, match=r"declares the column 'nope', which 'jdbc' does not give"):
+        env.execute_sql("SELECT * FROM k")
+    env.execute_sql("CREATE TABLE gone (id BIGINT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:pigeon:x', 'dbtable' = 'o')")
+    with pytest.raises(ts.TablestoreError, match="driver"):
+        env.execute_sql("SELECT * FROM gone")
 
 
 def test_a_connector_that_spark_lacks_is_refused_by_its_name(env: ts.TableEnvironment) -> None:

@@ -3,12 +3,14 @@
     filesystem    files of the option ``format`` (parquet where it is left out) at ``path``
     any other     Spark's data source of this name (jdbc, kafka, orc, delta …)
 
-All other options are the data source's own. A table that declares columns has these, by name and of its types.
+All other options are the data source's own. A table that declares columns has these, by name and of its types. A metadata column is
+what the source says about a row: ``METADATA FROM 'offset'``, and of files ``METADATA FROM 'file_path'``.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.utils import is_remote
@@ -16,14 +18,16 @@ from pyspark.sql.utils import is_remote
 from pyspark_tablestore.native import column
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.typemapping import spark_schema, spark_type
-from tablestore.environment.engine import ConnectorRelation
+from tablestore.environment.engine import ConnectorRelation, MetadataField
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
 
 _FILESYSTEM, _FORMAT, _PATH = "filesystem", "format", "path"
+_JDBC, _WITHOUT_ZONE = "jdbc", "preferTimestampNTZ"
 # Files that do not say themselves which columns they hold.
+_OF_FILES = ("file_path", "file_name", "file_size", "file_block_start", "file_block_length", "file_modification_time")
 _WITHOUT_SCHEMA = ("csv", "json")
 
 
@@ -34,9 +38,11 @@ def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFram
     with query_errors(f"reading {relation.name} (connector {relation.connector!r})"):
         _activate(spark)
         reader = spark.read.format(source).options(**options)
-        if fields and source.lower() in _WITHOUT_SCHEMA:
-            return reader.schema(spark_schema(fields)).load()
-        frame = reader.load()
+        declares = fields and source.lower() in _WITHOUT_SCHEMA
+        frame = reader.schema(spark_schema(fields)).load() if declares else reader.load()
+        about = [_metadata(frame, relation, one) for one in relation.metadata]
+        if declares:
+            return frame.select(sf.col("*"), *about) if about else frame
         there = {name.casefold(): name for name in frame.columns}
         if missing := [field.name for field in fields if field.name.casefold() not in there]:
             raise InvalidInputError(
@@ -47,7 +53,22 @@ def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFram
         chosen: list[Column] = [
             column(there[field.name.casefold()]).cast(spark_type(field.type)).alias(field.name) for field in fields
         ]
-        return frame.select(*chosen) if chosen else frame
+        return frame.select(*(chosen or [sf.col("*")]), *about) if chosen or about else frame
+
+
+def _metadata(frame: DataFrame, relation: ConnectorRelation, wanted: MetadataField) -> Column:
+    """What the source says about a row: a column of its own (Kafka's offset), or a hidden one (the path of a file)."""
+    names = {name.casefold(): column(name) for name in frame.columns}
+    if relation.connector == _FILESYSTEM:
+        names |= {name: sf.col(f"_metadata.{name}") for name in _OF_FILES}
+    found = names.get(wanted.key.casefold())
+    if found is None:
+        raise InvalidInputError(
+            f"table {relation.name}: {relation.connector!r} has no metadata {wanted.key!r}{did_you_mean(wanted.key, names)}; "
+            f"there are {', '.join(names)}",
+            kind="unknown-column",
+        )
+    return found.cast(spark_type(wanted.type)).alias(wanted.name)
 
 
 def write_connected(frame: DataFrame, target: ConnectorRelation, *, overwrite: bool) -> None:
@@ -72,11 +93,18 @@ def _declared(relation: ConnectorRelation) -> Sequence[Field]:
 def _source(relation: ConnectorRelation) -> tuple[str, dict[str, str]]:
     """Spark's data source, and the options that it takes."""
     options = dict(relation.options)
+    if relation.connector == _JDBC and any(pa.types.is_timestamp(one) and one.tz is None for one in _types(relation)):
+        # A database's TIMESTAMP has no zone; Spark takes it for a moment in the JVM's zone unless it is told.
+        options = {_WITHOUT_ZONE: "true", **options}
     if relation.connector != _FILESYSTEM:
         return relation.connector, options
     if not options.get(_PATH):
         raise InvalidInputError(f"table {relation.name} has the connector filesystem and no option 'path'", kind="missing-option")
     return options.pop(_FORMAT, "parquet").lower(), options
+
+
+def _types(relation: ConnectorRelation) -> Sequence[pa.DataType]:
+    return () if relation.schema is None else relation.schema.types
 
 
 def _activate(spark: Any) -> None:
