@@ -26,7 +26,7 @@ from tablestore.environment.pipelines.pipeline import Plan, TablePipeline, run_s
 from tablestore.environment.pipelines.streams import StreamSetting, stream_into, stream_setting
 from tablestore.environment.result import Result
 from tablestore.environment.rows.explain import explained
-from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes, connector_target
+from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.session.sessionsettings import CTAS_ATOMICITY
@@ -184,7 +184,7 @@ class Creation:
         return OneInsert(session=self.session, insertion=self._insertion(into), source=self.source)
 
     def _insertion(self, into: Table | ConnectorTable) -> Insertion:
-        target = self.rows.table_target(self.path, into) if isinstance(into, Table) else connector_target(into)
+        target = self.rows.table_target(self.path, into) if isinstance(into, Table) else into
         return Insertion(name=str(self.path), query=self.query, target=target)
 
 

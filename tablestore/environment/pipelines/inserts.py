@@ -92,7 +92,7 @@ class OneInsert:
 
     def run(self, job: Job[Result]) -> Result:
         try:
-            snapshot = run_insertion(self.session, self.insertion)
+            snapshot = run_insertion(self.session, self.insertion, job.id)
         except TablestoreError as error:
             self.source.guess(error)
             raise

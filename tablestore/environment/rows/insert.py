@@ -25,6 +25,7 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.rows.expressions import types_of
 from tablestore.environment.rows.literalrows import literal_rows
 from tablestore.environment.rows.relations import Relations, by_name
+from tablestore.environment.rows.rowsinks import row_sink
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -52,17 +53,21 @@ class Insertion:
 
     name: str
     query: BoundQuery
-    target: InsertTarget | ConnectorRelation
+    target: InsertTarget | ConnectorTable
     overwrite: bool = False
 
 
-def run_insertion(session: Session, insertion: Insertion) -> Snapshot | None:
+def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapshot | None:
     """Write the rows; the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError, ConflictError."""
     engine = session.engine_for("INSERT")
     if isinstance(insertion.target, InsertTarget):
         return engine.insert(insertion.query, insertion.target)
+    if (sink := row_sink(insertion.target)) is not None:
+        rows = engine.query(insertion.query).to_reader()
+        sink(insertion.name, insertion.target.options, insertion.target.primary_key, rows, job_id)
+        return None
     assert isinstance(engine, WritesConnectors), "this was checked when it was planned"
-    engine.write(insertion.query, insertion.target, overwrite=insertion.overwrite)
+    engine.write(insertion.query, _connector_target(insertion.target), overwrite=insertion.overwrite)
     return None
 
 
@@ -72,14 +77,14 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
     _check_mode(session, statement)
     found = session.find(statement.target, source)
     if isinstance(found, ConnectorTable):
-        check_writes(engine, found, source, statement.target.span)
+        check_writes(engine, found, source, statement.target.span, overwrite=statement.overwrite)
         if statement.partition:
             raise UnsupportedError(source.mark("PARTITION is for managed tables", statement.target.span), kind="not-managed")
         rows = QueryToInsert.of(session, statement, source, parameters)
         return Insertion(
             name=str(found.path),
             query=rows.bound(rows.connector_fields(found)),
-            target=connector_target(found),
+            target=found,
             overwrite=statement.overwrite,
         )
     table = session.table(statement.target, "INSERT", source)
@@ -90,8 +95,15 @@ def plan_insert(session: Session, statement: Insert, source: Source, parameters:
     return Insertion(name=str(path), query=rows.bound(table.table_schema.fields), target=target)
 
 
-def check_writes(engine: QueryEngine, found: ConnectorTable, source: Source, span: Span) -> None:
-    """Raise UnsupportedError unless the engine writes a table with a connector."""
+def check_writes(engine: QueryEngine, found: ConnectorTable, source: Source, span: Span, *, overwrite: bool = False) -> None:
+    """Raise UnsupportedError unless somebody writes a table with a connector."""
+    if row_sink(found) is not None:
+        if overwrite:
+            raise UnsupportedError(
+                source.mark(f"{found.path} has the connector {found.connector!r}, which only adds rows: INSERT INTO it", span),
+                kind="unsupported",
+            )
+        return
     if not isinstance(engine, WritesConnectors):
         raise UnsupportedError(
             source.mark(
@@ -153,7 +165,7 @@ class QueryToInsert:
         return tuple(Field(id=place, name=name, type=kind or _TEXT) for place, (name, kind) in enumerate(self.given))
 
 
-def connector_target(found: ConnectorTable) -> ConnectorRelation:
+def _connector_target(found: ConnectorTable) -> ConnectorRelation:
     """A table with a connector, as an engine knows it."""
     return ConnectorRelation(name=str(found.path), connector=found.connector, options=found.options, schema=found.schema)
 

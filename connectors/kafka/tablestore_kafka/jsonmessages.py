@@ -1,0 +1,132 @@
+"""The rows of a query as messages of a topic: JSON objects, in one transaction.
+
+    topic                           where they go; it is made, with the partitions that brokers give by default, if it is not there
+    properties.bootstrap.servers    the brokers; other ``properties.*`` are those of the client that a table may set
+    value.format                    json: all columns, an object for each row
+    key.fields                      columns of the key, as ``a;b``, also a JSON object; else the primary key; else no key
+
+Readers of committed messages see all of them or none. Memory: a batch of rows, and what the client keeps until it is sent.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
+from tablestore.log.json.jsontext import rows_to_json
+from tablestore.names import did_you_mean
+from tablestore_kafka.client import ADMIN, BOOTSTRAP, LOG, PRODUCER, TABLE_SETTINGS, environment_settings, made, translated
+
+_PREFIX = "properties."
+_OPTIONS = ("topic", "value.format", "key.format", "key.fields")
+_FORMAT = "json"
+# Of a transaction; brokers take no more by default.
+_MOST_MS = 900_000
+_TIMEOUT_S = 15.0
+_QUEUE_FULL_WAIT_S = 0.05
+
+
+def write_rows(
+    name: str, options: Mapping[str, str], key: Sequence[str], rows: pa.RecordBatchReader, transactional_id: str
+) -> None:
+    """Send rows of the table ``name``. ``key``: its primary key. Raises InvalidInputError, UnsupportedError, StorageError."""
+    topic, settings = _topic(name, options), _settings(name, options)
+    key = _key(name, options, key, rows.schema.names)
+    _make_topic(topic, settings)
+    servers = settings[BOOTSTRAP]
+    # A broker under load says for a moment that it does not know the topic that it has just made.
+    waiting = {"transaction.timeout.ms": _MOST_MS, "topic.metadata.propagation.max.ms": int(_TIMEOUT_S * 1000)}
+    given = {**PRODUCER, **waiting, **settings, "transactional.id": transactional_id}
+    producer = made(lambda: Producer(given, logger=LOG), given)
+    try:
+        producer.init_transactions(_TIMEOUT_S)
+        producer.begin_transaction()
+        try:
+            for batch in rows:
+                _send(producer, topic, batch, key)
+            producer.commit_transaction(_TIMEOUT_S)
+        except BaseException:
+            with suppress(KafkaException):
+                producer.purge()
+                producer.abort_transaction(_TIMEOUT_S)
+            raise
+    except KafkaException as error:
+        raise translated(error, f"writing {name} to topic {topic}", servers, given=given) from error
+
+
+def _send(producer: Producer, topic: str, batch: pa.RecordBatch, key: Sequence[str]) -> None:
+    if batch.num_rows == 0:
+        return
+    values = rows_to_json(batch.columns, batch.schema.names).cast(pa.binary()).to_pylist()
+    keys: list[bytes | None] = [None] * batch.num_rows
+    if key:
+        keys = rows_to_json([batch.column(one) for one in key], key).cast(pa.binary()).to_pylist()
+    # The client takes one message at a time.
+    for one, value in zip(keys, values, strict=True):
+        while True:
+            try:
+                producer.produce(topic, value, one)
+                break
+            except BufferError:
+                producer.poll(_QUEUE_FULL_WAIT_S)
+
+
+def _topic(name: str, options: Mapping[str, str]) -> str:
+    known = [key for key in options if key in _OPTIONS or key.startswith(_PREFIX)]
+    if unknown := [key for key in options if key not in known]:
+        raise InvalidInputError(
+            f"table {name}: the connector kafka has no option {unknown[0]!r}{did_you_mean(unknown[0], _OPTIONS)}; it takes "
+            f"{', '.join(_OPTIONS)} and {_PREFIX}*",
+            kind="unknown-option",
+        )
+    for kind in ("value.format", "key.format"):
+        if options.get(kind, _FORMAT).lower() != _FORMAT:
+            raise UnsupportedError(f"table {name}: {kind} = {options[kind]!r:.80} is not supported, only {_FORMAT}", kind="format")
+    if not options.get("topic"):
+        raise InvalidInputError(f"table {name} has the connector kafka and no option 'topic'", kind="missing-option")
+    return options["topic"]
+
+
+def _settings(name: str, options: Mapping[str, str]) -> dict[str, str]:
+    given = {key.removeprefix(_PREFIX): value for key, value in options.items() if key.startswith(_PREFIX)}
+    if refused := [key for key in given if key not in TABLE_SETTINGS]:
+        raise InvalidInputError(
+            f"table {name}: option {_PREFIX}{refused[0]}: a table may not set this property of the Kafka client, which could name "
+            f"files and secrets; set TABLESTORE_KAFKA_{refused[0].upper().replace('.', '_')} in the environment instead",
+            kind="invalid-option",
+        )
+    settings = {**given, **environment_settings(os.environ)}
+    if not settings.get(BOOTSTRAP):
+        raise InvalidInputError(f"table {name} has the connector kafka and no option '{_PREFIX}{BOOTSTRAP}'", kind="missing-option")
+    return settings
+
+
+def _key(name: str, options: Mapping[str, str], key: Sequence[str], columns: Sequence[str]) -> list[str]:
+    fields = [one.strip() for one in options.get("key.fields", "").split(";") if one.strip()] or list(key)
+    if unknown := [one for one in fields if one not in columns]:
+        raise InvalidInputError(
+            f"table {name}: key.fields names {unknown[0]!r}{did_you_mean(unknown[0], columns)}; its columns are "
+            f"{', '.join(columns)}",
+            kind="unknown-column",
+        )
+    return fields
+
+
+def _make_topic(topic: str, settings: Mapping[str, str]) -> None:
+    admin = made(lambda: AdminClient({**ADMIN, **settings}, logger=LOG), settings)
+    made_now = admin.create_topics([NewTopic(topic, num_partitions=-1, replication_factor=-1)], request_timeout=_TIMEOUT_S)
+    try:
+        # The request ends before.
+        made_now[topic].result(2 * _TIMEOUT_S)
+    except TimeoutError as error:
+        raise StorageError(
+            f"creating topic {topic}: Kafka at {settings[BOOTSTRAP]} does not answer; check that the brokers are up and reachable",
+            kind="kafka",
+        ) from error
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise translated(error, f"creating topic {topic}", settings[BOOTSTRAP]) from error
