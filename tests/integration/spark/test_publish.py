@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark_tablestore.streaming.batches import foreach_batch_writer
 
 import tablestore as ts
 from tablestore.clock import SystemClock
 from tablestore.log.connector import open_log_store
+from tablestore.log.publish.backlog import Backlog
 from tablestore.log.publish.publisher import PublishReport
 from tablestore.table.catalog import Catalog
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import check_topic, content, records_of
+from tests.integration.spark.feed import Feed, forget_last
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -366,3 +370,23 @@ def test_a_write_lands_when_its_publish_fails_and_the_next_one_catches_up(
     assert "snapshot 1 of" in caplog.text and "Python worker exited unexpectedly" in caplog.text
     pyspark_tablestore.write(frame(spark, 50, 60, "b"), table.location)
     check(table, broker)
+
+
+def test_batches_of_a_stream_are_published_once_by_a_task_per_slot(
+    spark: "SparkSession", make: Callable[..., ts.Table], broker: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make()
+    # Every backlog is large enough for tasks.
+    monkeypatch.setattr("pyspark_tablestore.publish.PARALLEL_BACKLOG", Backlog(rows=1, bytes=1))
+    feed = Feed(spark, tmp_path / "feed", SCHEMA)
+    feed.folder.mkdir()
+    for number in range(2):
+        pq.write_table(rows(number * 50, number * 50 + 100, "v"), feed.folder / f"{number}.parquet")
+    writer = foreach_batch_writer(table.location)
+    for _ in range(2):
+        sink = feed.read().writeStream.foreachBatch(writer).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        sink.trigger(availableNow=True).start().awaitTermination()
+        forget_last(tmp_path / "checkpoint")
+    assert [one.commit_identifier for one in table.snapshots()] == [0, 1]
+    check_topic(table, broker.servers)
+    assert sum(len(found) for found in records_of(table, broker.servers).values()) == 200
