@@ -74,6 +74,8 @@ def test_insert_runs_as_a_job_until_it_is_canceled_and_goes_on_where_it_was(env:
     feed.add({2: 2})
     job = begin(env, "INSERT INTO t SELECT id, v * 10 FROM v")
     assert job.status is JobStatus.RUNNING
+    with pytest.raises(ts.InvalidInputError, match="runs already: cancel its job first"):
+        env.execute_sql("INSERT INTO t SELECT id, v FROM v")
     until(env, job, 2)
     assert job.cancel()
     with pytest.raises(ts.UnsupportedError, match="was canceled"):

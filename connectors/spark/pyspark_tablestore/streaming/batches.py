@@ -112,10 +112,19 @@ def foreach_batch_writer(
     )
 
 
+def running_checkpoints(session: SparkSession) -> frozenset[str]:
+    """Where the running queries of this Spark keep their progress."""
+    return frozenset(place_of(query.resolvedCheckpointRoot()) for query in _running(session).values())
+
+
 def _checkpoint(session: SparkSession, query_id: str) -> str | None:
     """Where a running query keeps its progress; None if Spark does not say it."""
     java: Any = session
-    uuid = java._jvm.java.util.UUID.fromString(query_id)
-    # Spark's interface for Python knows the queries of one session only, and a batch has a session of its own.
-    query = java._jsparkSession.sharedState().activeStreamingQueries().get(uuid)
+    query = _running(session).get(java._jvm.java.util.UUID.fromString(query_id))
     return None if query is None else place_of(query.resolvedCheckpointRoot())
+
+
+def _running(session: SparkSession) -> Any:
+    # Spark's interface for Python knows the queries of one session only, and a batch has a session of its own.
+    java: Any = session
+    return java._jsparkSession.sharedState().activeStreamingQueries()

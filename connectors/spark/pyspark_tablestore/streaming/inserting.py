@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_tablestore.query.queryerrors import ours, query_errors
-from pyspark_tablestore.streaming.batches import BatchWriter
+from pyspark_tablestore.streaming.batches import BatchWriter, running_checkpoints
+from pyspark_tablestore.streaming.streamoptions import place_of
 from tablestore.environment.engine import BoundQuery, InsertTarget
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.lsm.write.missingcolumns import MissingColumns
@@ -61,21 +62,28 @@ def start_insert(
 ) -> StreamingInsert:
     """Begin to write the rows of a stream. Raises InvalidInputError, UnsupportedError for a query that Spark cannot stream."""
     what = f"writing the stream to {target.table.name}"
+    if place_of(checkpoint) in running_checkpoints(frame.sparkSession):
+        # Spark would stop that one, and this one would go on at its place, whatever it reads.
+        raise InvalidInputError(
+            f"{what}: a stream with the checkpoint {checkpoint} runs already: cancel its job first, or SET "
+            "'execution.checkpointing.dir' to another folder",
+            kind="streaming",
+        )
     writer = BatchWriter(target.table, target.pin.spec, missing_columns=MissingColumns.NULL)
     sink = frame.writeStream.foreachBatch(writer).option("checkpointLocation", checkpoint)
     if interval_ms is not None:
         sink = sink.trigger(processingTime=f"{interval_ms} milliseconds")
-    try:
-        return StreamingInsert(sink.outputMode("append").start(), writer, what, query)
-    except AnalysisException as error:
-        if error.getCondition() != _MODES:
-            with query_errors(what, query):
-                raise
-        if not target.table.primary_key:
-            raise InvalidInputError(
-                f"{what}: rows of the query change after they were written, and the table has no primary key to find them again: "
-                "write into a table with one, or give the stream a watermark",
-                kind="streaming",
-            ) from error
     with query_errors(what, query):
-        return StreamingInsert(sink.outputMode("update").start(), writer, what, query)
+        try:
+            started = sink.outputMode("append").start()
+        except AnalysisException as error:
+            if error.getCondition() != _MODES:
+                raise
+            if not target.table.primary_key:
+                raise InvalidInputError(
+                    f"{what}: rows of the query change after they were written, and the table has no primary key to find them "
+                    "again: write into a table with one, or give the stream a watermark",
+                    kind="streaming",
+                ) from error
+            started = sink.outputMode("update").start()
+    return StreamingInsert(started, writer, what, query)
