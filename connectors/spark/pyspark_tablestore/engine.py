@@ -265,10 +265,15 @@ class SparkEngine:
 
 def open_engine(session: object | None = None, **settings: str) -> SparkEngine:
     """The engine over a session: the given one, the one that runs in this process, or a new local one with ``settings``."""
-    if session is not None and not isinstance(session, SparkSession):
-        raise InvalidInputError(f"expected a SparkSession as spark, found {type(session).__qualname__}")
-    found = session or running_session()
+    if session is not None and not _is_session(session):
+        raise InvalidInputError(f"expected a SparkSession as spark, found {type(session).__module__}.{type(session).__qualname__}")
+    found: Any = session or running_session()
     return SparkEngine(found) if found is not None else SparkEngine(own_session(settings), owned=True)
+
+
+def _is_session(value: object) -> bool:
+    """Spark Connect's sessions are no subclass of the classic ones, and importing them needs packages that few have."""
+    return any((kind.__module__.partition(".")[0], kind.__name__) == ("pyspark", "SparkSession") for kind in type(value).__mro__)
 
 
 def _without_braces(text: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark_tablestore import read, register, write
 
-from tablestore import open_catalog
+from tablestore import InvalidInputError, TableEnvironment, open_catalog
 
 folder = Path(sys.argv[1])
 catalog = open_catalog(str(folder / "warehouse"))
@@ -63,6 +63,22 @@ abroad.create_database("shop")
 other = abroad.create_table("shop.t", schema=pa.schema([("id", pa.int64())]))
 other.append(pa.table({"id": [1]}))
 assert read(spark, other.location).count() == 1
+# The environment works through Connect too.
+with TableEnvironment.create(folder / "env", spark=spark) as env:
+    env.execute_sql("CREATE TABLE t (id BIGINT, v INT, PRIMARY KEY (id) NOT ENFORCED)")
+    env.execute_sql("INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)")
+    env.execute_sql("UPDATE t SET v = v + 1 WHERE id = 2")
+    env.execute_sql("MERGE INTO t USING (SELECT 3L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert env.execute_sql("SELECT id, v FROM t WHERE v < :most ORDER BY id", most=100).to_arrow().to_pylist() == [
+        {"id": 1, "v": 10},
+        {"id": 2, "v": 21},
+    ]
+    env.execute_sql("ALTER TABLE t COMPACT")
+    with pytest.raises(InvalidInputError, match="NOT NULL") as refused:
+        env.execute_sql("INSERT INTO t SELECT nullif(id, 1), 1 FROM t")
+    assert refused.value.kind == "null-in-not-null"
+    with pytest.raises(InvalidInputError, match="nope"):
+        env.execute_sql("SELECT nope FROM t").to_arrow()
 with pytest.raises(Exception, match="no table at"):
     spark.read.format("tablestore").load(str(folder / "none")).count()
 spark.stop()
