@@ -195,6 +195,10 @@ class Catalog:
         record = self._tools.creations.find(check_job_id(job_id))
         return VisibleCreation(self._tools, record) if record is not None and record.kind == "create" else None
 
+    def list_creations(self) -> tuple[str, ...]:
+        """The jobs that make tables with their first rows, or died doing so, ascending."""
+        return self._tools.creations.job_ids()
+
     def sweep_creations(self, older_than: timedelta | None = None, *, dry_run: bool = False) -> "SweepReport":
         """Remove what creations that died have left: staged tables, logs made for them, tables that were to be taken back.
 

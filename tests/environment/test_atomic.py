@@ -237,3 +237,21 @@ def test_what_a_driver_that_died_left_is_removed_by_the_next_creation(duck: ts.T
     duck.get_config().set("table.ctas.atomicity-enabled", "true")
     duck.execute_sql("CREATE TABLE t AS SELECT 2 AS id")
     assert not [name for name in left(tmp_path) if "_ctas" in name]
+
+
+def test_the_next_session_removes_what_a_dead_one_has_left_and_spares_a_live_one(tmp_path: Path) -> None:
+    clock, warehouse = ManualClock(), str(tmp_path / "wh")
+    catalog = ts.open_catalog(warehouse, clock=clock)
+    catalog.create_database("default")
+    schema = pa.schema([("id", pa.int64())])
+    catalog.stage_table("default.dead", schema, job_id="dead").table.append(pa.table({"id": [1]}))
+    visible = catalog.intend_creation("gone", "default.visible")
+    visible.create_table(schema)
+    clock.advance(3_700_000)
+    live = catalog.stage_table("default.live", schema, job_id="live")
+    live.table.append(pa.table({"id": [2]}))
+    with ts.TableEnvironment.create(warehouse, clock=clock) as later:
+        assert later.list_tables() == ()
+        assert later.catalog().list_creations() == ("live",)
+    live.publish()
+    assert catalog.list_tables("default") == ("live",)

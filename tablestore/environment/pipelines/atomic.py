@@ -8,10 +8,9 @@ and tables that are replaced, which always are.
 
 A hook makes and drops the table through the catalog that it carries, in whatever process the job runs: so the catalog has to
 survive being pickled. It drops only the table that it made itself. What a process that dies leaves behind is on record in the
-warehouse: :meth:`Catalog.sweep_creations` removes it, and so does the next creation of this kind there.
+warehouse: :meth:`Catalog.sweep_creations` removes it, and so do the next session there and the next creation of this kind.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,15 +28,14 @@ from tablestore.environment.pipelines.streams import StreamInsert, StreamSetting
 from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind, landed
 from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion
+from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, spec_of
 from tablestore.environment.source import Source
-from tablestore.errors import TablestoreError, UnsupportedError
+from tablestore.errors import UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.table.creation.stagedtable import StagedTable
 from tablestore.table.table import Table
-
-LOG = logging.getLogger(__name__)
 
 
 def check_atomic(session: Session, path: ObjectPath, made: ConnectorTable | None) -> None:
@@ -72,7 +70,7 @@ class StagedCreation:
     hooks: tuple[JobStatusHook, ...] = ()
 
     def run(self, job: Job[Result]) -> Result:
-        _sweep(self.context.catalog)
+        sweep_dead(self.context.catalog)
         with self._staged(job.id) as staged:
             self.rows.write(staged.table, self.context.catalog, job)
             job.check()
@@ -140,7 +138,7 @@ class CreateTableHook:
 
     def on_created(self, job_id: str) -> None:
         context = self.context
-        _sweep(context.catalog)
+        sweep_dead(context.catalog)
         creation = context.catalog.intend_creation(job_id, context.path.in_catalog, commit_user=job_id)
         creation.create_table(
             context.fields,
@@ -212,11 +210,3 @@ class Rows:
     def explain(self) -> str:
         """How the query would run."""
         return explained(self.session, self.query)
-
-
-def _sweep(catalog: Catalog) -> None:
-    """Remove what creations that died have left. What cannot be removed waits for ``tablestore clean``."""
-    try:
-        catalog.sweep_creations()
-    except TablestoreError as error:
-        LOG.warning("what creations that died have left could not be removed: %s", error)

@@ -1,16 +1,20 @@
 """The catalogs of a session, and which catalog and database are the current ones.
 
 Every catalog has the database ``default``, made with the first table in it: a fresh warehouse takes ``CREATE TABLE t`` at once, and
-one that is only read stays as it is. A catalog is opened when it is first used.
+one that is only read stays as it is. A catalog is opened when it is first used; what creations that died long ago have left in
+it goes then.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tablestore.environment.objectpath import known
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, TablestoreError
 from tablestore.names import check_name
 from tablestore.table.catalog import Catalog
+
+LOG = logging.getLogger(__name__)
 
 DEFAULT_CATALOG = "tablestore"
 DEFAULT_DATABASE = "default"
@@ -28,6 +32,7 @@ class Registered:
         """The catalog, opened."""
         if self.opened is None:
             self.opened = self.open()
+            sweep_dead(self.opened)
         return self.opened
 
     def shown(self) -> Mapping[str, str]:
@@ -112,3 +117,11 @@ class Catalogs:
         if entry.owned and entry.opened is not None:
             entry.opened.close()
 
+
+def sweep_dead(catalog: Catalog) -> None:
+    """Remove what creations that died have left. What cannot be removed waits for ``tablestore clean``."""
+    try:
+        if catalog.list_creations():
+            catalog.sweep_creations()
+    except TablestoreError as error:
+        LOG.warning("what creations that died have left could not be removed: %s", error)
