@@ -7,7 +7,7 @@ A task can be run again; it reads the same rows while its snapshot is kept.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from tablestore.format.manifest.manifestfile import decode_manifest, encode_mani
 from tablestore.format.paths import MAIN_BRANCH
 from tablestore.lsm.run import Section
 from tablestore.options import MIB
+from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import SPLIT_BYTES, DeletionFile, Split, plan_scan
 from tablestore.table.read.scan import Readable, ReadOptimizedScan, Scan, check_columns, check_positions, compacted_files
@@ -53,12 +54,27 @@ class ReadPin:
     snapshot_id: int | None
     schema_id: int
     read_optimised: bool = False
+    _opened: list[TableContext] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def open(self) -> TableContext:
+        """The table at the schema of the read, opened once in a process."""
+        if not self._opened:
+            self._opened.append(self.spec.open(self.schema_id))
+        return self._opened[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is open stays in this process.
+        return _pin, (self.spec, self.snapshot_id, self.schema_id, self.read_optimised)
 
     @property
     def suffix(self) -> str:
         """The suffix of the table's location that names the same branch and system table."""
         branch = "" if self.spec.branch == MAIN_BRANCH else f"{SEPARATOR}{BRANCH_PREFIX}{self.spec.branch}"
         return branch + (f"{SEPARATOR}{READ_OPTIMIZED}" if self.read_optimised else "")
+
+
+def _pin(spec: TableSpec, snapshot_id: int | None, schema_id: int, read_optimised: bool) -> ReadPin:
+    return ReadPin(spec=spec, snapshot_id=snapshot_id, schema_id=schema_id, read_optimised=read_optimised)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +113,7 @@ def at_newest(pin: ReadPin) -> ReadPin:
 
 def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None) -> tuple[Field, ...]:
     """The columns of a pinned read; checks ``columns`` and ``filter``. Raises InvalidInputError."""
-    schema = pin.spec.open(pin.schema_id).schema
+    schema = pin.open().schema
     parse_filter(filter, schema.fields)
     return tuple(schema.field(name) for name in check_columns(columns, schema.field_names))
 
@@ -106,7 +122,7 @@ def pinned_scan(
     pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None, *, positions: bool = False
 ) -> Scan:
     """A pinned read in this process. Raises InvalidInputError, UnsupportedError for ``positions`` of a keyed table."""
-    context = pin.spec.open(pin.schema_id)
+    context = pin.open()
     snapshot = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)
     names, predicate = check_columns(columns, context.schema.field_names), parse_filter(filter, context.schema.fields)
     made = ReadOptimizedScan if pin.read_optimised else Scan
@@ -132,7 +148,7 @@ def plan_read(
     chooses among the files of layers. ``positions``: the rows of an append table come with their positions; those of plain files
     are for the caller to count.
     """
-    context = pin.spec.open(pin.schema_id)
+    context = pin.open()
     schema = context.schema
     if positions:
         check_positions(context)
@@ -163,7 +179,7 @@ def plan_read(
 
 def plan_layers(plan: ReadPlan, filter: str | None) -> Iterator[LayerPlan]:
     """What is to be read of the layers of a plan that was made with this filter, which remains to be applied to the rows."""
-    context = plan.pin.spec.open(plan.pin.schema_id)
+    context = plan.pin.open()
     predicate = parse_filter(filter, context.schema.fields)
     return (plan_layer(context, layer, predicate) for layer in plan.layers)
 

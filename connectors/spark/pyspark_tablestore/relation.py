@@ -90,17 +90,21 @@ def read_pinned(
     columns: Sequence[str] | None = None,
     filter: str | None = None,
     positions: bool = False,
+    filtered: bool = True,
 ) -> DataFrame:
-    """The rows of a pinned read; the columns are in the order asked for. ``positions``: of an append table, where each row lies."""
+    """The rows of a pinned read; the columns are in the order asked for. ``positions``: of an append table, where each row lies.
+
+    ``filtered`` of False: some rows that do not pass the filter may come too, for a query that filters all of them itself.
+    """
     names = tuple(field.name for field in pinned_fields(pin, columns, filter))
     if not names:
         # Tasks cannot say how many rows they have without any column.
-        one = _cheapest(pin.spec.open(pin.schema_id).schema.fields)
-        counted = read_pinned(spark, pin, columns=[one], filter=filter, positions=positions)
+        one = _cheapest(pin.open().schema.fields)
+        counted = read_pinned(spark, pin, columns=[one], filter=filter, positions=positions, filtered=filtered)
         return counted.select(*POSITION_COLUMNS if positions else ())
     rule = _native_rule(spark, pin, names, filter)
     plan, rule = _planned(spark, pin, names, filter, rule, positions=positions)
-    parts = _native_parts(spark, plan, filter)
+    parts = _native_parts(spark, plan, filter, filtered=filtered)
     if plan.tasks or not parts:
         parts.append(_our_part(spark, plan, filter, rule))
     return reduce(DataFrame.union, parts)
@@ -215,7 +219,7 @@ def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], filter
     """Which plain files Spark may read for these columns and this filter; None if it may read none."""
     if not pin.spec.location.startswith("/"):
         return None
-    schema = pin.spec.open(pin.schema_id).schema
+    schema = pin.open().schema
     fields = {field.name: field for field in schema.fields}
     predicate = parse_filter(filter, schema.fields)
     if not all(reads_alike(fields[name].type) for name in names) or not (predicate is None or has_condition(predicate, fields)):
@@ -255,10 +259,10 @@ def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: Nat
     return spark.read.format("tablestore").options(**given, **place).load()
 
 
-def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None) -> list[DataFrame]:
-    """The rows of a plan's plain files and layers, filtered."""
-    schema = plan.pin.spec.open(plan.pin.schema_id).schema
-    predicate = parse_filter(filter, schema.fields)
+def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None, *, filtered: bool) -> list[DataFrame]:
+    """The rows of a plan's plain files and layers."""
+    schema = plan.pin.open().schema
+    predicate = parse_filter(filter, schema.fields) if filtered else None
     names = [field.name for field in plan.fields]
     fields = [*plan.fields, *(field for field in schema.fields if field.name in filter_columns(predicate) - set(names))]
 
@@ -267,10 +271,13 @@ def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None) -> li
 
     plain = [path_of(path) for path in plan.plain_files]
     scans = [native_scan(spark, plain, fields, positions=plan.positions)] if plain else []
+    # What Spark's columns are, is known here of plain files alone; to ask it takes a while.
+    has_more = [len(fields) > len(names)] * len(scans)
     for layer in plan_layers(plan, filter):
         scans += layer_scans(spark, layer, fields, path_of)
     if predicate is not None:
         kept = condition(predicate, {field.name: field for field in schema.fields})
         scans = [scan.where(kept) for scan in scans]
-    wanted = plan.schema.names
-    return [scan if scan.columns == wanted else scan.select(*map(quoted, wanted)) for scan in scans]
+    has_more += [True] * (len(scans) - len(has_more))
+    wanted = [*map(quoted, plan.schema.names)]
+    return [scan.select(*wanted) if more else scan for scan, more in zip(scans, has_more, strict=True)]
