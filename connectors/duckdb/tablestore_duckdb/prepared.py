@@ -130,6 +130,9 @@ class _Preparing:
                 return f"({planned.to_sql(lambda stream: self._view(relation, source=stream))})"
             case RowsRelation():
                 return self._view(relation, source=Stream(relation.rows.schema, relation.rows.to_batches))
+            case QueryRelation(query=query) if query.parameters:
+                # A view takes no parameters.
+                return f"({self.query(query)})"
             case QueryRelation():
                 return self._view(relation, sql=self.query(relation.query))
             case ConnectorRelation():

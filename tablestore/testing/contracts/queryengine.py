@@ -245,6 +245,11 @@ class QueryEngineContract:
         assert rows_of(engine, bound(text, managed(orders), parameters={**values, "n": 3})) == [values]
         by_place = bound("SELECT id FROM {0} AS o WHERE id > ? AND note <> ? ORDER BY id", managed(orders), parameters=[7, "n8"])
         assert rows_of(engine, by_place) == [{"id": 9}]
+        inner = bound("SELECT id FROM {0} AS o WHERE id > :low", managed(orders), parameters={"low": 7, "but": 8})
+        outer = bound(
+            "SELECT v.id FROM {0} AS v WHERE v.id <> :but", QueryRelation(name="v", query=inner), parameters=inner.parameters
+        )
+        assert rows_of(engine, outer) == [{"id": 9}]
 
     # -- writing
 
