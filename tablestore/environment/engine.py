@@ -168,16 +168,30 @@ class InsertTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """Of the query's relation ``target`` only rows count that equal a row of its relation ``source`` in some columns.
+
+    ``columns``: their names in target and source, without regard to case. An engine that leaves other rows of the target out has to
+    see to it that the source gives the same rows each time that it is read.
+    """
+
+    target: int
+    source: int
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTarget:
     """A row-level change (DELETE, UPDATE, MERGE): the rows of the query are changes of ``table`` as it was at ``pin``.
 
     What the rows are: :mod:`tablestore.table.write.rowchange`. The change only lands if no row changed since; otherwise StalePlan,
-    and the statement is planned again.
+    and the statement is planned again. ``matching``: what it needs of the table, where that may be a small part.
     """
 
     table: "Table"
     pin: "ReadPin"
     change: "RowChange"
+    matching: Matching | None = None
 
 
 @runtime_checkable

@@ -19,13 +19,15 @@ from tablestore.distributed.change import ChangeJob, abort_changes, change_parti
 from tablestore.table.table import Table
 
 
-def change_messages(rows: DataFrame, job: ChangeJob, table: Table) -> list[bytes]:
-    """The messages of all tasks, for ``commit_changes``.
+def change_messages(rows: DataFrame, job: ChangeJob, table: Table, *, is_small: bool = False) -> list[bytes]:
+    """The messages of all tasks, for ``commit_changes``. ``is_small``: one task writes all rows.
 
     Raises tablestore's errors for what it refuses and Spark's for tasks that failed; what the others wrote is removed then.
     """
     context, spark = table.context, rows.sparkSession
-    if context.schema.is_keyed and context.settings.total_buckets > 0:
+    if is_small:
+        rows = rows.coalesce(1)
+    elif context.schema.is_keyed and context.settings.total_buckets > 0:
         rows = clustered(rows, job.pin.spec, job.pin.schema_id)
     messages: list[bytes] = []
     try:

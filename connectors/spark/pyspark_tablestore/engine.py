@@ -22,6 +22,7 @@ from pyspark_tablestore.compact import compact
 from pyspark_tablestore.functions import register_function
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.query.connected import read_connected, write_connected
+from pyspark_tablestore.query.matching import kept, needed_part
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
@@ -145,8 +146,12 @@ class SparkEngine:
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
         """Apply the rows of a query as changes; files are written again in tasks too. Raises StalePlan if rows changed since."""
         job = prepare_change(target.table, target.pin, target.change)
-        with query_errors(f"{target.change.operation} on {target.table.name}", query), self.cancellable():
-            messages = change_messages(self._frame(query), job, target.table)
+        with (
+            query_errors(f"{target.change.operation} on {target.table.name}", query),
+            self.cancellable(),
+            self._relations(query, target) as (relations, is_small),
+        ):
+            messages = change_messages(self._frame(query, relations), job, target.table, is_small=is_small)
         return commit_changes(target.table, job, messages, log=spark_log(self._spark, target.pin.spec, target.table))
 
     def write(self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool) -> None:
@@ -223,10 +228,33 @@ class SparkEngine:
     def _tag_of(self, thread: int) -> str:
         return f"{self._tag}-{thread}"
 
-    def _frame(self, query: BoundQuery, *, seals: bool = False) -> DataFrame:
-        """The query as a DataFrame. ``seals``: it is part of one that keeps projections out of tables."""
-        seals = seals or lists_subqueries(query.text)
-        frames = {f"m{number}": self._relation(relation, seals=seals) for number, relation in enumerate(query.relations)}
+    @contextmanager
+    def _relations(self, query: BoundQuery, target: ChangeTarget) -> Iterator[tuple[list[DataFrame], bool]]:
+        """The relations of a query, those of a MERGE without rows that do not count; and whether one task is enough for them."""
+        seals = lists_subqueries(query.text)
+        if (matching := target.matching) is None:
+            yield [self._relation(relation, seals=seals) for relation in query.relations], False
+            return
+        with kept(self._relation(query.relations[matching.source], seals=seals)) as source:
+            changed = query.relations[matching.target]
+            # Subqueries may read large tables.
+            key = target.table.primary_key if len(query.relations) == 2 else ()
+            needed = needed_part(source, changed, matching.columns, key)
+            frames = {
+                matching.source: source.coalesce(1) if needed.is_small else source,
+                matching.target: needed.of(self._relation(needed.relation, seals=seals, filtered=True)),
+            }
+            others = {place: relation for place, relation in enumerate(query.relations) if place not in frames}
+            frames |= {place: self._relation(relation, seals=seals) for place, relation in others.items()}
+            yield [frames[place] for place in range(len(frames))], needed.is_small
+
+    def _frame(self, query: BoundQuery, relations: Sequence[DataFrame] | None = None, *, seals: bool = False) -> DataFrame:
+        """The query as a DataFrame. ``relations``: where they are made already; ``seals``: it is part of a query that keeps
+        projections out of tables."""
+        if relations is None:
+            seals = seals or lists_subqueries(query.text)
+            relations = [self._relation(relation, seals=seals) for relation in query.relations]
+        frames = {f"m{number}": frame for number, frame in enumerate(relations)}
         text = query.edited(lambda number: f"{{m{number}}}", _without_braces)
         given = query.parameters
         parameters: dict[str, Any] | list[Any]
@@ -237,7 +265,8 @@ class SparkEngine:
         with query_errors("the query", query):
             return self._spark.sql(text, parameters or None, **frames)
 
-    def _relation(self, relation: Relation, *, seals: bool) -> DataFrame:
+    def _relation(self, relation: Relation, *, seals: bool, filtered: bool = False) -> DataFrame:
+        """The rows of a relation. ``filtered``: only those that pass its filter, which a query says again in most cases."""
         match relation:
             case ManagedRelation():
                 rows = read_pinned(
@@ -246,6 +275,7 @@ class SparkEngine:
                     columns=relation.columns,
                     filter=relation.filter,
                     positions=relation.positions,
+                    filtered=filtered,
                 )
                 return sealed(rows) if seals else rows
             case QueryRelation():

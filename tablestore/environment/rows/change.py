@@ -4,11 +4,12 @@ Rows that others change meanwhile make the plan stale: the statement is planned 
 at most.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tablestore.distributed.change import change_columns, pin_change
 from tablestore.distributed.read import ReadPin
-from tablestore.environment.engine import BoundQuery, ChangeTarget, ManagedRelation, QueryRelation, Relation
+from tablestore.environment.engine import BoundQuery, ChangeTarget, ManagedRelation, Matching, QueryRelation, Relation
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, landed
 from tablestore.environment.rows.expressions import types_of
@@ -19,6 +20,7 @@ from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.rowlevel import (
+    SOURCE,
     TARGET,
     RowQuery,
     TargetTable,
@@ -27,7 +29,7 @@ from tablestore.sql.query.rowlevel import (
     merge_query,
     update_query,
 )
-from tablestore.sql.source import NOWHERE
+from tablestore.sql.source import NOWHERE, Span
 from tablestore.sql.statements.rows import Delete, Merge, Update
 from tablestore.table.table import Table
 from tablestore.table.write.current import run_until_current
@@ -54,7 +56,7 @@ def change(session: Session, statement: Change, source: Source, parameters: Para
 def plan_change(session: Session, statement: Change, source: Source, parameters: Parameters) -> tuple[BoundQuery, ChangeTarget]:
     """The query of the changed rows, on the newest snapshot, and what they change."""
     plan = _Plan(session, statement, source, parameters)
-    return plan.query, ChangeTarget(table=plan.table, pin=plan.pin, change=plan.change)
+    return plan.query, ChangeTarget(table=plan.table, pin=plan.pin, change=plan.change, matching=plan.matching)
 
 
 @dataclass(init=False, slots=True)
@@ -64,6 +66,7 @@ class _Plan:
     pin: ReadPin
     query: BoundQuery
     change: RowChange
+    matching: Matching | None
 
     def __init__(self, session: Session, statement: Change, source: Source, parameters: Parameters) -> None:
         operation = type(statement).__name__.upper()
@@ -76,22 +79,29 @@ class _Plan:
         relations = Relations(session=session, source=source, parameters=by_name(source, parameters))
         relations.pins[self.table.location, self.table.branch_name] = self.pin
         # Positions say which file and row of the pinned snapshot is meant, so the target is read at the pin in any case.
-        target = relations.managed(self.path, self.table, positions=change_columns(self.table).positions)
-        _check_values(session, statement, source, relations, target, self.table)
-        relations.where = lambda span: rows.place(span) or NOWHERE
-        self.query = replace(relations.bind(rows.text, {TARGET: target}), statement=source.text or None)
+        given: dict[str, Relation] = {
+            TARGET: relations.managed(self.path, self.table, positions=change_columns(self.table).positions)
+        }
+        if rows.source is not None:
+            relations.where = _places(rows.source)
+            query = replace(relations.bind(rows.source.text), statement=source.text or None)
+            given[SOURCE] = QueryRelation(name=SOURCE, query=query)
+        _check_values(session, statement, source, relations, given, self.table)
+        relations.where = _places(rows)
+        self.query = replace(relations.bind(rows.text, given), statement=source.text or None)
         self.change = replace(change, reads=_reads(self.query, self.table))
+        self.matching = _matching(rows, relations.given_places)
 
 
 def _check_values(
-    session: Session, statement: Change, source: Source, relations: Relations, target: Relation, table: Table
+    session: Session, statement: Change, source: Source, relations: Relations, given: Mapping[str, Relation], table: Table
 ) -> None:
     """Values are cast to the types of their columns: raise for those that an INSERT would refuse."""
     assigned = None if isinstance(statement, Delete) else assigned_values(source.text, statement, _target(table))
     if assigned is None:
         return
-    relations.where = lambda span: assigned.query.place(span) or NOWHERE
-    query = replace(relations.bind(assigned.query.text, {TARGET: target}), statement=source.text or None)
+    relations.where = _places(assigned.query)
+    query = replace(relations.bind(assigned.query.text, given), statement=source.text or None)
     assigned.check(source.text, types_of(session.engine_for(type(statement).__name__.upper()).query(query).schema))
 
 
@@ -109,6 +119,14 @@ def _rows(statement: Change, source: Source, table: Table) -> RowQuery:
             return update_query(source.text, statement, target)
         case Merge():
             return merge_query(source.text, statement, target)
+
+
+def _places(rows: RowQuery) -> Callable[[Span], Span]:
+    return lambda span: rows.place(span) or NOWHERE
+
+
+def _matching(rows: RowQuery, places: Mapping[str, int]) -> Matching | None:
+    return Matching(target=places[TARGET], source=places[SOURCE], columns=rows.equal) if rows.equal else None
 
 
 def _reads(query: BoundQuery, table: Table) -> str | None:

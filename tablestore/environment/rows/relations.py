@@ -53,6 +53,7 @@ class Relations:
 
     ``making`` is the view that the query becomes: neither it nor a view below it may read that.
     ``where`` leads from a place in the text that is bound to the place in the source that it comes from, or nowhere.
+    ``given_places``: which of its relations are given ones, by their names in the text that was bound last.
     """
 
     session: Session
@@ -64,17 +65,26 @@ class Relations:
     depth: int = 0
     making: ObjectPath | None = None
     text: str = ""
+    given_places: dict[str, int] = field(default_factory=dict)
 
     def bind(self, text: str, given: Mapping[str, Relation] | None = None) -> BoundQuery:
         """A query with its tables resolved; ``given`` are relations by a name that only the text of this query has.
 
         Raises InvalidInputError, NotFoundError, UnsupportedError.
         """
-        self.text = text
+        self.text, self.given_places = text, {}
+        resolved: list[Relation] = []
 
         def resolve(reference: Reference) -> Relation | None:
-            found = given.get(reference.path.parts[0]) if given and len(reference.path.parts) == 1 else None
-            return self.resolve(reference) if found is None else found
+            name = reference.path.parts[0] if len(reference.path.parts) == 1 else ""
+            found = given.get(name) if given else None
+            if found is None:
+                found = self.resolve(reference)
+            else:
+                self.given_places[name] = len(resolved)
+            if found is not None:
+                resolved.append(found)
+            return found
 
         return bind(text, resolve, self.parameters, lambda path: self.session.function(path, self.place))
 

@@ -14,6 +14,9 @@ A MERGE joins target and source in the narrowest way that its clauses allow, and
 
 A target row that two source rows match gives two rows of one key or place; whoever writes them refuses that. Values are cast to the
 types of their columns; in Spark's ANSI mode a value that does not fit is an error.
+
+The source stands in the query as a table named ``_tablestore_source``, and is a query of its own. Where the condition says that
+columns of both are equal, and rows without a source do not count, the other rows of the target need not be looked at.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +33,13 @@ from tablestore.sql.source import NOWHERE, Fragment, Path, Span, marked
 from tablestore.sql.statements.rows import Assignment, Delete, Match, Merge, MergeAction, MergeClause, Update
 from tablestore.types.datatypes import DataType, Field, RowType
 
-TARGET = "_tablestore_target"
+TARGET, SOURCE = "_tablestore_target", "_tablestore_source"
 ROW_KIND = "_row_kind"
 POSITIONS = {"_data_file": "STRING", "_row_position": "BIGINT"}
 BEFORE = "_row_before"
 _CLAUSE = "_tablestore_clause"
-_SOURCE = "_tablestore_source"
+_NAMELESS = "_tablestore_unnamed"
+_IS_SOURCE = "_tablestore_is_source"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +54,19 @@ class TargetTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowQuery:
-    """The query. ``sets``: columns that its updates assign; ``inserts``, ``deletes``: it may yield such rows."""
+    """The query. ``sets``: columns that its updates assign; ``inserts``, ``deletes``: it may yield such rows.
+
+    ``source``: that of a MERGE. ``equal``: columns of target and source, without regard to case; of the target only rows count that
+    have the values of a row of the source there.
+    """
 
     text: str
     pieces: tuple[Piece, ...] = ()
     sets: tuple[str, ...] = ()
     inserts: bool = False
     deletes: bool = False
+    source: "RowQuery | None" = None
+    equal: tuple[tuple[str, str], ...] = ()
 
     def place(self, span: Span) -> Span | None:
         """Where in the statement a place of ``text`` came from, None if it is not the user's."""
@@ -148,11 +158,12 @@ _Value = Fragment | str | None | _Inside  # text of our own; None: DEFAULT
 
 class _MergeText:
     def __init__(self, statement: str, merge: Merge, target: TargetTable) -> None:
+        self._statement = statement
         self._merge = merge
         self._target = target
         self._alias = merge.alias or merge.target.parts[-1]
         source = _path_of(merge.source)
-        self._source = merge.source_alias or (source.parts[-1] if source is not None else _SOURCE)
+        self._source = merge.source_alias or (source.parts[-1] if source is not None else _NAMELESS)
         tables = [] if merge.alias else [merge.target]
         tables += [source] if source is not None and not merge.source_alias else []
         self._text = RowText(statement, tables)
@@ -182,7 +193,7 @@ class _MergeText:
         if target.before:
             self._before()
         text.add(" FROM ", *self._join_parts())
-        text.add(f") AS {quote_name(_SOURCE + '_rows')} WHERE {quote_name(ROW_KIND)} IS NOT NULL")
+        text.add(f") AS {quote_name('_tablestore_rows')} WHERE {quote_name(ROW_KIND)} IS NOT NULL")
         updates = [values for clause, values in zip(clauses, self._values, strict=True) if clause.action is MergeAction.UPDATE]
         sets = {name for values in updates for name in values}
         return RowQuery(
@@ -191,6 +202,8 @@ class _MergeText:
             sets=tuple(field.name for field in target.fields if field.name in sets),
             inserts=MergeAction.INSERT in actions,
             deletes=MergeAction.DELETE in actions,
+            source=self._source_rows(),
+            equal=() if Match.NOT_MATCHED_BY_SOURCE in self._matches else tuple(sorted(self._equal)),
         )
 
     def assigned(self) -> AssignedValues | None:
@@ -202,7 +215,13 @@ class _MergeText:
                 placed = leaf if isinstance(value, Fragment) else replace(leaf, span=self._merge.target.span)
                 found.append((placed, self._seen_from(clause.match, [value])))
         only_source = self._matches == {Match.NOT_MATCHED}
-        return _values_query(self._text, found, self._source_parts() if only_source else self._join_parts())
+        return _values_query(self._text, found, [self._source_text()] if only_source else self._join_parts())
+
+    def _source_rows(self) -> RowQuery:
+        columns = f" AS {quote_name(self._source)} ({', '.join(map(quote_name, self._merge.source_columns))})"
+        text = RowText(self._statement, ())
+        text.add("SELECT * FROM ", self._merge.source, columns if self._merge.source_columns else "")
+        return RowQuery(text=text.text, pieces=text.pieces)
 
     def _choice(self) -> list[str | Fragment]:
         """The number of the clause that is for a row."""
@@ -238,7 +257,7 @@ class _MergeText:
         if len(self._matches) == 1:
             return "TRUE"
         has_target = _qualified(self._alias, self._target.keys[0] if self._target.keys else next(iter(POSITIONS))) + " IS"
-        has_source = _qualified(self._source, _SOURCE) + " IS"
+        has_source = _qualified(self._source, _IS_SOURCE) + " IS"
         if match is Match.NOT_MATCHED:
             return f"{has_target} NULL"
         if match is Match.NOT_MATCHED_BY_SOURCE:
@@ -272,7 +291,9 @@ class _MergeText:
         for number in numbers:
             value = _cast(self._values[number][field.name], old, field)
             text.add(f" WHEN {number} THEN ", *self._seen_from(self._merge.clauses[number].match, value))
-        text.add(f" ELSE {old} END" if numbers else "", f" AS {quote_name(field.name)}")
+        # Where every clause sets it, the old value is of no use, and need not be read.
+        otherwise = "" if len(numbers) == len(self._values) else f" ELSE {old}"
+        text.add(f"{otherwise} END" if numbers else "", f" AS {quote_name(field.name)}")
 
     def _before(self) -> None:
         updates = [str(n) for n, clause in enumerate(self._merge.clauses) if clause.action is MergeAction.UPDATE]
@@ -286,20 +307,19 @@ class _MergeText:
 
     def _join_parts(self) -> list[str | Fragment]:
         """Target and source, as they are joined."""
-        target = f"{TARGET} AS {quote_name(self._alias)}"
+        target, source = f"{TARGET} AS {quote_name(self._alias)}", self._source_text()
         if self._matches == {Match.NOT_MATCHED}:
-            tables = [*self._source_parts(), " LEFT ANTI JOIN ", target]
+            tables = f"{source} LEFT ANTI JOIN {target}"
         else:
             word = _JOINS[frozenset(self._matches - {Match.MATCHED}), Match.MATCHED in self._matches]
-            tables = [target, f" {word} JOIN ", *self._source_parts()]
-        return [*tables, " ON (", self._merge.on, ")"]
+            tables = f"{target} {word} JOIN {source}"
+        return [f"{tables} ON (", self._merge.on, ")"]
 
-    def _source_parts(self) -> list[str | Fragment]:
-        columns = f" ({', '.join(map(quote_name, self._merge.source_columns))})" if self._merge.source_columns else ""
-        source: list[str | Fragment] = [self._merge.source, f" AS {quote_name(self._source)}{columns}"]
+    def _source_text(self) -> str:
+        alias = f"AS {quote_name(self._source)}"
         if Match.NOT_MATCHED_BY_SOURCE in self._matches and len(self._matches) > 1:
-            return [f"(SELECT *, TRUE AS {quote_name(_SOURCE)} FROM ", *source, f") AS {quote_name(self._source)}"]
-        return source
+            return f"(SELECT *, TRUE AS {quote_name(_IS_SOURCE)} FROM {SOURCE}) {alias}"
+        return f"{SOURCE} {alias}"
 
 
 _KINDS = {MergeAction.INSERT: "+I", MergeAction.UPDATE: "+U", MergeAction.DELETE: "-D"}

@@ -116,3 +116,37 @@ def test_long_values_of_literals_have_spark_s_types(env: ts.TableEnvironment, sp
         (1.0, -3000000000, Decimal("2.5"), "it's", True, None, None, "0.005"),
         (2.5, 1, Decimal("10.0"), None, None, 2, None, "-1.000"),
     }
+
+
+def test_a_merge_looks_only_at_rows_that_its_source_can_match(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE m (id BIGINT, day DATE, v INT, PRIMARY KEY (id) NOT ENFORCED)")
+    day = "date_add(DATE'2024-01-01', CAST(id % 3 AS INT))"
+    env.execute_sql(f"INSERT INTO m SELECT id, {day}, 0 FROM range(100)")
+    into = "MERGE INTO m AS t USING"
+    then = "WHEN MATCHED THEN UPDATE SET v = t.v + {} WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.Id, -1)"
+
+    def count(condition: str) -> int:
+        ((found,),) = rows_of(env.execute_sql(f"SELECT count(*) FROM m WHERE {condition}"))
+        return int(found)
+
+    # Another time the same source would have other rows.
+    some = "(SELECT id AS Id FROM range(100) ORDER BY rand() LIMIT 7)"
+    env.execute_sql(f"{into} {some} AS s ON t.ID = s.id {then.format(1)}")
+    assert (count("v = 1"), count("v = -1"), count("true")) == (7, 0, 100)
+    # Keys as text, keys that are no key, and NULL.
+    texts = "(SELECT * FROM VALUES (?), ('200'), (NULL)) AS s (Id)"
+    env.execute_sql(f"{into} {texts} ON t.id = s.Id AND s.Id IS NOT NULL WHEN MATCHED THEN UPDATE SET v = ?", "5", 50)
+    assert (count("v = 50"), count("true")) == (1, 100)
+    env.execute_sql(
+        f"{into} (SELECT {day} AS day, id AS Id FROM range(98, 102)) AS s ON t.day = s.day AND t.id = s.id {then.format(70)}"
+    )
+    assert (count("v >= 70"), count("v = -1"), count("day IS NULL")) == (2, 2, 2)
+    env.execute_sql(f"{into} (SELECT 1 AS Id WHERE false) AS s ON t.id = s.Id {then.format(1)}")
+    assert count("true") == 102
+    env.execute_sql(f"{into} (SELECT DATE'-0044-03-15' AS day) AS s ON t.day = s.day WHEN MATCHED THEN DELETE")
+    assert count("true") == 102
+    # All rows of the target count here.
+    env.execute_sql(f"{into} (SELECT 3 AS Id) AS s ON t.id = s.Id WHEN NOT MATCHED BY SOURCE AND t.id > 50 THEN DELETE")
+    assert count("true") == 51
+    with pytest.raises(ts.InvalidInputError, match=r"line 2, column 9"):
+        env.execute_sql(f"{into} (SELECT id,\n        nope FROM m) AS s ON t.id = s.id {then.format(1)}")

@@ -11,7 +11,7 @@ from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.query.edits import relation_edits
 from tablestore.sql.query.parameters import named_parameters
-from tablestore.sql.query.rowlevel import TARGET, RowQuery, TargetTable, delete_query, merge_query, update_query
+from tablestore.sql.query.rowlevel import SOURCE, TARGET, RowQuery, TargetTable, delete_query, merge_query, update_query
 from tablestore.sql.query.sparktypes import assignable, spark_type
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.source import Fragment, Span, apply_edits
@@ -39,7 +39,8 @@ def changes(
 ) -> list[tuple[Any, ...]]:
     """The rows that a statement writes to a table with three rows; ``s`` is another one."""
     made = row_query(statement, target)
-    return run(made.text, statement, parameters)
+    text = made.text if made.source is None else made.text.replace(SOURCE, f"({made.source.text})")
+    return run(text, statement, parameters)
 
 
 def row_query(statement: str, target: TargetTable = KEYED) -> RowQuery:
@@ -306,3 +307,31 @@ def test_types_in_sparks_words() -> None:
         "BINARY",
         "STRING",
     ]
+
+
+@pytest.mark.parametrize(
+    ("on", "clauses", "equal"),
+    [
+        ('t.id = s.Id AND t.x > 3 AND s."Name" = t.name', "WHEN MATCHED THEN DELETE", {("id", "id")}),
+        ("(t.x) = s.x AND s.name = t.name", "WHEN NOT MATCHED THEN INSERT *", {("name", "name")}),
+        ("t.id = s.id OR t.x = s.x", "WHEN MATCHED THEN DELETE", set()),
+        ("t.id <=> s.id AND id = s.id AND t.id = s.id + 1", "WHEN MATCHED THEN DELETE", set()),
+        ("t.id = s.id", "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE", set()),
+    ],
+)
+def test_a_merge_says_which_columns_of_target_and_source_have_to_be_equal(
+    on: str, clauses: str, equal: set[tuple[str, str]]
+) -> None:
+    made = row_query(f"MERGE INTO db.t USING db.s ON {on} {clauses}")
+    assert set(made.equal) == equal
+    assert made.source is not None
+    assert made.source.text == "SELECT * FROM db.s"
+
+
+def test_a_merge_that_sets_all_columns_does_not_read_the_old_ones() -> None:
+    sets_all = row_query("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *")
+    assert "`t`.`id`" in sets_all.text
+    assert "`t`.`x`" not in sets_all.text
+    sets_one = row_query("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = 1 WHEN NOT MATCHED THEN INSERT *")
+    assert "`t`.`Name`" in sets_one.text
+    assert "`t`.`x`" not in sets_one.text
