@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,13 @@ def env(spark: "SparkSession", warehouse: str) -> Iterator[ts.TableEnvironment]:
     with ts.TableEnvironment.create(warehouse, engine=SparkEngine(spark)) as made:
         made.execute_sql("CREATE TABLE t (id BIGINT, day STRING, v INT, PRIMARY KEY (id, day) NOT ENFORCED) PARTITIONED BY (day)")
         yield made
+
+
+@pytest.fixture
+def derby(spark: Any, tmp_path: Path) -> str:
+    """The URL of a database. Derby comes with Spark; it would begin its log in the working directory."""
+    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
+    return "jdbc:derby:memory:shop;create=true"
 
 
 def rows(env: ts.TableEnvironment, text: str, **parameters: Any) -> list[tuple[Any, ...]]:
@@ -131,10 +139,8 @@ def test_columns_that_a_connector_does_not_store(env: ts.TableEnvironment, tmp_p
         env.execute_sql("SELECT * FROM h").to_arrow()
 
 
-def test_a_database_behind_jdbc_is_a_table_to_read_and_to_write(env: ts.TableEnvironment, spark: Any, tmp_path: Path) -> None:
-    # Derby comes with Spark. It would begin its log in the working directory.
-    spark._jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
-    where = "'connector' = 'jdbc', 'url' = 'jdbc:derby:memory:shop;create=true', 'dbtable' = 'orders'"
+def test_a_database_behind_jdbc_is_a_table_to_read_and_to_write(env: ts.TableEnvironment, derby: str) -> None:
+    where = f"'connector' = 'jdbc', 'url' = '{derby}', 'dbtable' = 'orders'"
     env.execute_sql(f"CREATE TABLE j (id BIGINT, note STRING, price DECIMAL(9, 2), at TIMESTAMP) WITH ({where})")
     env.execute_sql("INSERT INTO j VALUES (1, 'a', 2.50, TIMESTAMP '2024-02-29 01:02:03'), (2, NULL, NULL, NULL)")
     env.execute_sql("INSERT INTO j (note, id) SELECT 'c', 3")
@@ -150,6 +156,33 @@ def test_a_database_behind_jdbc_is_a_table_to_read_and_to_write(env: ts.TableEnv
     env.execute_sql("CREATE TABLE gone (id BIGINT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:pigeon:x', 'dbtable' = 'o')")
     with pytest.raises(ts.TablestoreError, match="driver"):
         env.execute_sql("SELECT * FROM gone")
+
+
+def test_a_table_behind_jdbc_is_made_of_a_query(env: ts.TableEnvironment, derby: str) -> None:
+    values = {
+        "n": ("9223372036854775807L", 2**63 - 1),
+        "i": ("-2147483648", -(2**31)),
+        "s": ("-32768S", -(2**15)),
+        "b": ("true", True),
+        "f": ("CAST(0.1 AS FLOAT)", pa.scalar(0.1, pa.float32()).as_py()),
+        "d": ("1e300D", 1e300),
+        "m": ("CAST(-12345678901234567890123456789.01 AS DECIMAL(31, 2))", Decimal("-12345678901234567890123456789.01")),
+        "t": ("'ü ''quoted'", "ü 'quoted"),
+        "x": ("X'00FF'", b"\x00\xff"),
+        "day": ("DATE '1969-12-31'", date(1969, 12, 31)),
+        "at": ("TIMESTAMP_NTZ '2024-02-29 01:02:03.000004'", datetime(2024, 2, 29, 1, 2, 3, 4)),
+        "zone": ("CAST('2024-02-29 01:02:03+02:00' AS TIMESTAMP_LTZ(6))", datetime(2024, 2, 28, 23, 2, 3, tzinfo=UTC)),
+    }
+    chosen = ", ".join(f"{text} AS {name}" for name, (text, _) in values.items())
+    where = f"'connector' = 'jdbc', 'url' = '{derby}', 'dbtable' = 'made'"
+    env.execute_sql(f"CREATE TABLE made WITH ({where}) AS SELECT {chosen} UNION ALL SELECT {', '.join(['NULL'] * len(values))}")
+    found = rows(env, "SELECT * FROM made WHERE n IS NOT NULL")
+    assert found == [tuple(value for _, value in values.values())]
+    assert rows(env, "SELECT * FROM made WHERE n IS NULL") == [(None,) * len(values)]
+    env.execute_sql("CREATE TABLE copy AS SELECT * FROM made")
+    assert rows(env, "SELECT * FROM copy WHERE n IS NOT NULL") == found
+    with pytest.raises(ts.AlreadyExistsError, match="made"):
+        env.execute_sql(f"CREATE TABLE made WITH ({where}) AS SELECT 1 AS n")
 
 
 def test_a_connector_that_spark_lacks_is_refused_by_its_name(env: ts.TableEnvironment) -> None:

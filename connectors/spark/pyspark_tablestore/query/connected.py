@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.types import TimestampNTZType, TimestampType
 from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.native import column
@@ -51,9 +52,21 @@ def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFram
                 kind="unknown-column",
             )
         chosen: list[Column] = [
-            column(there[field.name.casefold()]).cast(spark_type(field.type)).alias(field.name) for field in fields
+            _typed(frame, there[field.name.casefold()], field, of_database=relation.connector == _JDBC) for field in fields
         ]
         return frame.select(*(chosen or [sf.col("*")]), *about) if chosen or about else frame
+
+
+def _typed(frame: DataFrame, name: str, field: Field, *, of_database: bool) -> Column:
+    """A column as a table declares it."""
+    found, wanted = column(name), spark_type(field.type)
+    if of_database and wanted == TimestampType() and frame.schema[name].dataType == TimestampNTZType():
+        # Spark keeps a moment there as the time that a clock in the JVM's zone shows. A cast would take the session's zone.
+        zone = frame.sparkSession.sql("SELECT reflect('java.time.ZoneId', 'systemDefault')").collect()[0][0]
+        second = sf.extract(sf.lit("SECOND"), found)
+        parts = (sf.year(found), sf.month(found), sf.day(found), sf.hour(found), sf.minute(found), second)
+        return sf.make_timestamp_ltz(*parts, sf.lit(zone)).alias(field.name)
+    return found.cast(wanted).alias(field.name)
 
 
 def _metadata(frame: DataFrame, relation: ConnectorRelation, wanted: MetadataField) -> Column:
