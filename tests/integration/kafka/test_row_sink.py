@@ -1,18 +1,14 @@
 """CREATE TABLE … AS and INSERT into a topic, without Spark: rows become JSON messages, all of a job or none."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 import tablestore as ts
 from tablestore.testing.kafka import KafkaBroker
 from tests.environment.conftest import _entry_points  # noqa: F401
-from tests.integration.kafka.topics import topics
-
-Message = tuple[object, object]
+from tests.integration.kafka.topics import messages, topics
 
 
 @pytest.fixture
@@ -21,22 +17,6 @@ def env(tmp_path: Path) -> Iterator[ts.TableEnvironment]:
         made.execute_sql("CREATE TABLE s (id BIGINT, name STRING, at DATE)")
         made.execute_sql("INSERT INTO s VALUES (1, 'ü \"quoted\"', DATE '2026-01-31'), (2, NULL, NULL)")
         yield made
-
-
-def messages(servers: str, topic: str) -> list[Message]:
-    """Keys and values of all committed messages."""
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": "read_committed", "enable.partition.eof": True}
-    )
-    found: list[Message] = []
-    for partition in consumer.list_topics(topic, timeout=30).topics[topic].partitions:
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        while (message := consumer.poll(30)) is not None and message.error() is None:
-            key = message.key()
-            found.append((None if key is None else json.loads(key), json.loads(message.value() or b"null")))
-        assert message is not None, "the broker did not say where the partition ends"
-    consumer.close()
-    return found
 
 
 def clause(broker: KafkaBroker, topic: str, more: str = "") -> str:

@@ -35,3 +35,19 @@ def records(table: ts.Table) -> list[Record]:
 def topics(servers: str) -> set[str]:
     """The names of all topics."""
     return set(AdminClient({"bootstrap.servers": servers, "log_level": 0}).list_topics(timeout=30).topics)
+
+
+def messages(servers: str, topic: str) -> list[tuple[object, object]]:
+    """Keys and values of all committed messages."""
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "plain", "isolation.level": "read_committed", "enable.partition.eof": True}
+    )
+    found: list[tuple[object, object]] = []
+    for partition in consumer.list_topics(topic, timeout=30).topics[topic].partitions:
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        while (message := consumer.poll(30)) is not None and message.error() is None:
+            key = message.key()
+            found.append((None if key is None else json.loads(key), json.loads(message.value() or b"null")))
+        assert message is not None, "the broker did not say where the partition ends"
+    consumer.close()
+    return found

@@ -9,6 +9,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.environment.jobs.job import JobStatus
+from tablestore.testing.kafka import KafkaBroker
+from tests.integration.kafka.topics import messages, topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,3 +104,32 @@ def test_tables_with_a_connector_are_filled_and_of_any_format_of_sparks(env: ts.
         env.execute_sql("SELECT * FROM x")
     with pytest.raises(ts.UnsupportedError, match="the connector 'jdbc' cannot be taken back"):
         env.execute_sql("CREATE TABLE x WITH ('connector' = 'jdbc') AS SELECT 1 AS n")
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_rows_become_messages_of_a_topic_all_of_a_job_or_none(env: ts.TableEnvironment, broker: KafkaBroker) -> None:
+    where = f"'connector' = 'kafka', 'value.format' = 'json', 'properties.bootstrap.servers' = '{broker.servers}', 'topic' ="
+    query = "SELECT id, concat('ü', id) AS name, DATE '2026-01-31' AS at FROM range(0, 5000, 1, 4)"
+    assert (
+        env.execute_sql(f"CREATE TABLE k (PRIMARY KEY (id) NOT ENFORCED) WITH ({where} 'spark-filled') AS {query}").kind
+        == "nothing"
+    )
+    first = {(one, f"ü{one}", "2026-01-31") for one in range(5000)}
+    assert sent(broker, "spark-filled") == sorted(first)
+    env.execute_sql("INSERT INTO k (name, id) SELECT * FROM VALUES ('c', 5000)")
+    assert sent(broker, "spark-filled")[5000:] == [(5000, "c", None)]
+    with pytest.raises(ts.TablestoreError, match="Division by zero"):
+        env.execute_sql("INSERT INTO k (id, name) SELECT id, CAST(1 / (id - 400) AS STRING) FROM range(0, 500, 1, 4)")
+    assert len(sent(broker, "spark-filled")) == 5001
+    with pytest.raises(ts.UnsupportedError, match="cannot be taken back"):
+        env.get_config().set("table.ctas.atomicity-enabled", "true")
+        env.execute_sql(f"CREATE TABLE x WITH ({where} 'spark-atomic') AS SELECT 1 AS id")
+    assert "spark-atomic" not in topics(broker.servers)
+
+
+def sent(broker: KafkaBroker, topic: str) -> list[tuple[Any, ...]]:
+    """The rows of the committed messages of a topic whose key is ``id``, by it."""
+    found: list[Any] = messages(broker.servers, topic)
+    assert all(key == {"id": row["id"]} for key, row in found)
+    return sorted((row["id"], row["name"], row.get("at")) for _, row in found)
