@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,6 +40,19 @@ def test_cluster_of_executor_processes(tmp_path: Path) -> None:
 def test_executor_that_is_killed_while_it_publishes(tmp_path: Path, broker: KafkaBroker) -> None:
     run("publish.py", tmp_path, TEST_BROKERS=broker.servers)
     check_topic(ts.open_table(str(tmp_path / "warehouse" / "shop.db" / "t")), broker.servers)
+
+
+@pytest.mark.slow
+def test_executors_that_are_killed_leave_the_whole_atomic_table_or_nothing(tmp_path: Path) -> None:
+    run("ctas.py", tmp_path)
+    warehouse = tmp_path / "warehouse"
+    catalog = ts.open_catalog(str(warehouse))
+    catalog.sweep_creations(older_than=timedelta(0))
+    table = catalog.table("default.whole")
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(40_000))
+    assert catalog.list_tables("default") == ("whole",)
+    left = [path for path in warehouse.rglob("*") if path.is_file() and path.name != "_database"]
+    assert all(path.is_relative_to(warehouse / "default.db" / "whole") for path in left), left
 
 
 def test_spark_connect_beside_a_broken_package(tmp_path: Path) -> None:
