@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.environment.rows.literalrows import LEAST_ROWS
 
 Rows = Callable[[Any], list[tuple[Any, ...]]]
 
@@ -267,18 +268,14 @@ def test_a_table_of_the_engine_stays_the_engine_s(env: ts.TableEnvironment, rows
         ("SELECT * FROM t WHERE id = :n", "has no value", "line 1, column 28"),
     ],
 )
-def test_names_in_queries_are_marked_where_they_stand(
-    env: ts.TableEnvironment, statement: str, message: str, place: str
-) -> None:
+def test_names_in_queries_are_marked_where_they_stand(env: ts.TableEnvironment, statement: str, message: str, place: str) -> None:
     with pytest.raises(ts.TablestoreError) as caught:
         env.execute_sql(statement)
     assert message in str(caught.value)
     assert place in str(caught.value)
 
 
-def test_two_environments_write_one_table_and_no_update_is_lost(
-    env: ts.TableEnvironment, tmp_path: Any, rows_of: Rows
-) -> None:
+def test_two_environments_write_one_table_and_no_update_is_lost(env: ts.TableEnvironment, tmp_path: Any, rows_of: Rows) -> None:
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 0)")
 
     def add() -> None:
@@ -306,3 +303,35 @@ def test_a_null_in_a_new_row_takes_the_default_and_an_update_sets_null(duck: ts.
     duck.execute_sql("ALTER TABLE d ALTER COLUMN v DROP DEFAULT")
     duck.execute_sql("INSERT INTO d VALUES (5, NULL)")
     assert rows_of(duck.execute_sql("SELECT id FROM d WHERE v IS NULL ORDER BY id")) == [(2,), (5,)]
+
+
+def test_an_insert_casts_as_cast_does(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.execute_sql("CREATE TABLE n (v BIGINT) AS SELECT CAST(-12.7 AS DOUBLE) AS v")
+    duck.execute_sql("INSERT INTO n VALUES (0.5), (1.5), (-0.7), (NULL)")
+    duck.execute_sql("INSERT INTO n VALUES " + ", ".join(["(2.5)"] * LEAST_ROWS))
+    found = rows_of(duck.execute_sql("SELECT v, count(*) FROM n GROUP BY v ORDER BY v"))
+    assert found == [(None, 1), (-12, 1), (0, 2), (1, 1), (2, LEAST_ROWS)]
+
+
+def test_an_insert_casts_the_parts_of_a_value_by_their_place(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    duck.execute_sql("CREATE TABLE n (a ARRAY<INT>, r ROW<x INT, `y z` STRING>, m MAP<BIGINT, ARRAY<ROW<i INT>>>)")
+    duck.execute_sql(
+        "INSERT INTO n SELECT array(1.5, NULL, -2.5), named_struct('y z', 0.9, 'x', 'a'), "
+        "map(1.5D, array(named_struct('j', 2.9D), NULL))"
+    )
+    duck.execute_sql("INSERT INTO n SELECT CAST(NULL AS ARRAY<DOUBLE>), CAST(NULL AS STRUCT<x: DOUBLE, y: STRING>), NULL")
+    whole = ([1, None, -2], {"x": 0, "y z": "a"}, [(1, [{"i": 2}, None])])
+    assert rows_of(duck.execute_sql("SELECT * FROM n")) == [whole, (None, None, None)]
+
+
+@pytest.mark.parametrize("value", ["CAST(1e20 AS DOUBLE)", "array(CAST(1e20 AS DOUBLE))"])
+def test_an_insert_refuses_what_a_cast_refuses(duck: ts.TableEnvironment, value: str) -> None:
+    column = "ARRAY<STRING>" if "array" in value else "STRING"
+    with pytest.raises(ts.UnsupportedError, match="the cast of a float to a text"):
+        duck.execute_sql(f"CREATE TABLE n (v {column}) AS SELECT {value} AS v")
+
+
+def test_a_text_with_a_fraction_is_no_whole_number(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    with pytest.raises(ts.InvalidInputError, match=r"expected the digits of a whole number, found '12\.7'"):
+        duck.execute_sql("SELECT CAST('12.7' AS INT)")
+    assert rows_of(duck.execute_sql("SELECT CAST(' -12 ' AS INT), TRY_CAST('1.5' AS INT)")) == [(-12, None)]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from tablestore.errors import UnsupportedError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.duckdb.kinds import Kind
 
 # Java's patterns that RE2 does not have: look-around, atomic groups, back references, possessive repetitions, sets of sets.
@@ -16,6 +16,13 @@ _UNITS = {
     "QUARTER": "QUARTER",
     "WEEK": "WEEK",
 }
+
+
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
+_NESTED = {exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT}
+_INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
+_FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
+_TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR}
 
 
 def refusal(what: str) -> UnsupportedError:
@@ -60,12 +67,66 @@ def divided(node: exp.Expr, kind: Kind | None) -> exp.Expr:
 
 def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
     """A cast that cuts fractions off. ``kind``: of what is cast."""
-    target = node.to.this.name
-    if target in ("TINYINT", "SMALLINT", "INT", "BIGINT") and kind is not None and kind.name in ("decimal", "float", "fraction"):
+    inner = node.this
+    if type(node) is exp.Cast and type(inner) is exp.Cast and {node.to.this, inner.to.this} & _NESTED:
+        return _converted(inner, inner.to, node.to)
+    if node.to.this in _INTEGERS and kind is not None and kind.name in ("decimal", "float", "fraction"):
         node.set("this", _call("TRUNC", node.this))
-    if target in ("TEXT", "VARCHAR", "CHAR") and kind is not None and kind.name == "float":
+    if node.to.this in _INTEGERS and isinstance(inner, exp.Literal) and inner.is_string and not _WHOLE.fullmatch(inner.name):
+        if isinstance(node, exp.TryCast):
+            node.set("this", exp.null())
+        else:
+            raise InvalidInputError(
+                f"CAST({inner.sql()} AS {node.to.sql()}): expected the digits of a whole number, found {inner.sql()}; cast it to a "
+                "DECIMAL first",
+                kind="query",
+            )
+    if node.to.this in _TEXTS and kind is not None and kind.name == "float":
         raise refusal("the cast of a float to a text")
     return node
+
+
+def _converted(value: exp.Expr, given: exp.DataType, wanted: exp.DataType, depth: int = 0) -> exp.Expr:
+    """A value of a known type as another, part by part. DuckDB would round numbers, and take parts of a row by their name."""
+    if given == wanted:
+        return value
+    name = f"_part{depth}"
+    part = exp.column(name)
+    if given.this != wanted.this or given.this not in _NESTED:
+        if wanted.this in _TEXTS and given.this in _FLOATS:
+            raise refusal("the cast of a float to a text")
+        if wanted.this in _INTEGERS and given.this in (*_FLOATS, exp.DType.DECIMAL):
+            value = _call("TRUNC", value)
+        return exp.Cast(this=value, to=wanted.copy())
+    made: exp.Expr
+    if given.this is exp.DType.ARRAY:
+        inside = _converted(part, given.expressions[0], wanted.expressions[0], depth + 1)
+        made = _each(value, inside, name)
+    elif given.this is exp.DType.MAP:
+        keys, values = (
+            _each(_call(parts, value.copy()), _converted(part.copy(), *types, depth + 1), name)
+            for parts, types in zip(
+                ("MAP_KEYS", "MAP_VALUES"), zip(given.expressions, wanted.expressions, strict=True), strict=True
+            )
+        )
+        made = _call("MAP", keys, values)
+    else:
+        fields = [
+            exp.PropertyEQ(
+                this=exp.to_identifier(right.name, quoted=True),
+                expression=_converted(
+                    _call("STRUCT_EXTRACT", value.copy(), exp.Literal.string(left.name)), left.kind, right.kind, depth
+                ),
+            )
+            for left, right in zip(given.expressions, wanted.expressions, strict=True)
+        ]
+        made = exp.Struct(expressions=fields)
+    is_null = exp.Is(this=value.copy(), expression=exp.null())
+    return exp.Cast(this=exp.Case(ifs=[exp.If(this=is_null, true=exp.null())], default=made), to=wanted.copy())
+
+
+def _each(value: exp.Expr, inside: exp.Expr, name: str) -> exp.Expr:
+    return exp.Transform(this=value, expression=exp.Lambda(this=inside, expressions=[exp.to_identifier(name)]))
 
 
 def subscript(node: exp.Bracket, kind: Kind | None) -> exp.Expr:
