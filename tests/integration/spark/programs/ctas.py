@@ -12,7 +12,7 @@ from pyspark_tablestore.engine import SparkEngine
 
 import tablestore as ts
 
-ROWS, FATAL = 40_000, 35_000
+ROWS, FATAL = 400_000, 390_000
 folder = Path(sys.argv[1])
 
 
@@ -49,7 +49,7 @@ for key, value in {
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.task.maxFailures": "2",
-    # So that the killed task has written files by then.
+    # Small batches and many rows: the killed task has begun its file by then, though the function runs ahead of the writer.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.warehouse.dir": str(folder / "spark"),
 }.items():
@@ -63,7 +63,7 @@ with ts.TableEnvironment.create(folder / "warehouse", engine=SparkEngine(spark),
         marks.mkdir()
         environment.create_temporary_function(f"kill_{name}", killer(marks, times), arguments=["BIGINT"], returns="BIGINT")
         job = environment.execute_sql(
-            f"CREATE TABLE {name} WITH ('bucket' = '-1', 'write-buffer-size' = '64 kb', 'target-file-size' = '64 kb') "
+            f"CREATE TABLE {name} WITH ('bucket' = '-1', 'write-buffer-size' = '64 kb') "
             f"AS SELECT kill_{name}(id) AS id, sha2(CAST(id AS STRING), 256) AS text FROM range(0, {ROWS}, 1, 4)"
         ).job
         assert job is not None
