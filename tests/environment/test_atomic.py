@@ -154,6 +154,21 @@ def test_a_table_that_comes_meanwhile_stays_and_the_job_fails(env: ts.TableEnvir
     assert catalog.table("default.t").scan().to_arrow()["id"].to_pylist() == [9]
 
 
+def test_of_two_creations_if_not_exists_the_second_adds_its_rows(duck: ts.TableEnvironment) -> None:
+    duck.execute_sql("SET 'table.ctas.atomicity-enabled' = 'true'")
+    held = Held()
+    duck.create_temporary_view("held", held)
+    job = duck.sql_query("SELECT * FROM held").save_as("t").create(ignore_if_exists=True).execute_async()
+    strict = duck.sql_query("SELECT * FROM held").save_as("t").create().execute_async()
+    assert held.asked.wait(60)
+    duck.execute_sql("CREATE TABLE IF NOT EXISTS t AS SELECT 9 AS id")
+    held.go_on.set()
+    assert job.result(60).snapshot.id == 2
+    with pytest.raises(ts.AlreadyExistsError, match="CREATE TABLE IF NOT EXISTS"):
+        strict.result(60)
+    assert sorted(duck.from_path("t").to_arrow()["id"].to_pylist()) == [1, 2, 9]
+
+
 def test_with_if_not_exists_a_table_that_is_there_is_never_dropped(env: ts.TableEnvironment, rows_of: Rows) -> None:
     env.execute_sql("CREATE TABLE t (n INT)")
     env.execute_sql("INSERT INTO t VALUES (7)")
@@ -172,9 +187,12 @@ def test_create_makes_nothing_before_the_pipeline_runs(env: ts.TableEnvironment,
     pipeline = env.sql_query("SELECT 1 AS id").save_as("t").option("bucket", -1).create()
     assert (env.list_tables(), left(tmp_path)) == ((), [])
     assert "nothing" not in pipeline.explain()
-    pipeline.execute()
+    other = env.sql_query("SELECT 2 AS id").save_as("t").create()
+    assert [pipeline.execute().snapshot.id, pipeline.execute_async().result(60).snapshot.id] == [1, 2]  # type: ignore[union-attr]
+    assert pipeline.explain()
+    assert env.from_path("t").to_arrow()["id"].to_pylist() == [1, 1]
     with pytest.raises(ts.AlreadyExistsError):
-        pipeline.execute()
+        other.execute()
 
 
 def test_the_hook_of_a_creation_travels_to_another_process(env: ts.TableEnvironment, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ survive being pickled. It drops only the table that it made itself. What a proce
 warehouse: :meth:`Catalog.sweep_creations` removes it, and so do the next session there and the next creation of this kind.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ from tablestore.environment.jobs.job import Job
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.pipelines.inserts import OneInsert
+from tablestore.environment.pipelines.pipeline import Plan
 from tablestore.environment.pipelines.streams import StreamInsert, StreamSetting
 from tablestore.environment.result import SNAPSHOT_SCHEMA, Result, ResultKind, landed
 from tablestore.environment.rows.explain import explained
@@ -32,7 +33,7 @@ from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, spec_of
 from tablestore.environment.source import Source
-from tablestore.errors import UnsupportedError
+from tablestore.errors import AlreadyExistsError, UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.table.creation.stagedtable import StagedTable
 from tablestore.table.table import Table
@@ -58,24 +59,33 @@ def check_atomic(session: Session, path: ObjectPath, made: ConnectorTable | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedCreation:
-    """The plan of a managed table that nobody sees before it is whole; ``replaces``: the one of its name stays until then."""
+    """The plan of a managed table that nobody sees before it is whole; ``replaces``: the one of its name stays until then.
+
+    ``when_taken`` plans what is done where another job took the name meanwhile; None: nothing.
+    """
 
     rows: "Rows"
     context: ManagedTableContext
     factory: StagesTables
     replaces: bool = False
     must_exist: bool = False
+    when_taken: Callable[[], Plan] | None = None
     kind: ResultKind = "snapshot"
     schema: pa.Schema = SNAPSHOT_SCHEMA
     hooks: tuple[JobStatusHook, ...] = ()
 
     def run(self, job: Job[Result]) -> Result:
         sweep_dead(self.context.catalog)
-        with self._staged(job.id) as staged:
-            self.rows.write(staged.table, self.context.catalog, job)
-            job.check()
-            staged.publish()
-            return landed(staged.snapshot)
+        try:
+            with self._staged(job.id) as staged:
+                self.rows.write(staged.table, self.context.catalog, job)
+                job.check()
+                staged.publish()
+                return landed(staged.snapshot)
+        except AlreadyExistsError:
+            if self.when_taken is None:
+                raise
+            return self.when_taken().run(job)
 
     def _staged(self, job_id: str) -> StagedTable:
         if self.replaces:

@@ -53,11 +53,16 @@ def create_as(session: Session, statement: CreateTable, source: Source, paramete
 def pipeline_of(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> TablePipeline:
     """Create a table; the pipeline that writes the rows of its query, anew at each execution."""
     planned = plan_creation(session, statement, source, parameters)
+    # What has made the table adds rows to it from then on; replacing gives a new one each time.
+    again = statement if statement.replace else replace(statement, if_not_exists=True)
+
+    def plan(of: CreateTable) -> Plan:
+        return plan_creation(session, of, source, parameters).begin()
+
     if planned.atomic:
-        return TablePipeline(session, lambda: plan_creation(session, statement, source, parameters).begin())
+        return TablePipeline(session, lambda: plan(statement), lambda: plan(again))
     planned.begin()
-    again = replace(statement, if_not_exists=True)
-    return TablePipeline(session, lambda: plan_creation(session, again, source, parameters).begin())
+    return TablePipeline(session, lambda: plan(again))
 
 
 def plan_creation(session: Session, statement: CreateTable, source: Source, parameters: Parameters) -> "Creation":
@@ -81,14 +86,7 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
             _check_replaceable(session, path, existing, made, must_exist=statement.must_exist)
         existing = None
     if existing is not None and not statement.if_not_exists:
-        raise AlreadyExistsError(
-            source.mark(
-                f"Table '{path.quoted}' already exists: DROP it first, INSERT INTO it, or write CREATE TABLE IF NOT EXISTS to add "
-                "the rows to it",
-                statement.path.span,
-            ),
-            kind="table-exists",
-        )
+        raise _already_there(path, statement, source)
     atomic = statement.replace or (existing is None and session.settings.flag(CTAS_ATOMICITY))
     if atomic and not statement.replace:
         with placing(source, statement.path.span):
@@ -166,8 +164,15 @@ class Creation:
                 factory=factory,
                 replaces=self.statement.replace,
                 must_exist=self.statement.must_exist,
+                when_taken=None if self.statement.replace else self._when_taken,
             )
         return HookedCreation(rows=rows, context=context)
+
+    def _when_taken(self) -> Plan:
+        """The plan where another creation has taken the name since. Raises AlreadyExistsError without IF NOT EXISTS."""
+        if not self.statement.if_not_exists:
+            raise _already_there(self.path, self.statement, self.source)
+        return plan_creation(self.session, self.statement, self.source, self.rows.parameters).begin()
 
     def explain(self) -> str:
         """What is made, and how the query would run."""
@@ -186,6 +191,17 @@ class Creation:
     def _insertion(self, into: Table | ConnectorTable) -> Insertion:
         target = self.rows.table_target(self.path, into) if isinstance(into, Table) else into
         return Insertion(name=str(self.path), query=self.query, target=target)
+
+
+def _already_there(path: ObjectPath, statement: CreateTable, source: Source) -> AlreadyExistsError:
+    return AlreadyExistsError(
+        source.mark(
+            f"Table '{path.quoted}' already exists: DROP it first, INSERT INTO it, or write CREATE TABLE IF NOT EXISTS to add "
+            "the rows to it",
+            statement.path.span,
+        ),
+        kind="table-exists",
+    )
 
 
 def _existing(session: Session, path: ObjectPath) -> Table | ConnectorTable | None:

@@ -48,8 +48,9 @@ def run_statement(session: Session, plan: Plan) -> Result:
 class TablePipeline:
     """Made by ``query.insert_into(path)``, ``query.save_as(path).create()``. Each execution plans and writes anew."""
 
-    def __init__(self, session: Session, plan: Callable[[], Plan]) -> None:
-        self._session, self._plan = session, plan
+    def __init__(self, session: Session, plan: Callable[[], Plan], again: Callable[[], Plan] | None = None) -> None:
+        """``again`` plans what follows an execution that ended well; without it, ``plan`` does."""
+        self._session, self._plan, self._again = session, plan, again or plan
         self._hooks: list[JobStatusHook] = []
 
     def register_job_status_hook(self, hook: Any) -> "TablePipeline":
@@ -67,16 +68,27 @@ class TablePipeline:
         hooks = (*plan.hooks, *self._hooks)
         if isinstance(plan, StreamInsert):
             return pending(_started(self._session, plan, hooks), plan.kind, plan.schema)
-        return self._session.jobs.run(plan.run, hooks)
+        return self._session.jobs.run(self._work(plan), hooks)
 
     def execute_async(self) -> Job[Result]:
         """Write the rows in a thread of its own. What can be refused before it begins is raised here, the rest by the job."""
         plan = self._plan()
-        return _started(self._session, plan, (*plan.hooks, *self._hooks))
+        hooks = (*plan.hooks, *self._hooks)
+        if isinstance(plan, StreamInsert):
+            return _started(self._session, plan, hooks)
+        return self._session.jobs.start(self._work(plan), hooks)
 
     def explain(self) -> str:
         """How it would run, with what it reads of each managed table."""
         return self._plan().explain()
+
+    def _work(self, plan: Plan) -> Callable[[Job[Result]], Result]:
+        def run(job: Job[Result]) -> Result:
+            result = plan.run(job)
+            self._plan = self._again
+            return result
+
+        return run
 
 
 def _started(session: Session, plan: Plan, hooks: tuple[JobStatusHook, ...]) -> Job[Result]:
