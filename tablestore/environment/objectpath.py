@@ -63,6 +63,14 @@ def expand(path: Path, catalog: str, database: str) -> ObjectPath:
     return ObjectPath(parts[0], parts[1], name, suffix)
 
 
+def check_whole(path: ObjectPath) -> None:
+    """Raise InvalidInputError for the name of a part of a table, which nothing else can have."""
+    if path.suffix:
+        raise InvalidInputError(
+            f"{path} is the name of a part of a table: choose one without $; CALL create_branch makes a branch", kind="invalid-name"
+        )
+
+
 def known(names: Iterable[str], wrong: str) -> str:
     """``; did you mean 'a'? (known: a, b)``: the way out for a name that nobody knows."""
     there = sorted(names)

@@ -33,7 +33,7 @@ from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
 from tablestore.ids import Ids, SystemIds
 from tablestore.sql.parse.script import split_script
-from tablestore.sql.parse.statement import parse_path, parse_statement
+from tablestore.sql.parse.statement import checked_text, parse_path, parse_statement
 from tablestore.sql.query.parameters import Parameters
 from tablestore.table.catalog import Catalog
 from tablestore.table.opening import open_catalog
@@ -107,7 +107,7 @@ class TableEnvironment(DeprecatedNames):
 
         A query is checked, and its snapshots are fixed; it runs when its rows are read. Raises TablestoreError, with the place.
         """
-        return self._execute(parse_statement(_text(text)), Source(text), _parameters(args, params))
+        return self._execute(parse_statement(text), Source(text), _parameters(args, params))
 
     def execute_script(self, text: str, each: Callable[[str, Result], None] | None = None) -> Result | None:
         """Run statements that ``;`` separates, one after another; the last result.
@@ -115,7 +115,7 @@ class TableEnvironment(DeprecatedNames):
         ``each`` is called with the text and the result of each statement before the next one runs. All are parsed before the first
         one runs. The first error ends it, and says where in the script it is and how many statements ran before it.
         """
-        source, result = Source(_text(text)), None
+        source, result = Source(checked_text(text, "SQL text")), None
         pieces = split_script(text)
         statements = [parse_statement(text, piece.span) for piece in pieces]
         for number, (piece, statement) in enumerate(zip(pieces, statements, strict=True)):
@@ -144,7 +144,7 @@ class TableEnvironment(DeprecatedNames):
 
     def sql_query(self, text: str, *args: Any, **params: Any) -> Query:
         """A query to be read later, maybe several times. Raises InvalidInputError for another statement."""
-        return Query(self._session, query_text(_text(text), _parameters(args, params), what="sql_query"))
+        return Query(self._session, query_text(checked_text(text, "SQL text"), _parameters(args, params), what="sql_query"))
 
     def from_path(self, path: str) -> Query:
         """The rows of a table or view by its name, such as ``orders`` or ``lake.shop.`odd-name```."""
@@ -279,12 +279,6 @@ def _by_setting(settings: Settings, clock: Clock | None, ids: Ids | None) -> Cat
             kind="no-warehouse",
         )
     return open_catalog(root, clock=clock, ids=ids)
-
-
-def _text(text: object) -> str:
-    if not isinstance(text, str):
-        raise InvalidInputError(f"expected SQL text, found {type(text).__qualname__}", kind="sql-syntax")
-    return text
 
 
 def _parameters(args: tuple[Any, ...], params: Mapping[str, Any]) -> Parameters:

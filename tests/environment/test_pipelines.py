@@ -67,10 +67,31 @@ def test_what_is_wrong_with_a_pipeline_is_said_before_it_begins(env: ts.TableEnv
         ("a.b.c.d", "SELECT 1, 'x'", "at most 3 parts"),
         ("t`", "SELECT 1, 'x'", "is not closed: expected another `"),
         ("", "SELECT 1, 'x'", "expected a name"),
+        (None, "SELECT 1, 'x'", "expected a name as text, such as orders or shop.orders, found NoneType"),
     ]:
         with pytest.raises(ts.TablestoreError, match=message):
             env.insert_into(path, query).register_job_status_hook(Listener()).execute_async()  # type: ignore[arg-type]
     assert HEARD == []
+
+
+def test_what_is_no_text_no_name_or_no_hook_is_said(env: ts.TableEnvironment) -> None:
+    query: Any = env.sql_query("SELECT 1 AS id, 'x' AS v")
+    given: list[tuple[Callable[[], object], str]] = [
+        (lambda: query.save_as(None), "a name as text"),
+        (lambda: env.from_path(5), "a name as text"),  # type: ignore[arg-type]
+        (lambda: env.create_temporary_view(None, query), "a name as text"),  # type: ignore[arg-type]
+        (lambda: env.drop_temporary_view(5), "a name as text"),  # type: ignore[arg-type]
+        (lambda: env.create_statement_set().add_insert(None, query), "a name as text"),  # type: ignore[arg-type]
+        (lambda: env.create_statement_set().add_insert_sql(None), "SQL text, found NoneType"),  # type: ignore[arg-type]
+        (lambda: query.insert_into("t").register_job_status_hook(Listener), "found the class Listener itself"),
+        (lambda: env.create_temporary_view("x$files", query), "the name of a part of a table"),
+        (lambda: env.create_temporary_view("x$files", pa.table({"a": [1]})), "the name of a part of a table"),
+        (lambda: env.execute_sql("CREATE TEMPORARY VIEW `x$files` AS SELECT 1 AS a"), "the name of a part of a table"),
+    ]
+    for call, message in given:
+        with pytest.raises(ts.InvalidInputError, match=message):
+            call()
+    assert env.list_temporary_views() == ()
 
 
 def test_hooks_of_a_pipeline_hear_of_each_job(env: ts.TableEnvironment) -> None:
@@ -82,7 +103,7 @@ def test_hooks_of_a_pipeline_hear_of_each_job(env: ts.TableEnvironment) -> None:
     HEARD.clear()
     env.insert_into("t", "SELECT 1, 'x'").register_job_status_hook(Listener()).execute()
     assert HEARD == ["created", "finished"]
-    with pytest.raises(ts.InvalidInputError, match="expected a hook with the methods on_created"):
+    with pytest.raises(ts.InvalidInputError, match="expected a hook: an object with the methods on_created"):
         pipeline.register_job_status_hook(lambda: None)
 
 
@@ -142,12 +163,14 @@ def test_with_dml_sync_off_a_statement_gives_its_job_and_reading_waits(env: ts.T
     assert (result.kind, result.schema.names) == ("snapshot", ["snapshot_id"])
     assert held.asked.wait(60)
     assert job.status is JobStatus.RUNNING
+    assert rows_of(env.execute_sql("SHOW JOBS")) == [(job.id, "RUNNING")]
     # The environment goes on meanwhile.
     assert rows_of(env.execute_sql("SELECT count(*) FROM t")) == [(0,)]
     held.go_on.set()
     assert rows_of(result) == [(1,)]
     assert result.snapshot is not None and result.snapshot.id == 1
     assert rows_of(env.execute_sql("SELECT * FROM t")) == [(1, "x")]
+    assert rows_of(env.execute_sql("SHOW JOBS")) == []
     both = env.execute_sql("EXECUTE STATEMENT SET BEGIN INSERT INTO s VALUES (1); INSERT INTO t VALUES (2, 'y'); END")
     assert rows_of(both) == [("tablestore.default.s", 1), ("tablestore.default.t", 2)]
     env.execute_sql("RESET 'table.dml-sync'")

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
 from tablestore.environment.managed.factory import ManagedTableContext
 from tablestore.environment.managed.nonphysical import Unstored, unstored_options
-from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.objectpath import ObjectPath, check_whole
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import DEFAULT_DATABASE
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import UnsupportedError
 from tablestore.sql.statements.definition import CreateTable
 from tablestore.table.catalog import Catalog
 from tablestore.types.arrowtypes import to_arrow_schema
@@ -49,11 +49,8 @@ def create_table(session: Session, statement: CreateTable, source: Source) -> Re
 def created_path(session: Session, statement: CreateTable, source: Source) -> ObjectPath:
     """The whole name of the table to be made. Raises InvalidInputError for that of a part of a table."""
     path = session.expand(statement.path, source)
-    if path.suffix:
-        raise InvalidInputError(
-            source.mark(f"{path} is the name of a part of a table; CALL create_branch makes a branch", statement.path.span),
-            kind="invalid-name",
-        )
+    with placing(source, statement.path.span):
+        check_whole(path)
     return path
 
 

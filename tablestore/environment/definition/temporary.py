@@ -11,12 +11,12 @@ later session takes it up again with CREATE TEMPORARY TABLE IF NOT EXISTS.
 from tablestore.environment.definition.create import connector_of, connector_table, managed_context
 from tablestore.environment.definition.drop import stored_context
 from tablestore.environment.definition.tabledefinition import TableDefinition, define
-from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.objectpath import ObjectPath, check_whole
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.objects import TemporaryTable, kind_of
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from tablestore.names import check_name
 from tablestore.sql.statements.definition import CreateTable, Drop
 
@@ -45,8 +45,7 @@ def add_temporary_table(
     session: Session, path: ObjectPath, definition: TableDefinition, *, provider: str | None = None, ignore_if_exists: bool = False
 ) -> None:
     """Make a temporary table. Raises InvalidInputError, AlreadyExistsError."""
-    if path.suffix:
-        raise InvalidInputError(f"{path} is the name of a part of a table", kind="invalid-name")
+    check_whole(path)
     if (there := session.objects.temporary(path)) is not None:
         if ignore_if_exists:
             return

@@ -15,7 +15,7 @@ from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.objects import RowsView, View
-from tablestore.environment.session.session import Session
+from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
 from tablestore.sql.source import Span
@@ -48,7 +48,8 @@ def create_view(session: Session, statement: CreateView, source: Source) -> Resu
         session=session, source=source, where=lambda span: Span(span.start + shift, span.end + shift), making=path
     )
     session.engine_for("a view").query(relations.bind(view.query))
-    session.objects.add(view, replace=statement.replace)
+    with placing(source, statement.path.span):
+        session.objects.add(view, replace=statement.replace)
     return done()
 
 

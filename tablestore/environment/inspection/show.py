@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.environment.definition.databases import database_path
@@ -22,6 +23,8 @@ from tablestore.sql.statements.session import Show, ShowKind
 from tablestore.table.inspect.listing import partition_values
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
+
+_JOBS_SCHEMA = pa.schema([("job_id", pa.string()), ("status", pa.string())])
 
 
 def show(session: Session, statement: Show, source: Source) -> Result:
@@ -61,7 +64,8 @@ def show(session: Session, statement: Show, source: Source) -> Result:
             found = rows.to_reader().read_all()
             return Result(found.filter(pc.invert(pc.starts_with(found.column(0), FUNCTION_PREFIX))))
         case ShowKind.JOBS:
-            raise UnsupportedError("there are no jobs: every statement ends before the next one begins", kind="unsupported")
+            jobs = session.jobs.under_way()
+            return records(_JOBS_SCHEMA, [{"job_id": job.id, "status": job.status.value} for job in jobs])
     return _of_table(session, statement, source)
 
 

@@ -37,9 +37,10 @@ class JobStatusHook(Protocol):
 
 def check_hook(hook: Any) -> None:
     """Raise InvalidInputError for what is no hook."""
-    if not isinstance(hook, JobStatusHook):
+    if isinstance(hook, type) or not isinstance(hook, JobStatusHook):
+        found = f"the class {hook.__qualname__} itself" if isinstance(hook, type) else type(hook).__qualname__
         raise InvalidInputError(
-            f"expected a hook with the methods on_created, on_finished, on_failed and on_canceled, found {type(hook).__qualname__}",
+            f"expected a hook: an object with the methods on_created, on_finished, on_failed and on_canceled, found {found}",
             kind="hook",
         )
 

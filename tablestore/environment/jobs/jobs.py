@@ -32,6 +32,10 @@ class Jobs:
         (self._started if ends else self._endless).append(job)
         return job.start()
 
+    def under_way(self) -> tuple[Job[Any], ...]:
+        """What was started and has not ended, in the order in which it was started; streams come last."""
+        return tuple(job for job in (*self._started, *self._endless) if not job.done())
+
     def wait(self) -> None:
         """Wait until all that was started has ended; what does not end by itself is canceled."""
         for job in self._endless:

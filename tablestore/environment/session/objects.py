@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.objectpath import ObjectPath, check_whole
 from tablestore.errors import AlreadyExistsError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class SessionObjects:
         return self._permanent.get(path)
 
     def add(self, found: TemporaryObject, *, replace: bool = False) -> None:
-        """Add an object; ``replace``: in place of one of its kind. Raises AlreadyExistsError."""
+        """Add an object; ``replace``: in place of one of its kind. Raises AlreadyExistsError, InvalidInputError."""
+        check_whole(found.path)
         if isinstance(found, ConnectorTable) and not found.temporary:
             if found.path in self._permanent and not replace:
                 raise AlreadyExistsError(f"Table '{found.path.quoted}' already exists", kind="table-exists")

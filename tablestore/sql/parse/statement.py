@@ -6,6 +6,7 @@ own business go to it as they are. Everything else is read in full, or refused w
 
 from typing import TYPE_CHECKING
 
+from tablestore.errors import InvalidInputError
 from tablestore.lazy import imported
 from tablestore.names import did_you_mean
 from tablestore.sql.parse.cursor import Cursor
@@ -68,7 +69,7 @@ def parse_statement(text: str, span: Span | None = None) -> "Statement":
 
     Raises InvalidInputError of kind ``sql-syntax``, UnsupportedError of kind ``sql``.
     """
-    cursor = Cursor(text, span)
+    cursor = Cursor(checked_text(text, "SQL text"), span)
     if cursor.at_end():
         raise cursor.wrong("expected a statement, found none")
     statement = _statement(cursor)
@@ -83,10 +84,17 @@ def parse_statement(text: str, span: Span | None = None) -> "Statement":
 
 def parse_path(text: str) -> Path:
     """The name of an object, one to three parts with dots between them, backticks allowed. Raises InvalidInputError."""
-    cursor = Cursor(text)
+    cursor = Cursor(checked_text(text, "a name as text, such as orders or shop.orders"))
     path = cursor.path("a name")
     cursor.expect_end()
     return path
+
+
+def checked_text(text: object, what: str) -> str:
+    """The text itself. Raises InvalidInputError for anything but a text, which Python may hand over."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"expected {what}, found {type(text).__qualname__}", kind="sql-syntax")
+    return text
 
 
 def _statement(cursor: Cursor) -> "Statement":
