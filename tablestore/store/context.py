@@ -26,7 +26,7 @@ from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import Snapshots
 from tablestore.types.datatypes import Field
-from tablestore.types.evolution.replacing import REPLACES_AFTER_OPTION
+from tablestore.types.evolution.replacing import is_in_force, without_condition
 from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class TableContext:
         """The same table at the schema that it has now. Raises ConflictError if another table is in its place."""
         newest = self.schemas.refreshed_latest()
         check_is_same(self.table_uuid, newest, table=self.files.root_uri)
-        return self.at_schema(newest)
+        return self.at_schema(_that_counts(newest, self.schemas, self.snapshots))
 
     @property
     def index_files(self) -> IndexFiles:
@@ -191,7 +191,7 @@ def open_context(
     ids = ids or SystemIds()
     schemas = Schemas(files)
     snapshots = Snapshots(files)
-    schema = schema or _newest_that_counts(schemas, snapshots)
+    schema = schema or _that_counts(schemas.latest(), schemas, snapshots)
     settings = table_settings(schema)
     manifests = Manifests(files, ids, [f.type for f in schema.partition_fields], codec=settings.manifest_codec)
     return TableContext(
@@ -215,16 +215,14 @@ def _unpickled(files: FileStore, main_files: FileStore, branch: str, clock: Cloc
 
 
 def counts(schema: TableSchema, snapshots: Snapshots) -> bool:
-    """Whether a schema is in force: that of a replacement only once its rows have landed, so that nobody sees others through it."""
-    after = schema.options.get(REPLACES_AFTER_OPTION, "")
-    if not after.isdecimal():
+    """Whether the newest schema is in force (``replacing.is_in_force``). Snapshots are read for that of a replacement only."""
+    if without_condition(schema) is schema:
         return True
     latest = snapshots.latest()
-    return (latest.id if latest is not None else 0) > int(after)
+    return latest is not None and is_in_force(schema, snapshot_id=latest.id, schema_id=latest.schema_id)
 
 
-def _newest_that_counts(schemas: Schemas, snapshots: Snapshots) -> TableSchema:
-    newest = schemas.latest()
+def _that_counts(newest: TableSchema, schemas: Schemas, snapshots: Snapshots) -> TableSchema:
     if counts(newest, snapshots) or newest.id - 1 not in schemas.ids():
         return newest
     return schemas.read(newest.id - 1)

@@ -22,6 +22,7 @@ from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.format.snapshot import Snapshot
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
+from tablestore.store.commit.conflict import being_replaced
 from tablestore.store.context import TableContext, counts
 from tablestore.store.history.references import branch_directories
 from tablestore.store.history.tags import Tags
@@ -29,6 +30,7 @@ from tablestore.store.producer import check_frame_change
 from tablestore.store.schemas import table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.types.evolution.evolve import Evolution, evolve, same_content
+from tablestore.types.evolution.replacing import without_condition
 from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.schema import TableSchema
 
@@ -105,8 +107,9 @@ class _Alteration:
             self._check_same_table(base)
             self._check_counts(base)
             has_data = holds_data(self.context)
+            settled = without_condition(base)
             evolution = evolve(
-                base,
+                settled,
                 self.changes,
                 has_data=has_data,
                 was_written=has_data or was_written(self.context),
@@ -114,7 +117,7 @@ class _Alteration:
                 rescaling=self.rescaling,
             )
             made = evolution.schema
-            if same_content(base, made):
+            if same_content(settled, made):
                 return base
             self._check_settings(base, made)
             if self.check is not None:
@@ -147,11 +150,7 @@ class _Alteration:
 
     def _check_counts(self, base: TableSchema) -> None:
         if not counts(base, self.context.snapshots):
-            raise ConflictError(
-                f"table {self._name} is being replaced (schema {base.id} waits for its rows); nothing was altered: try again, and "
-                "if the job that replaces it is dead, `tablestore clean` takes that back",
-                kind="being-replaced",
-            )
+            raise being_replaced(self._name, base)
 
     def _check_settings(self, base: TableSchema, made: TableSchema) -> None:
         """Options must mean something, and must not end our own writing by accident."""
@@ -278,7 +277,10 @@ class _Alteration:
     def _take_back(self, made: TableSchema, base: TableSchema, deadline_s: float) -> TableSchema:
         """Publish the old content as one more schema. Field ids that the alteration assigned are not used again."""
         again = replace(
-            base, id=made.id + 1, highest_field_id=made.highest_field_id, time_millis=max(made.time_millis, base.time_millis)
+            without_condition(base),
+            id=made.id + 1,
+            highest_field_id=made.highest_field_id,
+            time_millis=max(made.time_millis, base.time_millis),
         )
         if not self._publish(again, made, deadline_s):
             raise ConflictError(

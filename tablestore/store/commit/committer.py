@@ -242,7 +242,8 @@ class Committer:
                     self._remove(files.private(request))
                     return Committed(landing.snapshot, is_replay=True)
                 self._check_age(request.message)
-                check_table(request.message, latest=self.schemas.refreshed_latest(), table=self.files.root_uri)
+                newest = self.schemas.refreshed_latest()
+                check_table(request.message, latest=newest, snapshot=latest, table=self.files.root_uri)
                 if request.prepared:
                     self.landings.check_files(request.message)
                 planned = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()

@@ -16,6 +16,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.run import KeyOf
 from tablestore.store.message import CommitMessage
 from tablestore.store.schemas import check_is_same
+from tablestore.types.evolution.replacing import is_in_force
 from tablestore.types.schema import TableSchema
 
 SHOWN = 3
@@ -27,12 +28,25 @@ class StalePlan(ConflictError):
     default_kind = "stale-plan"
 
 
-def check_table(message: CommitMessage, *, latest: TableSchema, table: str) -> None:
+def being_replaced(table: str, waiting: TableSchema) -> ConflictError:
+    """The error of whoever would write to, or alter, a table while its replacement waits for its rows."""
+    return ConflictError(
+        f"table {table} is being replaced (schema {waiting.id} waits for its rows); nothing was changed: open it again and repeat. "
+        "If the job that replaces it is dead, `tablestore clean` takes that back an hour later, or with --older-than at once",
+        kind="being-replaced",
+    )
+
+
+def check_table(message: CommitMessage, *, latest: TableSchema, snapshot: Snapshot | None, table: str) -> None:
     """The table is the one that the files were written for, at the same schema. Raises ConflictError.
 
-    ``latest``: the newest schema. A commit that only compacts may have an older one: its files are read as any old file is.
+    ``latest``: the newest schema, and ``snapshot`` the newest snapshot before it was read. A commit that only compacts may have an
+    older one: its files are read as any old file is; but not while a replacement waits for its rows.
     """
     check_is_same(message.table_uuid, latest, table=table)
+    newest = (snapshot.id, snapshot.schema_id) if snapshot is not None else (0, 0)
+    if message.schema_id != latest.id and not is_in_force(latest, snapshot_id=newest[0], schema_id=newest[1]):
+        raise being_replaced(table, latest)
     if message.schema_id != latest.id and (message.entries or not message.compact_before):
         raise ConflictError(
             f"table {table} has schema {latest.id} now, these rows were written with schema {message.schema_id}; open the table "

@@ -57,7 +57,7 @@ def stage_replacement(tools: CreationTools, record: CreationRecord, made: TableS
     if not keeps_layout(old, made):
         _check_exchange(tools, identifier, has_log="kafka" in (before.system, after.system))
         begin_staging(tools, record, replace(made, options={**made.options, TABLE_UUID_OPTION: record.table_uuid}))
-        return ExchangedTable(tools, record)
+        return ExchangedTable(tools, record, old.id)
     if before != after:
         raise UnsupportedError(
             f"the definition that replaces table {identifier} gives it another log: leave the options log.* out, which keeps its "
@@ -81,14 +81,14 @@ class ReplacedInPlace(StagedTable):
         base = context.schemas.refreshed_latest()
         check_is_same(record.replaced_uuid, base, table=self.name)
         if base.id != record.replaced_schema_id:
-            raise self._altered()
+            raise _altered(self.name)
         tools.creations.begin_publishing(record, makes_log=False)
         message = _message(record, self._table.context, context)
         made = _with_condition(self._table.table_schema, context)
         try:
             _bring_files(tools, record, message, context)
             if not publish_schema(context, made, base):
-                raise self._altered()
+                raise _altered(self.name)
             self.snapshot = self._commit(context.at_schema(made), message, base)
         except CommitOutcomeUnknown:
             raise
@@ -121,19 +121,21 @@ class ReplacedInPlace(StagedTable):
             _take_back(context, base, error)
             raise
 
-    def _altered(self) -> ConflictError:
-        return ConflictError(
-            f"table {self.name} was altered while its replacement was made, which would undo that; nothing was replaced: repeat it",
-            kind="schema-changed",
-        )
-
 
 class ExchangedTable(StagedTable):
-    """What is to take the place of a table, as another one."""
+    """What is to take the place of a table, as another one. ``old_schema_id``: of the table when this was staged."""
+
+    def __init__(self, tools: CreationTools, record: CreationRecord, old_schema_id: int) -> None:
+        super().__init__(tools, record)
+        self._old_schema_id = old_schema_id
 
     def _give_name(self) -> Table:
         tools, record = self._tools, self._record
         self.renew()
+        old = tools.open(record.identifier).context.schemas.refreshed_latest()
+        check_is_same(record.replaced_uuid, old, table=self.name)
+        if old.id != self._old_schema_id:
+            raise _altered(self.name)
         latest = self._table.context.snapshots.latest()
         tools.creations.begin_publishing(record, makes_log=False)
         try:
@@ -176,6 +178,14 @@ def sweep_replacement(tools: CreationTools, record: CreationRecord, directory: s
             return "finished"
     discard_unnamed(context, _message(record, staged, context))
     return "removed"
+
+
+def _altered(name: str) -> ConflictError:
+    """The error of a replacement that would undo an alteration."""
+    return ConflictError(
+        f"table {name} was altered while its replacement was made, which would undo that; nothing was replaced: repeat it",
+        kind="schema-changed",
+    )
 
 
 def _bring_files(tools: CreationTools, record: CreationRecord, message: CommitMessage, context: TableContext) -> None:

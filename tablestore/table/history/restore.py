@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from tablestore.errors import ConflictError, FormatError, NotFoundError, StorageError, TablestoreError
+from tablestore.errors import ConflictError, FormatError, NotFoundError, StorageError, TablestoreError, UnsupportedError
 from tablestore.format.manifest.indexmanifest import IndexEntry
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import MAIN_BRANCH, schema_path
@@ -39,9 +39,22 @@ Check = Callable[[Snapshot | None], None]
 def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot) -> Snapshot | None:
     """Give the table the files of ``target``. Returns the new snapshot, None if nothing changes.
 
-    Raises NotFoundError if the target expires meanwhile, ConflictError if others commit faster than this can plan.
+    Raises NotFoundError if the target expires meanwhile, ConflictError if others commit faster than this can plan, UnsupportedError
+    if its rows lack a column that is NOT NULL now.
     """
+    _check_has_values(context.at_newest_schema(), target)
     return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
+
+
+def _check_has_values(context: TableContext, target: Snapshot) -> None:
+    """Only a replaced table has columns that older rows lack and that take no NULL."""
+    there = {field.id for field in context.schemas.read(target.schema_id).fields}
+    if missing := [field.name for field in context.schema.fields if not field.type.nullable and field.id not in there]:
+        raise UnsupportedError(
+            f"the rows of snapshot {target.id} have no column {missing[0]!r}, which is NOT NULL since table "
+            f"{context.files.root_uri} was replaced; read them by time travel, and replace it once more with what is to come back",
+            kind="rollback",
+        )
 
 
 def fast_forward(context: TableContext, logs: ChangeLogs, name: str, *, discard_newer: bool = False) -> Snapshot | None:

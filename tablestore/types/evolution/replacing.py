@@ -13,7 +13,23 @@ from tablestore.types.evolution.widening import is_same, keeps_values
 from tablestore.types.schema import TableSchema
 
 REPLACES_AFTER_OPTION = "tablestore.replaces-after-snapshot"
-"""On the schema of a replacement: it counts for readers once there is a snapshot above this id. See ``open_context``."""
+"""On the schema of a replacement, and no other: it is in force once a snapshot above this id has it. See :func:`is_in_force`."""
+
+
+def is_in_force(schema: TableSchema, *, snapshot_id: int, schema_id: int) -> bool:
+    """Whether the newest schema counts: that of a replacement only with its rows, so that nobody sees others through it.
+
+    ``snapshot_id`` and ``schema_id``: those of the newest snapshot, whose schema is never older than that of one before it.
+    """
+    after = schema.options.get(REPLACES_AFTER_OPTION, "")
+    return not after.isdecimal() or (snapshot_id > int(after) and schema_id >= schema.id)
+
+
+def without_condition(schema: TableSchema) -> TableSchema:
+    """A schema to build others on, which do not wait for rows."""
+    if REPLACES_AFTER_OPTION not in schema.options:
+        return schema
+    return replace(schema, options={key: value for key, value in schema.options.items() if key != REPLACES_AFTER_OPTION})
 
 
 def keeps_layout(old: TableSchema, new: TableSchema) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -93,6 +94,12 @@ def test_rows_that_others_wrote_meanwhile_are_replaced_and_an_alteration_is_a_co
         staged.publish()
     assert refused.value.kind == "schema-changed" and "w" in catalog.table(NAME).schema.names
     assert place.rest() == {path for path in before if not path.startswith("_ctas")}
+    if place.renames:
+        staged = catalog.stage_replacement(NAME, NEW, ["id"], options={"bucket": "3"}, job_id="three")
+        place.open().alter_table(NAME, [AddColumn("x", "INT")])
+        with pytest.raises(ConflictError) as refused:
+            staged.publish()
+        assert refused.value.kind == "schema-changed" and "x" in catalog.table(NAME).schema.names
 
 
 def test_a_table_that_was_dropped_and_made_anew_is_not_replaced(place: Place, catalog: Catalog) -> None:
@@ -309,18 +316,80 @@ def test_writers_while_the_new_rows_have_not_landed_are_refused_and_lose_nothing
     def write(call: Call) -> None:
         if call.path == "shop.db/orders/schema/schema-1":
             assert state(place) == "old"
-            with pytest.raises(ConflictError) as refused:
-                place.open().table(NAME).upsert([{"id": 3, "v": "c"}])
-            assert refused.value.kind == "schema-changed"
-            with pytest.raises(ConflictError) as refused:
-                place.open().alter_table(NAME, [AddColumn("w", "INT")])
-            assert refused.value.kind == "being-replaced"
+            for change in changes:
+                with pytest.raises(ConflictError) as refused:
+                    change(place.open().table(NAME))
+                assert refused.value.kind == "being-replaced" and state(place) == "old"
 
+    changes: list[Callable[[Any], object]] = [
+        lambda table: table.upsert([{"id": 3, "v": "c"}]),
+        lambda table: table.delete("id = 1"),
+        lambda table: table.overwrite([{"id": 3, "v": "c"}]),
+        lambda table: table.compact(full=True),
+        lambda table: table.rollback_to(1),
+        lambda table: table.alter([AddColumn("w", "INT")]),
+    ]
+    catalog.table(NAME).upsert([{"id": 2, "v": "d"}])
+    catalog.table(NAME).rollback_to(1)
     faults.after(write, op="publish_if_absent")
     staged = place.open(store).stage_replacement(NAME, NEW, ["id"], options=IN_PLACE)
     staged.table.upsert(NEW_ROWS)
     staged.publish()
     assert state(place) == "renewed"
+
+
+def test_a_commit_that_slips_in_under_the_old_definition_does_not_bring_the_new_one_into_force(
+    place: Place, catalog: Catalog
+) -> None:
+    faults = Faults()
+    store = (RenamingFaultyStore if place.renames else FaultyFileStore)(place.files, faults)
+    catalog.table(NAME).upsert(ROWS[1:])
+    own = Faults()
+    slow = (RenamingFaultyStore if place.renames else FaultyFileStore)(place.files, own)
+
+    # A compaction has looked for newer schemas; before it publishes its snapshot, a replacement publishes its schema and stops.
+    def replace_meanwhile(call: Call) -> None:
+        if call.path.endswith("snapshot/snapshot-3") and not began:
+            began.append(call)
+            staged = place.open(store).stage_replacement(NAME, NEW, ["id"], options=IN_PLACE)
+            staged.table.upsert(NEW_ROWS)
+            with pytest.raises(SimulatedCrash):
+                staged.publish()
+
+    def die(call: Call) -> None:
+        if call.path == "shop.db/orders/schema/schema-1":
+            raise SimulatedCrash
+
+    began: list[Call] = []
+    faults.after(die, op="publish_if_absent")
+    own.before(replace_meanwhile, op="publish_if_absent")
+    place.open(slow).table(NAME).compact(full=True)
+    assert began and catalog.table(NAME).snapshots()[-1].id == 3 and state(place) == "old"
+    with pytest.raises(ConflictError, match="is being replaced"):
+        place.open().table(NAME).upsert([{"id": 3, "v": "c"}])
+    place.clock.advance(4000)
+    assert [one.outcome for one in place.open().sweep_creations().creations] == ["removed"]
+    assert state(place) == "old"
+    place.open().table(NAME).upsert([{"id": 3, "v": "c"}])
+    assert rows_of(place.open()) == [*ROWS, {"id": 3, "v": "c"}]
+
+
+def test_an_alteration_of_a_replaced_table_counts_at_once(place: Place, catalog: Catalog) -> None:
+    staged_by(catalog).publish()
+    catalog.alter_table(NAME, [AddColumn("w", "INT")])
+    assert place.open().table(NAME).schema.names == ["id", "n", "v", "w"]
+    staged_by(catalog, job_id="two").publish()
+    assert state(place) == "renewed"
+
+
+def test_what_lacks_a_column_that_is_not_null_now_is_not_rolled_back_to(catalog: Catalog) -> None:
+    schema = NEW.append(pa.field("z", pa.int32(), nullable=False))
+    staged = catalog.stage_replacement(NAME, schema, ["id"], options=IN_PLACE)
+    staged.table.upsert([{**row, "z": 1} for row in NEW_ROWS])
+    staged.publish()
+    with pytest.raises(UnsupportedError, match="no column 'z'"):
+        catalog.table(NAME).rollback_to(1)
+    assert rows_of(catalog, snapshot_id=1) == ROWS
 
 
 def test_two_replacements_of_one_table_the_second_is_told(place: Place, catalog: Catalog) -> None:
