@@ -224,7 +224,7 @@ def test_a_task_that_another_host_has_fenced_sends_nothing_twice(
 
             # Hosts share the table and the broker, but no lock.
             with (
-                patch("tablestore.log.opening.user_lock_folder", lambda: own),
+                patch("tablestore.log.publish.slotlocks.user_lock_folder", lambda: own),
                 patch("tablestore.log.publish.publisher.MAX_RECORDS", 50),
                 patch.object(LogPublisher, "_record", recorded),
             ):
