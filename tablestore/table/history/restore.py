@@ -42,14 +42,17 @@ def rollback_to(context: TableContext, logs: ChangeLogs, target: Snapshot) -> Sn
     Raises NotFoundError if the target expires meanwhile, ConflictError if others commit faster than this can plan, UnsupportedError
     if its rows lack a column that is NOT NULL now.
     """
-    _check_has_values(context.at_newest_schema(), target)
     return restore(context, logs, target, properties={ROLLBACK_PROPERTY: _pointer(None, target)})
 
 
 def _check_has_values(context: TableContext, target: Snapshot) -> None:
     """Only a replaced table has columns that older rows lack and that take no NULL."""
+    schema = context.schema
+    needed = [field for field in schema.fields if not field.type.nullable and field.name not in schema.primary_keys]
+    if not needed or target.schema_id == schema.id:
+        return
     there = {field.id for field in context.schemas.read(target.schema_id).fields}
-    if missing := [field.name for field in context.schema.fields if not field.type.nullable and field.id not in there]:
+    if missing := [field.name for field in needed if field.id not in there]:
         raise UnsupportedError(
             f"the rows of snapshot {target.id} have no column {missing[0]!r}, which is NOT NULL since table "
             f"{context.files.root_uri} was replaced; read them by time travel, and replace it once more with what is to come back",
@@ -89,6 +92,7 @@ def restore(
     attempts = 0
     while True:
         context = context.at_newest_schema()
+        _check_has_values(context, target)
         try:
             return _restore_once(context, logs.of(context), target, properties, check)
         except StalePlan as error:
