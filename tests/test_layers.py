@@ -64,6 +64,7 @@ ROOMS = {
         "rows",
         "definition",
         "pipelines",
+        "materialized",
         "procedures",
         "inspection",
         "execution",
