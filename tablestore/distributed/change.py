@@ -33,6 +33,7 @@ from tablestore.store.scan.splits import Split
 from tablestore.table.table import Table
 from tablestore.table.write.changecommit import commit_change, matches_in
 from tablestore.table.write.changewriter import ChangeWriter
+from tablestore.table.write.committing import CommitNote
 from tablestore.table.write.current import newest_to_change
 from tablestore.table.write.deletemarks import Match
 from tablestore.table.write.removedrows import RemovedRows
@@ -146,13 +147,14 @@ def rewrite_task(job: ChangeJob, task: bytes) -> bytes:
 
 
 def commit_changes(
-    table: Table, job: ChangeJob, messages: Sequence[bytes], *, log: ChangeLog | None = None
+    table: Table, job: ChangeJob, messages: Sequence[bytes], *, log: ChangeLog | None = None, note: CommitNote | None = None
 ) -> Snapshot | None:
     """Commit the messages of all tasks as one snapshot; None if no row changed.
 
     Those of :func:`rewrite_task` may be among them; files that no such task has written again are written here. ``log``: the
-    table's, unless another one is given. Raises StalePlan if rows changed since the job's snapshot, InvalidInputError of kind
-    ``second-match`` for a row that is changed twice, ConflictError; nothing is visible then, and what the tasks wrote is removed.
+    table's, unless another one is given; ``note``: what the snapshot says of its rows. Raises StalePlan if rows changed since the
+    job's snapshot, InvalidInputError of kind ``second-match`` for a row that is changed twice, ConflictError; nothing is visible
+    then, and what the tasks wrote is removed.
     """
     context, log = _context(table, job), log or table.change_log
     # A task's message that is handed over twice is one.
@@ -169,7 +171,7 @@ def commit_changes(
     message = merge_messages([part.message for part in written])
     assert message is not None, "there is a message at least"
     replaced = [match.entry for match in matches]
-    return commit_change(context, log, job.change, job.base(context), message, removed, replaced)
+    return commit_change(context, log, job.change, job.base(context), message, removed, replaced, note=note)
 
 
 def abort_changes(table: Table, messages: Iterable[bytes]) -> None:

@@ -23,7 +23,7 @@ from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage, merge_messages
 from tablestore.table.table import Table
-from tablestore.table.write.committing import Effect, Origin, commit_message
+from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.overwrite import commit_overwrite, partition_spec
 from tablestore.table.write.writer import TASK_STRIDE, TableWriter, check_given
 from tablestore.types.rowkind import ROW_KIND_COLUMN, kinds_from_symbols
@@ -100,8 +100,10 @@ def commit_messages(
     identifier: int | None = None,
     allow_empty: bool | None = None,
     log: ChangeLog | None = None,
+    note: CommitNote | None = None,
 ) -> Snapshot | None:
     """Commit the messages of all tasks, in task order, as one snapshot. ``log``: the table's, unless another one is given.
+    ``note``: what the snapshot says of its rows.
 
     ``allow_empty``: whether rows that nobody wrote are a snapshot too (None: where an identifier is given).
 
@@ -130,7 +132,7 @@ def commit_messages(
                 kind="no-identity",
             )
         message = TableWriter(context, log).prepare()
-    origin = Origin(user=commit_user or context.ids.uuid(), identifier=identifier, prepared=True)
+    origin = Origin(user=commit_user or context.ids.uuid(), identifier=identifier, prepared=True, note=note or CommitNote())
     empty = identifier is not None if allow_empty is None else allow_empty
     if overwrite:
         return commit_overwrite(context, log, message, partition_spec(context.schema, partition), origin, dynamic=dynamic)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tablestore.format.snapshot import Snapshot
     from tablestore.table.read.scan import ArrowSource
     from tablestore.table.table import Table
+    from tablestore.table.write.committing import CommitNote
     from tablestore.table.write.rowchange import RowChange
     from tablestore.types.datatypes import DataType
     from tablestore.types.schema import TableSchema
@@ -156,7 +157,7 @@ class InsertTarget:
     """Where the rows of a query go: all columns of ``table`` that are given, by name and of its types; ``_row_kind`` makes changes.
 
     ``overwrite``: None to add rows; otherwise replace: the partitions of these values (``{}``: the whole table), or, where
-    ``dynamic``, the partitions that the rows fall into.
+    ``dynamic``, the partitions that the rows fall into. ``note``: what the snapshot says of its rows.
     """
 
     table: "Table"
@@ -165,6 +166,7 @@ class InsertTarget:
     dynamic: bool = False
     commit_user: str | None = None
     commit_identifier: int | None = None
+    note: "CommitNote | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,13 +187,15 @@ class ChangeTarget:
     """A row-level change (DELETE, UPDATE, MERGE): the rows of the query are changes of ``table`` as it was at ``pin``.
 
     What the rows are: :mod:`tablestore.table.write.rowchange`. The change only lands if no row changed since; otherwise StalePlan,
-    and the statement is planned again. ``matching``: what it needs of the table, where that may be a small part.
+    and the statement is planned again. ``matching``: what it needs of the table, where that may be a small part. ``note``: what
+    the snapshot says of its rows.
     """
 
     table: "Table"
     pin: "ReadPin"
     change: "RowChange"
     matching: Matching | None = None
+    note: "CommitNote | None" = None
 
 
 @runtime_checkable

@@ -49,6 +49,8 @@ T = TypeVar("T")
 PARENT_PROPERTY = "tablestore.parent"
 # A lower bound of the place in the log where the changes of later snapshots begin; a commit hands on what it does not know better.
 LOG_OFFSETS_PROPERTY = "tablestore.log-offsets"
+# What the rows of a materialized table were made from: a compaction, which only moves them, keeps it.
+CONTENT_PREFIX = "tablestore.materialized-table."
 
 
 def follows(snapshot: Snapshot, previous: Snapshot) -> bool | None:

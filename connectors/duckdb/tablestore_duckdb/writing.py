@@ -5,7 +5,7 @@ import pyarrow as pa
 from tablestore.distributed.change import change_partition, commit_changes, prepare_change
 from tablestore.environment.engine import ChangeTarget, InsertTarget
 from tablestore.format.snapshot import Snapshot
-from tablestore.table.write.committing import Origin
+from tablestore.table.write.committing import CommitNote, Origin
 from tablestore.table.write.overwrite import overwrite
 
 
@@ -15,12 +15,16 @@ def insert_rows(rows: pa.RecordBatchReader, target: InsertTarget) -> Snapshot | 
     if target.overwrite is None and not target.dynamic:
         with table.new_writer(target.commit_user) as writer:
             writer.write(rows, missing_columns="null")
-            return writer.commit(target.commit_identifier)
-    origin = Origin(user=target.commit_user or table.context.ids.uuid(), identifier=target.commit_identifier)
+            return writer.commit(target.commit_identifier, note=target.note)
+    origin = Origin(
+        user=target.commit_user or table.context.ids.uuid(),
+        identifier=target.commit_identifier,
+        note=target.note or CommitNote(),
+    )
     return overwrite(table.context, table.change_log, rows, target.overwrite, dynamic=target.dynamic, origin=origin)
 
 
 def change_rows(rows: pa.RecordBatchReader, target: ChangeTarget) -> Snapshot | None:
     """Apply rows as changes as they come, and commit them, if no row changed since the pin."""
     job = prepare_change(target.table, target.pin, target.change)
-    return commit_changes(target.table, job, [change_partition(job, rows, 0)])
+    return commit_changes(target.table, job, [change_partition(job, rows, 0)], note=target.note)

@@ -127,6 +127,7 @@ class SparkEngine:
                 dynamic=target.dynamic,
                 commit_user=target.commit_user,
                 commit_identifier=target.commit_identifier,
+                note=target.note,
             )
 
     def is_stream(self, query: BoundQuery) -> bool:
@@ -152,7 +153,8 @@ class SparkEngine:
             self._relations(query, target) as (relations, is_small),
         ):
             messages = change_messages(self._frame(query, relations), job, target.table, is_small=is_small)
-        return commit_changes(target.table, job, messages, log=spark_log(self._spark, target.pin.spec, target.table))
+        log = spark_log(self._spark, target.pin.spec, target.table)
+        return commit_changes(target.table, job, messages, log=log, note=target.note)
 
     def write(self, query: BoundQuery, target: ConnectorRelation, *, overwrite: bool) -> None:
         with query_errors(f"writing to {target.name}", query), self.cancellable():

@@ -46,6 +46,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.bucket import bucket_of
 from tablestore.format.snapshot import Snapshot
 from tablestore.table.table import Table
+from tablestore.table.write.committing import CommitNote
 from tablestore.types.conform import conform
 from tablestore.types.datatypes import AtomicType, Field
 from tablestore.types.filter.filters import parse_filter
@@ -153,12 +154,13 @@ def write_job(
     commit_user: str | None = None,
     commit_identifier: int | None = None,
     cluster: bool = False,
+    note: CommitNote | None = None,
 ) -> Snapshot | None:
     """Write the rows in tasks and commit here, through ``table`` (its log stays open) or a handle of its own.
 
-    ``partition`` and ``dynamic``: what a job that overwrites replaces, as in ``commit_messages``. Raises tablestore's errors for
-    what it refuses and Spark's for tasks that failed; what the other tasks wrote is removed then, or left for the removal of orphan
-    files where Spark does not say what it was.
+    ``partition`` and ``dynamic``: what a job that overwrites replaces, ``note``: what the snapshot says of its rows, as in
+    ``commit_messages``. Raises tablestore's errors for what it refuses and Spark's for tasks that failed; what the other tasks
+    wrote is removed then, or left for the removal of orphan files where Spark does not say what it was.
     """
     handle = table or job.spec.table()
     messages = write_messages(df, job, handle, cluster=cluster)
@@ -171,6 +173,7 @@ def write_job(
         commit_user=commit_user,
         identifier=commit_identifier,
         log=spark_log(df.sparkSession, job.spec, handle),
+        note=note,
     )
 
 

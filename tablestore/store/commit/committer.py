@@ -57,7 +57,7 @@ from tablestore.store.sequence import (
     renumber,
 )
 from tablestore.store.settings import MergePolicy
-from tablestore.store.snapshots import LOG_OFFSETS_PROPERTY, PARENT_PROPERTY, Snapshots
+from tablestore.store.snapshots import CONTENT_PREFIX, LOG_OFFSETS_PROPERTY, PARENT_PROPERTY, Snapshots
 from tablestore.store.tombstones import SEQUENCE_TIMES_PROPERTY, noted_times
 from tablestore.store.tracking import Tracking
 from tablestore.types.schema import POSTPONE_BUCKET
@@ -67,6 +67,9 @@ LONGEST_WAIT_S = 0.5
 
 PlanDeletes = Callable[[Snapshot | None], Sequence[ManifestEntry]]
 """The DELETE entries of a commit, planned on the newest snapshot. May raise StalePlan."""
+
+Guard = Callable[[Snapshot | None], None]
+"""Looks at the newest snapshot before a commit lands on it. Raises ConflictError where it must not."""
 
 PlanIndex = Callable[[Snapshot | None, Sequence[ManifestEntry]], Sequence[IndexEntry]]
 """Index files to add and to delete, planned on the newest snapshot and the DELETE entries. May raise StalePlan. What it writes
@@ -91,7 +94,7 @@ class CommitRequest:
 
     ``identifier`` None: only the snapshot's uuid identifies it. ``is_new_user``: no commit of ``user`` had an identifier before.
     ``prepared``: its message has crossed processes, so it may have landed before. ``plan_deletes``, ``plan_index`` and ``revise``
-    are called in every round.
+    are called in every round, and so is ``guard`` before them.
     """
 
     user: str
@@ -101,6 +104,7 @@ class CommitRequest:
     operation: str | None = None
     message: CommitMessage
     prepared: bool = False
+    guard: Guard | None = None
     plan_deletes: PlanDeletes | None = None
     plan_index: PlanIndex | None = None
     revise: Revise | None = None
@@ -244,6 +248,8 @@ class Committer:
                 self._check_age(request.message)
                 newest = self.schemas.refreshed_latest()
                 check_table(request.message, latest=newest, snapshot=latest, table=self.files.root_uri)
+                if request.guard is not None:
+                    request.guard(latest)
                 if request.prepared:
                     self.landings.check_files(request.message)
                 planned = tuple(request.plan_deletes(latest)) if request.plan_deletes else ()
@@ -413,6 +419,10 @@ class Committer:
         if latest is not None and LOG_OFFSETS_PROPERTY in latest.properties:
             # A lower bound stays one, so commits without an offset of their own copy it.
             properties.setdefault(LOG_OFFSETS_PROPERTY, latest.properties[LOG_OFFSETS_PROPERTY])
+        if latest is not None and request.kind is CommitKind.COMPACT:
+            # What the rows are made of stays true while they only move.
+            carried = {key: value for key, value in latest.properties.items() if key.startswith(CONTENT_PREFIX)}
+            properties = {**carried, **properties}
         marks = raised_marks(marks_of(latest.properties) if latest else {}, request.user, request.identifier)
         if latest is not None and latest.uuid is not None:
             # By this a snapshot of the history is told from one that was published late on a freed id.

@@ -20,7 +20,7 @@ from tablestore.store.commit.conflict import StalePlan
 from tablestore.store.compact.bucketcompaction import discard_unnamed
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
-from tablestore.table.write.committing import Effect, Origin, commit_message
+from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.current import check_unchanged
 from tablestore.table.write.deletemarks import MarkingDelete, Match
 from tablestore.table.write.removedrows import RemovedRows
@@ -36,6 +36,8 @@ def commit_change(
     message: CommitMessage,
     removed: RemovedRows,
     replaced: Sequence[ManifestEntry] = (),
+    *,
+    note: CommitNote | None = None,
 ) -> Snapshot | None:
     """Commit what the tasks of a statement wrote; None if no row changed.
 
@@ -68,7 +70,7 @@ def commit_change(
             effect, kind=CommitKind.OVERWRITE, plan_deletes=marking.plan_deletes, plan_index=marking.plan_index
         )
     # A message without files could not be known again.
-    origin = Origin(user=context.ids.uuid(), prepared=bool(message.new_files))
+    origin = Origin(user=context.ids.uuid(), prepared=bool(message.new_files), note=note or CommitNote())
     return commit_message(context, log, message, effect, origin)
 
 

@@ -1,16 +1,27 @@
 """Committing what was written: one snapshot, and what the table does after it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.log.port import ChangeLog, RowsAhead
-from tablestore.store.commit.committer import CommitRequest, PlanDeletes, PlanIndex
+from tablestore.store.commit.committer import CommitRequest, Guard, PlanDeletes, PlanIndex
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
 from tablestore.store.message import CommitMessage
 from tablestore.store.write.writerfactory import dynamic_commit, keep_commit
 from tablestore.table.upkeep.aftercommit import after_write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitNote:
+    """What a snapshot says of its rows, and on which snapshots it may land: ``guard`` looks at the newest one in each round.
+
+    A commit with a note is published even where it changes no row.
+    """
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +66,7 @@ class Origin:
     identifier: int | None = None
     is_new_user: bool = False
     prepared: bool = False
+    note: CommitNote = CommitNote()
 
 
 def commit_message(
@@ -83,12 +95,13 @@ def commit_message(
         kind=effect.kind,
         operation=effect.operation,
         message=message,
+        guard=origin.note.guard,
         plan_deletes=effect.plan_deletes,
         plan_index=dynamic.plan_index if dynamic else effect.plan_index,
         revise=keep_commit(context, message.kept, revise).revise if message.kept else revise,
         replaces_everything_it_meets=effect.replaces_everything_it_meets,
-        properties={**log.properties(), **(effect.properties or {})},
-        allow_empty=effect.allow_empty,
+        properties={**log.properties(), **(effect.properties or {}), **origin.note.properties},
+        allow_empty=effect.allow_empty or bool(origin.note.properties),
     )
     committed = committer(context).commit_once(request)
     if committed.snapshot is not None:

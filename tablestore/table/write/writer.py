@@ -24,7 +24,7 @@ from tablestore.store.message import CommitMessage
 from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.writerfactory import data_writer
-from tablestore.table.write.committing import Effect, Origin, commit_message
+from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.inputrows import ragged_columns, schema_and_tables
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
@@ -192,21 +192,24 @@ class TableWriter:
         if self._writer is not None:
             self._writer.flush()
 
-    def commit(self, identifier: int | None = None) -> Snapshot | None:
+    def commit(self, identifier: int | None = None, *, note: CommitNote | None = None) -> Snapshot | None:
         """Publish what was written since the last commit as one snapshot; None if that is nothing.
 
         With an ``identifier`` even an empty commit is published, which records the job's progress. A replay
         (an identifier that is not above the user's last one) publishes nothing and returns the first commit's snapshot, None
-        if that has expired. Raises ConflictError (nothing is visible), CommitOutcomeUnknown (look for the uuid it names).
+        if that has expired. ``note``: what the snapshot says of its rows. Raises ConflictError (nothing is visible),
+        CommitOutcomeUnknown (look for the uuid it names).
         """
-        return self.commit_as(Effect(allow_empty=identifier is not None), identifier)
+        return self.commit_as(Effect(allow_empty=identifier is not None), identifier, note=note)
 
-    def commit_as(self, effect: Effect, identifier: int | None = None) -> Snapshot | None:
+    def commit_as(self, effect: Effect, identifier: int | None = None, *, note: CommitNote | None = None) -> Snapshot | None:
         """As :meth:`commit`, with deletes or another kind."""
         message = self.prepare()
         self._failed = True
         try:
-            origin = Origin(user=self._user, identifier=identifier, is_new_user=self._is_new_user)
+            origin = Origin(
+                user=self._user, identifier=identifier, is_new_user=self._is_new_user, note=note or CommitNote()
+            )
             snapshot = commit_message(self._context, self._log, message, effect, origin, early=self._early)
         except BaseException:
             self._take_back()
