@@ -1,6 +1,7 @@
 """Spark streams a table: its rows, then every change, once each, whatever happens to the query."""
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,6 +213,41 @@ def test_a_checkpoint_of_another_source_or_table_is_refused_with_the_way_out(
     again.upsert(rows([2], "b"))
     with pytest.raises(StreamingQueryException, match="dropped and made again"):
         sink.run(spark)
+
+
+@pytest.mark.slow
+def test_a_hundred_restarts_of_the_query_lose_and_double_nothing(spark: "SparkSession", stock: Table, sink: Sink) -> None:
+    """The query fails in a batch drawn at random and is started again, while others write, compact and expire."""
+    from pyspark.errors import StreamingQueryException
+
+    rng, restarts = random.Random(11), 0
+    while restarts < 100:
+        for _ in range(rng.randrange(1, 4)):
+            ids = rng.sample(range(40), rng.randrange(1, 8))
+            stock.upsert(rows(ids, f"{restarts}-"))
+            stock.delete([{"id": ids[0]}])
+        if rng.random() < 0.4:
+            stock.compact(full=rng.random() < 0.5)
+        if rng.random() < 0.4:
+            stock.expire_snapshots(retain_min=1, retain_max=1)
+        seen, left = dict(sink.batches), rng.randrange(4)
+
+        def fail(number: int) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise RuntimeError("the sink is full")
+
+        try:
+            sink.run(spark, row_kinds=True, max_rows_per_trigger=rng.choice([1, 5, 1000]), each=fail)
+        except StreamingQueryException as error:
+            if "the sink is full" not in str(error):
+                raise
+            restarts += 1
+        again = seen.keys() & sink.batches.keys()
+        assert all(sorted(sink.batches[number], key=str) == sorted(seen[number], key=str) for number in again)
+    sink.run(spark, row_kinds=True)
+    assert sink.folded() == content(stock)
 
 
 @pytest.mark.slow
