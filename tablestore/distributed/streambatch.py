@@ -9,11 +9,18 @@ one stream. Both can be wrong, and rows would be lost without a word, so both ar
 
 * The table is not the one of the earlier batches (it was dropped and made again): it meets the query with a batch above the first.
 * Two streams have one query id, because somebody copied a checkpoint: the table keeps which checkpoint numbers the batches.
+
+Two streams that run beside each other by mistake take turns, and nobody would see it. So the one that began first is ended by an
+error at its next batch (:class:`~tablestore.distributed.succession.Succession`):
+
+* Both run from one checkpoint. Nothing is lost: what the one has not written the other one finds in the checkpoint.
+* Both replace all rows of the table with every batch, each what the other one wrote.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tablestore.distributed.succession import Succession
 from tablestore.distributed.write import abort_messages, commit_messages
 from tablestore.errors import ConflictError, InvalidInputError
 from tablestore.format.snapshot import Snapshot
@@ -21,10 +28,14 @@ from tablestore.log.port import ChangeLog
 from tablestore.store.replay import Replays
 from tablestore.table.table import Table
 
+# For whom those who replace all rows stand; no query has this id.
+_ALL_ROWS = "all rows"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamBatch:
-    """One batch. ``checkpoint``: where the stream keeps its progress, None if that is not known.
+    """One batch. ``checkpoint``: where the stream keeps its progress; ``run``: which start of the stream it is, by an id that no
+    other start has; None if that is not known.
 
     ``adopts``: the table takes the stream as it is, whatever it knows of it.
     """
@@ -32,12 +43,14 @@ class StreamBatch:
     query_id: str
     batch_id: int
     checkpoint: str | None
+    run: str | None = None
     adopts: bool = False
 
 
 def has_landed(table: Table, batch: StreamBatch) -> bool:
     """Whether the batch, or a later one, is in the table. Raises InvalidInputError (``foreign-checkpoint``) for a checkpoint with
-    batches that this table never had, ConflictError (``copied-checkpoint``) for a second one of the same query."""
+    batches that this table never had, ConflictError (``copied-checkpoint``) for a second one of the same query, and (``newer-run``)
+    for a run that another one of the same query has followed."""
     context = table.context
     replays = Replays(context.files, context.snapshots)
     highest = replays.highest(batch.query_id, context.snapshots.latest())
@@ -49,6 +62,8 @@ def has_landed(table: Table, batch: StreamBatch) -> bool:
             raise _copied(table, batch, min(origins))
     if batch.checkpoint is not None and origins != {batch.checkpoint}:
         replays.keep_origin(batch.query_id, batch.checkpoint)
+    if batch.run is not None and (newer := Succession(context.files, batch.query_id).enter(batch.run)) is not None:
+        raise _followed(table, batch, newer)
     return highest is not None and batch.batch_id <= highest
 
 
@@ -58,10 +73,11 @@ def commit_batch(
     """Commit what the tasks of a batch wrote; ``overwrite``: in place of all rows of the table.
 
     None if there was nothing to publish, or the batch landed before and its snapshot has expired. Raises as :func:`has_landed` and
-    ``commit_messages``.
+    ``commit_messages``; ConflictError (``newer-query``) where another stream overwrites the table since this one did.
     """
     try:
-        has_landed(table, batch)
+        if not has_landed(table, batch) and overwrite:
+            _check_alone(table, batch)
     except (ConflictError, InvalidInputError):
         abort_messages(table, messages)
         raise
@@ -86,6 +102,26 @@ def no_checkpoint(table: str, way_out: str) -> InvalidInputError:
         f"You should enable the checkpointing for sinking to managed table '{table}', managed table relies on checkpoint to commit "
         f"and the data is visible only after commit. Give the query a folder for its checkpoint: {way_out}",
         kind="no-checkpoint",
+    )
+
+
+def _check_alone(table: Table, batch: StreamBatch) -> None:
+    newer = Succession(table.context.files, _ALL_ROWS).enter(batch.query_id, again=batch.adopts)
+    if newer is not None:
+        raise ConflictError(
+            f"query {batch.query_id} replaces all rows of table {table.name} with each of its batches, and query {newer} has "
+            "begun to do so too: each would remove what the other one writes. Stop one of the two, or let it write to a table of "
+            "its own. To go on with this one, stop the other one and give the option adopt-checkpoint = true, once",
+            kind="newer-query",
+        )
+
+
+def _followed(table: Table, batch: StreamBatch, newer: str) -> ConflictError:
+    return ConflictError(
+        f"query {batch.query_id} writes batch {batch.batch_id} to table {table.name} in run {batch.run}, and a later run of it, "
+        f"{newer}, writes too: the query was started twice from one checkpoint. Nothing is lost or doubled, and the later run goes "
+        "on. Start a query of its own with a new checkpointLocation; to go on with this one, stop the later run and start it again",
+        kind="newer-run",
     )
 
 

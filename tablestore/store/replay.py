@@ -55,6 +55,11 @@ def encode_marks(marks: Mapping[str, int]) -> str:
     return json.dumps(marks, separators=(",", ":"))
 
 
+def marks_directory(user: str) -> str:
+    """Where files about the commits of ``user`` are."""
+    return f"{MARKS_DIR}/{_digest(user)}"
+
+
 class Replays:
     """The replay filter of one table."""
 
@@ -75,7 +80,7 @@ class Replays:
 
     def raise_mark(self, user: str, identifier: int) -> None:
         """Record that ``user`` has committed ``identifier``; lower marks are removed."""
-        directory = f"{MARKS_DIR}/{_directory_name(user)}"
+        directory = marks_directory(user)
         self._files.publish_if_absent(f"{directory}/{identifier:020d}", user.encode())
         for name in self._files.names(directory):
             if name.isdigit() and int(name) < identifier:
@@ -89,13 +94,13 @@ class Replays:
 
     def origins(self, user: str) -> Mapping[str, str]:
         """Where the commits of ``user`` are numbered, by the name of the file that says it; empty if that was never kept."""
-        directory = f"{MARKS_DIR}/{_directory_name(user)}"
+        directory = marks_directory(user)
         names = self._files.names(directory, prefix=_ORIGIN)
         return {name: self._files.read(f"{directory}/{name}").decode(errors="replace") for name in names}
 
     def keep_origin(self, user: str, origin: str) -> None:
         """Record that the commits of ``user`` are numbered at ``origin``, and nowhere else from now on."""
-        directory, own = f"{MARKS_DIR}/{_directory_name(user)}", f"{_ORIGIN}{_digest(origin)}"
+        directory, own = marks_directory(user), f"{_ORIGIN}{_digest(origin)}"
         self._files.publish_if_absent(f"{directory}/{own}", origin.encode())
         for name in self._files.names(directory, prefix=_ORIGIN):
             if name != own:
@@ -139,12 +144,8 @@ class Replays:
         return None
 
     def _from_files(self, user: str) -> int | None:
-        names = self._files.names(f"{MARKS_DIR}/{_directory_name(user)}")
+        names = self._files.names(marks_directory(user))
         return max((int(name) for name in names if name.isdigit()), default=None)
-
-
-def _directory_name(user: str) -> str:
-    return _digest(user)
 
 
 def _digest(text: str) -> str:

@@ -1,9 +1,9 @@
-"""What one Spark session in one process cannot show: executors of their own, Spark Connect, and a broken neighbour."""
+"""What one Spark session in one process cannot show: executors of their own, Spark Connect, bad neighbours, drivers that die."""
 
 import os
 import signal
 import subprocess
-import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,22 +14,9 @@ import pytest
 import tablestore as ts
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import check_topic
+from tests.integration.spark.program import run, start
 
 pytestmark = pytest.mark.spark
-PROGRAMS = Path(__file__).parent / "programs"
-
-
-def run(program: str, folder: Path, *, ends: int = 0, **env: str) -> None:
-    done = subprocess.run(
-        [sys.executable, str(PROGRAMS / program), str(folder)],
-        cwd=folder,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **env},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == ends, done.stderr[-6000:]
 
 
 def test_cluster_of_executor_processes(tmp_path: Path) -> None:
@@ -67,20 +54,44 @@ def test_spark_connect_beside_a_broken_package(tmp_path: Path) -> None:
     run("connect.py", tmp_path, PYTHONPATH=os.pathsep.join(path), LC_ALL="C")
 
 
-@pytest.mark.slow
-def test_driver_that_is_killed_after_a_commit_goes_on_with_the_next_batch(tmp_path: Path) -> None:
+@pytest.fixture
+def fed(tmp_path: Path) -> ts.Table:
+    """A table for the rows 0, 1 and 2 of a stream of three batches."""
     catalog = ts.open_catalog(str(tmp_path / "warehouse"))
     catalog.create_database("d")
-    table = catalog.create_table("d.t", schema=pa.schema([("id", pa.int64())]), options={"write-only": "true"})
     (tmp_path / "feed").mkdir()
     for number in range(3):
         path = tmp_path / "feed" / f"{number}.parquet"
         pq.write_table(pa.table({"id": [number]}), path)
         os.utime(path, (number + 1, number + 1))
+    return catalog.create_table("d.t", schema=pa.schema([("id", pa.int64())]), options={"write-only": "true"})
+
+
+@pytest.mark.slow
+def test_driver_that_is_killed_after_a_commit_goes_on_with_the_next_batch(tmp_path: Path, fed: ts.Table) -> None:
     for crash in (0, 1):
         run("streamcrash.py", tmp_path, ends=-signal.SIGKILL, CRASH_AT=str(crash))
-        assert table.snapshots()[-1].commit_identifier == crash
+        assert fed.snapshots()[-1].commit_identifier == crash
         assert not (tmp_path / "checkpoint" / "commits" / str(crash)).exists()
     run("streamcrash.py", tmp_path, CRASH_AT="-1")
-    assert table.scan().to_arrow()["id"].to_pylist() == [0, 1, 2]
+    check_fed(fed)
+
+
+@pytest.mark.slow
+def test_query_that_runs_twice_from_one_checkpoint_is_ended_where_it_began_first(tmp_path: Path, fed: ts.Table) -> None:
+    os.mkfifo(tmp_path / "go")
+    first = start("streamtwice.py", tmp_path, HOLD_AT="1")
+    while not (tmp_path / "held").exists():
+        with suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"it ended: {first.communicate(timeout=0.1)[1][-6000:]}")
+    run("streamtwice.py", tmp_path, HOLD_AT="-1")
+    (tmp_path / "go").write_bytes(b"")
+    _, said = first.communicate(timeout=600)
+    assert first.returncode == 1 and "ConflictError: query" in said and "(kind newer-run)" in said, said[-6000:]
+    check_fed(fed)
+    assert len(list(Path(fed.location).rglob("*.parquet"))) == 3, "what the first one wrote last is gone"
+
+
+def check_fed(table: ts.Table) -> None:
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2]
     assert [one.commit_identifier for one in table.snapshots()] == [0, 1, 2]

@@ -1,5 +1,6 @@
 """INSERT INTO in streaming mode: a job that writes a table with each batch of a stream, once, until it is canceled."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,6 +102,20 @@ def test_batch_that_landed_before_a_crash_lands_once(env: ts.TableEnvironment, f
     feed.add({2: 2})
     until(env, begin(env, "INSERT INTO t SELECT * FROM v"), 2)
     assert numbers(env) == [0, 1]
+
+
+def test_job_whose_checkpoint_another_process_uses_too_ends_with_the_way_out(
+    env: ts.TableEnvironment, feed: Feed, checkpoints: Path
+) -> None:
+    feed.add({1: 1})
+    job = begin(env, "INSERT INTO t SELECT * FROM v")
+    offsets = noted(checkpoints, job) / "offsets"
+    # What the other one leaves here when it begins the next batch.
+    shutil.copy(offsets / "0", offsets / "1")
+    feed.add({2: 2})
+    with pytest.raises(ts.ConflictError, match="another process runs the same statement") as ended:
+        job.result(60)
+    assert ended.value.kind == "newer-run"
 
 
 def test_tables_are_joined_as_they_are_and_counts_are_upserted(env: ts.TableEnvironment, feed: Feed) -> None:

@@ -78,10 +78,12 @@ class BatchWriter:
                 "Connect): hand the writer to df.writeStream.foreachBatch(writer)",
                 kind="not-a-stream",
             )
-        checkpoint = _checkpoint(session, query_id)
+        query = _running(session).get(_uuid(session, query_id))
+        # Spark does not always say it.
+        checkpoint, run = (None, None) if query is None else (place_of(query.resolvedCheckpointRoot()), str(query.runId()))
         if checkpoint is not None and _PASSING_FOLDER.search(checkpoint):
             raise no_checkpoint(self._table.name, 'option("checkpointLocation", path)')
-        return StreamBatch(query_id=query_id, batch_id=batch_id, checkpoint=checkpoint, adopts=self._adopts)
+        return StreamBatch(query_id=query_id, batch_id=batch_id, checkpoint=checkpoint, run=run, adopts=self._adopts)
 
 
 def foreach_batch_writer(
@@ -117,11 +119,9 @@ def running_checkpoints(session: SparkSession) -> frozenset[str]:
     return frozenset(place_of(query.resolvedCheckpointRoot()) for query in _running(session).values())
 
 
-def _checkpoint(session: SparkSession, query_id: str) -> str | None:
-    """Where a running query keeps its progress; None if Spark does not say it."""
+def _uuid(session: SparkSession, text: str) -> Any:
     java: Any = session
-    query = _running(session).get(java._jvm.java.util.UUID.fromString(query_id))
-    return None if query is None else place_of(query.resolvedCheckpointRoot())
+    return java._jvm.java.util.UUID.fromString(text)
 
 
 def _running(session: SparkSession) -> Any:

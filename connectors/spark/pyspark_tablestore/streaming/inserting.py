@@ -14,10 +14,11 @@ from pyspark_tablestore.query.queryerrors import ours, query_errors
 from pyspark_tablestore.streaming.batches import BatchWriter, running_checkpoints
 from pyspark_tablestore.streaming.streamoptions import place_of
 from tablestore.environment.engine import BoundQuery, InsertTarget
-from tablestore.errors import InvalidInputError, StorageError, TablestoreError
+from tablestore.errors import ConflictError, InvalidInputError, StorageError, TablestoreError
 from tablestore.lsm.write.missingcolumns import MissingColumns
 
 _MODES = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
+_TWICE = "CONCURRENT_STREAM_LOG_UPDATE"
 _REASON = re.compile(r"terminated with exception: (.*?)(?: SQLSTATE: \w{5})?\s*(?:\n=== |\Z)", re.DOTALL)
 _MOST = 2000
 
@@ -49,6 +50,12 @@ class StreamingInsert:
     def _ended(self, error: Exception) -> TablestoreError:
         if (failure := self._writer.failure) is not None:
             return failure if isinstance(failure, TablestoreError) else ours(failure, self._what, self._bound)
+        if _TWICE in str(error):
+            return ConflictError(
+                f"{self._what}: another process runs the same statement with the same 'execution.checkpointing.dir'. Nothing is "
+                "lost or doubled: let one of the two go on, and stop the other one or give it another folder",
+                kind="newer-run",
+            )
         found = _REASON.search(str(error))
         reason = (found[1] if found else str(error)).strip()[:_MOST]
         return StorageError(

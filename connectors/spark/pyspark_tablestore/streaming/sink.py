@@ -22,15 +22,17 @@ from tablestore.distributed.streambatch import StreamBatch, commit_batch
 from tablestore.distributed.write import WriteJob
 from tablestore.errors import InvalidInputError
 
-# What Spark tells the tasks of a stream.
+# What Spark tells the tasks of a stream: its id, and the id of this run of it, which is the group of its jobs.
 QUERY_ID = "sql.streaming.queryId"
+_RUN_ID = "spark.jobGroup.id"
 
 
 @dataclass
 class StreamWritten(Written):
-    """What one task wrote, and for which query."""
+    """What one task wrote, and for which query and run of it."""
 
     query_id: str
+    run_id: str | None
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -42,11 +44,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StreamWritten:
         """Write one task's rows. An error of ours is raised by the commit: Spark would run the task again."""
         context = TaskContext.get()
-        query_id = context.getLocalProperty(QUERY_ID) if context is not None else None
-        if query_id is None:
+        if context is None or (query_id := context.getLocalProperty(QUERY_ID)) is None:
             with plain_errors():
                 raise InvalidInputError("a batch of a stream without a query id: this Spark does not name the query to its tasks")
-        return StreamWritten(write_or_error(self._job, iterator), query_id)
+        return StreamWritten(write_or_error(self._job, iterator), query_id, context.getLocalProperty(_RUN_ID))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Publish what the tasks of a batch wrote, unless that has been done."""
@@ -54,9 +55,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
             table = self._job.spec.table()
             written = messages_to_commit(table, messages)
             # Spark runs one task at least.
-            query_id = next(message.query_id for message in messages if isinstance(message, StreamWritten))
+            of = next(message for message in messages if isinstance(message, StreamWritten))
             batch = StreamBatch(
-                query_id=query_id, batch_id=batchId, checkpoint=self._options.checkpoint, adopts=self._options.adopts
+                query_id=of.query_id,
+                batch_id=batchId,
+                checkpoint=self._options.checkpoint,
+                run=of.run_id,
+                adopts=self._options.adopts,
             )
             commit_batch(table, written, batch, overwrite=self._overwrite)
 
