@@ -51,3 +51,11 @@ def text_scalar(text: str) -> pa.Scalar:
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """The column as one array, copied only if it has several chunks."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def python_values(column: pa.Array) -> list[object]:
+    """Values as Python objects, for partitions; nanosecond timestamps as numpy.datetime64, which alone can hold them."""
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        values = column.to_numpy(zero_copy_only=False)
+        return [None if np.isnat(value) else value for value in values]
+    return column.to_pylist()  # type: ignore[no-any-return]

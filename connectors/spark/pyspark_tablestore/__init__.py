@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tablestore.distributed.read import ReadPin
     from tablestore.format.snapshot import Snapshot
 
-__all__ = ["DefaultSource", "foreach_batch_writer", "read", "register", "write"]
+__all__ = ["DefaultSource", "foreach_batch_writer", "lookup", "read", "register", "write"]
 
 
 class DefaultSource(DataSource):
@@ -89,6 +89,13 @@ def write(df: "DataFrame", table: str, mode: str = "append", **options: Any) -> 
     from pyspark_tablestore import relation
 
     return relation.write(df, table, mode, **options)
+
+
+def lookup(df: "DataFrame", table: str, **options: Any) -> "DataFrame":
+    """See :func:`pyspark_tablestore.streaming.lookupjoin.lookup`."""
+    from pyspark_tablestore.streaming import lookupjoin
+
+    return lookupjoin.lookup(df, table, **options)
 
 
 def foreach_batch_writer(table: str, **options: Any) -> "BatchWriter":

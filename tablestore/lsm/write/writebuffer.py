@@ -27,7 +27,7 @@ from tablestore.lsm.gather import take_rows
 from tablestore.lsm.keys import plain_columns, to_words
 from tablestore.lsm.sorting import SortedOrder, sort_by_group_and_key
 from tablestore.lsm.write.flushfold import fold_layers, prepared
-from tablestore.types.arrays import U64, Kinds, Places, one_chunk, retracts
+from tablestore.types.arrays import U64, Kinds, Places, one_chunk, python_values, retracts
 from tablestore.types.rowkind import RowKind
 from tablestore.types.schema import TableSchema
 
@@ -200,7 +200,7 @@ class WriteBuffer:
         count = int(codes.max()) + 1
         example = np.empty(count, dtype=np.int64)
         example[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-        values = [_python_values(column.take(pa.array(example))) for column in columns]
+        values = [python_values(column.take(pa.array(example))) for column in columns]
         return list(zip(*values, strict=True)), codes.astype(np.uint64) if count > 1 else None
 
     def _groups(self, rows: pa.Table, partition_of: U64 | None, partitions: Sequence[tuple[object, ...]]) -> tuple[U64 | None, int]:
@@ -360,11 +360,3 @@ def _with_one_nan(column: pa.Array) -> pa.Array:
 def _dense(codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Codes renumbered from 0 without gaps, by first occurrence."""
     return pc.dictionary_encode(pa.array(codes)).indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
-
-
-def _python_values(column: pa.Array) -> list[object]:
-    """Partition values as Python objects; nanosecond timestamps as numpy.datetime64, which alone can hold them."""
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        values = column.to_numpy(zero_copy_only=False)
-        return [None if np.isnat(value) else value for value in values]
-    return column.to_pylist()  # type: ignore[no-any-return]

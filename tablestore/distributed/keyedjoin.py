@@ -1,0 +1,272 @@
+"""Rows joined with the rows of a table that have their key: looked up by tasks of any engine.
+
+    driver     prepare_join -> KeyedJoin               once: what is joined, and what comes out
+    one task   pin_join -> JoinPin                     once for all tasks that have to see the same rows
+    executor   join_batches -> batches                 the given columns, and behind them those that were looked up
+
+A process keeps what it opened (:class:`OpenedJoins`): the list of files of the pinned snapshot, and decoded row groups in scratch
+files. So the next keys, and the next snapshot, cost only what is new.
+
+Columns are known by their ids. A table may get columns, and columns may get other names, while a join is in use; a column of it
+that is dropped, or has another type, ends it.
+
+Memory: GIVEN_BYTES of given rows, what the look-up holds (:mod:`~tablestore.table.read.keylookup`), and BATCH_BYTES on their way
+out.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.bounds import BATCH_BYTES
+from tablestore.distributed.spec import TableSpec
+from tablestore.errors import ConflictError, InvalidInputError
+from tablestore.format.snapshot import Snapshot
+from tablestore.names import did_you_mean
+from tablestore.store.context import Shared, TableContext
+from tablestore.store.scan.keywindows import WINDOW_KEYS
+from tablestore.store.scan.lookupcache import LookupCache
+from tablestore.store.schemas import check_is_same
+from tablestore.table.read.keylookup import FoundRows, KeyLookup
+from tablestore.table.table import Table
+from tablestore.types.arrays import Mask, Places, one_chunk
+from tablestore.types.arrowtypes import to_arrow_schema, to_arrow_type
+from tablestore.types.datatypes import DataType, Field
+from tablestore.types.pieces import gathered
+from tablestore.types.schema import TableSchema
+
+JoinKind = Literal["left", "inner"]
+# Of given rows: the more keys are looked up together, the fewer times a row group is read.
+GIVEN_BYTES = BATCH_BYTES
+# Joins that one process keeps open.
+_MOST_OPEN = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyedJoin:
+    """``keys``: given columns and the key columns that they equal. ``columns``: names of what comes out, and columns of the table.
+
+    ``how``: ``left`` gives each row once, with nulls where its key is not there; ``inner`` leaves those rows out. ``token`` names
+    the join.
+    """
+
+    spec: TableSpec
+    table_uuid: str | None
+    keys: tuple[tuple[str, Field], ...]
+    columns: tuple[tuple[str, Field], ...]
+    how: JoinKind
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPin:
+    """The snapshot that is looked into (0: the table has none), and the schema to read it with."""
+
+    snapshot_id: int
+    schema_id: int
+
+
+def prepare_join(
+    table: Table,
+    spec: TableSpec,
+    given: Sequence[str],
+    *,
+    on: str | Sequence[str] | Mapping[str, str],
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    how: str = "left",
+) -> KeyedJoin:
+    """A join of rows with the columns ``given``.
+
+    ``on``: names that both sides have, or given columns and the key columns that they equal: the whole primary key. ``columns``:
+    names, or new names and the table's; None is all but the key. Raises InvalidInputError.
+    """
+    schema, where = table.context.schema, f"look-up in table {table.name}"
+    if how not in ("left", "inner"):
+        raise InvalidInputError(f"{where}: expected how = left or inner, found {how!r}", kind="lookup")
+    pairs = _pairs(on)
+    _check_keys(schema, pairs, given, where)
+    wanted = _pairs([name for name in schema.field_names if name not in pairs.values()] if columns is None else columns)
+    for name in wanted.values():
+        if name not in schema.field_names:
+            raise InvalidInputError(
+                f"{where}: the table has no column {name!r}{did_you_mean(name, schema.field_names)}", kind="unknown-column"
+            )
+    taken = [name.casefold() for name in given]
+    if clash := [out for out in wanted if out.casefold() in taken]:
+        raise InvalidInputError(
+            f"{where}: both sides have a column {clash[0]!r}; give the table's another name, with columns = "
+            f"{{'table_{clash[0]}': {wanted[clash[0]]!r}, …}}, or leave it out of columns",
+            kind="duplicate-column",
+        )
+    if len({out.casefold() for out in wanted}) < len(wanted):
+        raise InvalidInputError(f"{where}: two of the columns {', '.join(wanted)} would have one name", kind="duplicate-column")
+    return KeyedJoin(
+        spec=spec,
+        table_uuid=table.context.table_uuid,
+        keys=tuple((name, schema.field(key)) for name, key in pairs.items()),
+        columns=tuple((out, schema.field(name)) for out, name in wanted.items()),
+        how=how,  # type: ignore[arg-type]
+        token=table.context.ids.uuid(),
+    )
+
+
+def pin_join(join: KeyedJoin, shared: Shared | None = None) -> JoinPin:
+    """The newest snapshot. Raises ConflictError for a table that is another one, or whose columns are others, than at first."""
+    context = (shared or Shared()).once(OpenedJoins).newest(join)
+    _at(join, context)
+    latest = context.snapshots.latest()
+    return JoinPin(latest.id if latest else 0, context.schema.id)
+
+
+def join_batches(
+    join: KeyedJoin, pin: JoinPin, batches: Iterable[pa.RecordBatch], shared: Shared | None = None
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Given rows, and in the same places what was looked up for them; in another order than they came.
+
+    Raises NotFoundError if the snapshot has expired meanwhile, FormatError for damaged files.
+    """
+    lookup = (shared or Shared()).once(OpenedJoins).lookup(join, pin)
+    names = _at(join, lookup.context)
+    for rows in gathered(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
+        keys = {names[field.id]: _as_key(rows.column(name), field.type) for name, field in join.keys}
+        left = np.ones(rows.num_rows, dtype=np.bool_)
+        for found in lookup.find(pa.table(keys)):
+            left[found.keys] = False
+            for at_given, at_row in _rounds(found):
+                yield _taken(rows, at_given), _looked_up(join, found.rows, at_row)
+        if join.how == "left" and left.any():
+            missing = np.flatnonzero(left)
+            yield _taken(rows, missing), _looked_up(join, None, missing)
+
+
+class OpenedJoins:
+    """The tables and look-ups that this process has opened, those of the least recently used join first to go."""
+
+    def __init__(self) -> None:
+        self._opened: OrderedDict[str, tuple[TableContext, LookupCache]] = OrderedDict()
+        self._lookups: dict[str, tuple[JoinPin, Snapshot | None, KeyLookup]] = {}
+
+    def newest(self, join: KeyedJoin) -> TableContext:
+        """The table at the schema that it has now."""
+        context, _ = self._open(join)
+        return context.at_newest_schema()
+
+    def lookup(self, join: KeyedJoin, pin: JoinPin) -> KeyLookup:
+        """Its rows at a snapshot."""
+        context, cache = self._open(join)
+        context = context.at_schema(context.schemas.read(pin.schema_id))
+        # Read each time: a rollback may have put another snapshot in its place.
+        snapshot = context.snapshots.read(pin.snapshot_id) if pin.snapshot_id else None
+        context.check_is_there()
+        known = self._lookups.get(join.token)
+        if known is not None and known[:2] == (pin, snapshot):
+            return known[2]
+        names = _at(join, context)
+        lookup = KeyLookup(context, snapshot, [names[field.id] for _, field in join.columns], cache)
+        self._lookups[join.token] = pin, snapshot, lookup
+        return lookup
+
+    def _open(self, join: KeyedJoin) -> tuple[TableContext, LookupCache]:
+        if join.token not in self._opened:
+            context = join.spec.open()
+            check_is_same(join.table_uuid, context.schema, table=context.files.root_uri)
+            self._opened[join.token] = context, LookupCache()
+            while len(self._opened) > _MOST_OPEN:
+                gone, _ = self._opened.popitem(last=False)
+                self._lookups.pop(gone, None)
+        self._opened.move_to_end(join.token)
+        return self._opened[join.token]
+
+
+def _pairs(names: str | Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    if isinstance(names, Mapping):
+        return dict(names)
+    return {name: name for name in ([names] if isinstance(names, str) else names)}
+
+
+def _check_keys(schema: TableSchema, pairs: Mapping[str, str], given: Sequence[str], where: str) -> None:
+    key = ", ".join(schema.primary_keys)
+    if not schema.is_keyed:
+        raise InvalidInputError(
+            f"{where}: the table has no primary key to look rows up by; read it as a DataFrame, and join with that", kind="lookup"
+        )
+    if sorted(pairs.values()) != sorted(schema.primary_keys):
+        raise InvalidInputError(
+            f"{where}: expected on to name the whole primary key ({key}), found {', '.join(pairs.values()) or 'nothing'}; for a "
+            "join on other columns read the table as a DataFrame, and join with that",
+            kind="lookup",
+        )
+    for name in pairs:
+        if given.count(name) != 1:
+            found = "several" if name in given else f"no such column{did_you_mean(name, given)}"
+            raise InvalidInputError(
+                f"{where}: expected one column {name!r} in the rows, found {found} (columns: {', '.join(given)})",
+                kind="unknown-column",
+            )
+
+
+def _at(join: KeyedJoin, context: TableContext) -> dict[int, str]:
+    """What the columns of the join are called in a schema, by their ids. Raises ConflictError for columns that are not there."""
+    fields = {field.id: field for field in context.schema.fields}
+    wanted = [*(field for _, field in join.keys), *(field for _, field in join.columns)]
+    key = {field.id for _, field in join.keys}
+    same_key = {context.schema.field(name).id for name in context.schema.primary_keys} == key
+    for field in wanted:
+        found = fields.get(field.id)
+        if found is None or _nullable(found.type) != _nullable(field.type) or not same_key:
+            raise ConflictError(
+                f"table {context.files.root_uri}: column {field.name!r}, which a look-up reads, was dropped or has another type or "
+                "place in the key now; make the look-up anew (a stream goes on with the same checkpoint)",
+                kind="schema-changed",
+            )
+    return {field.id: fields[field.id].name for field in wanted}
+
+
+def _nullable(data_type: DataType) -> DataType:
+    return replace(data_type, nullable=True)
+
+
+def _as_key(array: pa.Array, data_type: DataType) -> pa.Array:
+    """The values in the column's canonical type; null for those that it cannot hold, which no key equals."""
+    target = to_arrow_type(data_type)
+    if array.type == target:
+        return array
+    cast = pc.cast(array, target, safe=False)
+    if pa.types.is_temporal(target):
+        same = pc.equal(pc.cast(cast, array.type, safe=False), array)
+        return pc.if_else(same, cast, pa.scalar(None, target))
+    return cast
+
+
+def _rounds(found: FoundRows) -> Iterator[tuple[Places, Places]]:
+    """What was found in parts, in none of which a row is repeated so often that it makes more than BATCH_BYTES."""
+    most = max(BATCH_BYTES // max(found.rows.nbytes, 1), 1)
+    # Equal places lie side by side: the how-manyth of its row each one is.
+    first = np.flatnonzero(np.append(True, found.places[1:] != found.places[:-1]))
+    counts = np.diff(np.append(first, len(found.places)))
+    if counts.max() <= most:
+        yield found.keys, found.places
+        return
+    rounds = (np.arange(len(found.places)) - np.repeat(first, counts)) // most
+    for number in range(int(rounds.max()) + 1):
+        chosen: Mask = rounds == number
+        yield found.keys[chosen], found.places[chosen]
+
+
+def _looked_up(join: KeyedJoin, rows: pa.Table | None, places: Places) -> pa.RecordBatch:
+    fields = to_arrow_schema([field for _, field in join.columns])
+    schema = pa.schema([one.with_name(out).with_nullable(True) for (out, _), one in zip(join.columns, fields, strict=True)])
+    if rows is None:
+        columns = [pa.nulls(len(places), one.type) for one in schema]
+    else:
+        columns = [one_chunk(column).take(pa.array(places)) for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _taken(rows: pa.RecordBatch, places: Places) -> pa.RecordBatch:
+    return rows if len(places) == rows.num_rows and bool((places[1:] > places[:-1]).all()) else rows.take(pa.array(places))
