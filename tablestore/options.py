@@ -25,7 +25,13 @@ FIELDS_PREFIX, COLUMN_STATS_MODE = "fields.", ".stats-mode"
 DEFAULT_FUNCTION, SEQUENCE_GROUP = "fields.default-aggregate-function", "sequence-group"
 # Columns that are not stored: computed ones, as Flink's catalogs keep them.
 SCHEMA_PREFIX = "schema."
+# What a string partition column holds: `#` stands for it.
+PARTITION_DATE_FORMATTER = "partition.fields.#.date-formatter"
+_PARTITION_DATE_PARTS = tuple(PARTITION_DATE_FORMATTER.split("#"))
 KNOWN_PREFIXES = ("tablestore.", "log.", FIELDS_PREFIX, SCHEMA_PREFIX)
+# Statements about materialized tables write these, and nobody else.
+MATERIALIZED_TABLE = "materialized-table"
+MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX = "materialized-table.", "tablestore.materialized-table."
 
 _BYTES = re.compile(r"\s*(\d{1,18})\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
 _BYTE_UNITS = {
@@ -290,7 +296,24 @@ DATA_EVOLUTION_ENABLED = _option("data-evolution.enabled", "bool", False,
 ROW_TRACKING_ENABLED = _option("row-tracking.enabled", "bool", False, "Number rows for ever; not supported.")
 PK_CLUSTERING_OVERRIDE = _option("pk-clustering-override", "bool", False,
     "Sort data files by other columns than the primary key; not supported.")
-TYPE = _option("type", "choice", "table", "Kind of table.", choices=("table",))
+TYPE = _option("type", "choice", "table", "Kind of table; a materialized table is made by CREATE MATERIALIZED TABLE.",
+    choices=("table", MATERIALIZED_TABLE))
+MATERIALIZED_DEFINITION_QUERY = _option("materialized-table.definition-query", "text", None,
+    "The query of a materialized table, with whole names.")
+MATERIALIZED_FRESHNESS = _option("materialized-table.interval-freshness", "int", None,
+    "How many units a materialized table may be behind its sources.", minimum=1)
+MATERIALIZED_FRESHNESS_UNIT = _option("materialized-table.interval-freshness.time-unit", "choice", None,
+    "The unit of its freshness.", choices=("second", "minute", "hour", "day"))
+MATERIALIZED_LOGICAL_MODE = _option("materialized-table.logical-refresh-mode", "choice", None,
+    "The REFRESH_MODE that its statement asked for.", choices=("automatic", "continuous", "full"))
+MATERIALIZED_REFRESH_MODE = _option("materialized-table.refresh-mode", "choice", None,
+    "How a materialized table is kept fresh: by a loop, or at fixed times.", choices=("continuous", "full"))
+MATERIALIZED_REFRESH_STATUS = _option("materialized-table.refresh-status", "choice", None,
+    "Whether a materialized table is kept fresh.", choices=("initializing", "activated", "suspended"))
+MATERIALIZED_HANDLER_DESCRIPTION = _option("materialized-table.refresh-handler-description", "text", None,
+    "Who refreshes a materialized table, for people.")
+MATERIALIZED_HANDLER_BYTES = _option("materialized-table.refresh-handler-bytes", "text", None,
+    "The same for whoever refreshes it, in base64.")
 PARTIAL_UPDATE_REMOVE_RECORD = _option("partial-update.remove-record-on-delete", "bool", False,
     "In partial-update tables a -D removes the row.")
 PARTIAL_UPDATE_REMOVE_RECORD_GROUP = _option("partial-update.remove-record-on-sequence-group", "names", (),
@@ -441,7 +464,7 @@ def validate_options(options: Mapping[str, str]) -> None:
                 kind="invalid-option",
             )
         option = TABLE_OPTIONS.get(key)
-        if option is None and not key.startswith(KNOWN_PREFIXES):
+        if option is None and not key.startswith(KNOWN_PREFIXES) and partition_date_column(key) is None:
             raise InvalidInputError(f"unknown table option {key!r:.100}{did_you_mean(key, TABLE_OPTIONS)}", kind="unknown-option")
     refuse_unsupported(options)
     parsed = TableOptions(options)
@@ -449,6 +472,18 @@ def validate_options(options: Mapping[str, str]) -> None:
         if key in TABLE_OPTIONS:
             parsed.value(TABLE_OPTIONS[key])
     _check_together(parsed)
+
+
+def partition_date_column(key: str) -> str | None:
+    """The column of an option ``partition.fields.#.date-formatter``; None for another option."""
+    before, behind = _PARTITION_DATE_PARTS
+    column = key.removeprefix(before).removesuffix(behind)
+    return column if column and key == f"{before}{column}{behind}" else None
+
+
+def is_materialized(options: Mapping[str, str]) -> bool:
+    """Whether a table of these options is a materialized one."""
+    return options.get(TYPE.key, "").strip().lower() == MATERIALIZED_TABLE
 
 
 def combines_rows(key: str) -> bool:

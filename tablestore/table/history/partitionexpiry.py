@@ -180,7 +180,7 @@ def _value_time(context: TableContext, options: TableOptions) -> Callable[[bytes
     return time_of
 
 
-def strptime_format(formatter: str) -> str:
+def strptime_format(formatter: str, option: str = opt.PARTITION_TIMESTAMP_FORMATTER.key) -> str:
     """``yyyyMMdd HH:mm`` as Python spells it. Raises InvalidInputError for letters that mean something else."""
     text, at = "", 0
     while at < len(formatter):
@@ -197,7 +197,7 @@ def strptime_format(formatter: str) -> str:
             continue
         if run[0] not in _LETTERS:
             raise InvalidInputError(
-                f"option {opt.PARTITION_TIMESTAMP_FORMATTER.key}: expected {', '.join(_LETTERS)} and other characters, found "
+                f"option {option}: expected {', '.join(_LETTERS)} and other characters, found "
                 f"{run[0]!r} in {formatter[:80]!r}",
                 kind="invalid-option",
             )

@@ -1,0 +1,223 @@
+"""What is a materialized table, and how do a table's options carry it? Pure.
+
+    type = materialized-table
+    materialized-table.definition-query …          the keys of Paimon, which Flink's catalog on Paimon reads and writes too
+    tablestore.materialized-table.…                what Paimon has no key for
+
+Another engine sees a plain table. One schema holds the columns and the definition, so both change in one commit. The definition is
+what statements declare; its :class:`Upkeep` is how it stands: status, handler and epoch.
+"""
+
+import base64
+import binascii
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from tablestore import options as opt
+from tablestore.environment.materialized.freshness import Freshness, LogicalRefreshMode, RefreshMode, TimeUnit
+from tablestore.errors import FormatError, InvalidInputError
+from tablestore.options import MATERIALIZED_TABLE, OWN_MATERIALIZED_PREFIX, is_materialized
+from tablestore.types.datatypes import Field
+from tablestore.types.schema import TableSchema
+
+# Stored, never renamed.
+ORIGINAL_QUERY = f"{OWN_MATERIALIZED_PREFIX}original-query"
+DECLARED = f"{OWN_MATERIALIZED_PREFIX}declared"
+EPOCH = f"{OWN_MATERIALIZED_PREFIX}epoch"
+SINCE = f"{OWN_MATERIALIZED_PREFIX}since-millis"
+_OPTIONS, _CONSTRAINT, _DEFAULT_FRESHNESS = "options", "constraint", "defaultFreshness"
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class RefreshStatus(StrEnum):
+    """Whether a table is kept fresh. Stored: never renamed."""
+
+    INITIALIZING = "INITIALIZING"
+    ACTIVATED = "ACTIVATED"
+    SUSPENDED = "SUSPENDED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshHandler:
+    """What leads to whoever refreshes a table: ``summary`` for people, ``data`` for who made it."""
+
+    summary: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaterializedTable:
+    """The definition. ``options``: those that were declared, a distribution as ``bucket`` and ``bucket-key`` among them.
+
+    ``original_query`` is the user's own text, ``expanded_query`` the same with all names filled up, since the session forgets its
+    current database. ``default_freshness``: the statement did not say how fresh.
+    """
+
+    original_query: str
+    expanded_query: str
+    freshness: Freshness
+    default_freshness: bool = False
+    logical_mode: LogicalRefreshMode = LogicalRefreshMode.AUTOMATIC
+    refresh_mode: RefreshMode
+    fields: tuple[Field, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    constraint: str | None = None
+    partition_by: tuple[str, ...] = ()
+    comment: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def get_original_query(self) -> str:
+        """The text that the user gave, with its formatting."""
+        return self.original_query
+
+    def get_expanded_query(self) -> str:
+        """The text with whole names."""
+        return self.expanded_query
+
+    def get_definition_query(self) -> str:
+        """As :meth:`get_expanded_query`, which took its place."""
+        warnings.warn(
+            "get_definition_query() is deprecated: get_expanded_query() gives the same text", DeprecationWarning, stacklevel=2
+        )
+        return self.expanded_query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """How a materialized table stands. ``epoch`` rises with each change of it or of the definition; ``since_ms``: since when it is
+    kept fresh."""
+
+    status: RefreshStatus
+    epoch: int = 1
+    since_ms: int = 0
+    handler: RefreshHandler | None = None
+
+
+def definition_of(schema: TableSchema) -> MaterializedTable:
+    """The definition that a schema carries. Raises InvalidInputError for another table, FormatError for a damaged one."""
+    options = schema.options
+    if not is_materialized(options):
+        raise InvalidInputError("the table is no materialized table", kind="not-materialized")
+    expanded = _text(options, opt.MATERIALIZED_DEFINITION_QUERY.key)
+    declared = _declared(options.get(DECLARED))
+    interval = _text(options, opt.MATERIALIZED_FRESHNESS.key)
+    if not (interval.isascii() and interval.isdecimal() and 0 < int(interval[:20]) < 1 << 31):
+        raise _damaged(opt.MATERIALIZED_FRESHNESS.key, "a positive number", interval)
+    constraint, given = declared.get(_CONSTRAINT), declared.get(_OPTIONS, {})
+    if not isinstance(given, dict) or not all(isinstance(part, str) for pair in given.items() for part in pair):
+        raise _damaged(DECLARED, "options as texts", str(given))
+    return MaterializedTable(
+        original_query=options.get(ORIGINAL_QUERY, expanded),
+        expanded_query=expanded,
+        freshness=Freshness(interval=int(interval), unit=_choice(options, opt.MATERIALIZED_FRESHNESS_UNIT.key, TimeUnit)),
+        default_freshness=declared.get(_DEFAULT_FRESHNESS) is True,
+        logical_mode=_choice(options, opt.MATERIALIZED_LOGICAL_MODE.key, LogicalRefreshMode),
+        refresh_mode=_choice(options, opt.MATERIALIZED_REFRESH_MODE.key, RefreshMode),
+        fields=schema.fields,
+        primary_key=schema.primary_keys,
+        constraint=constraint if isinstance(constraint, str) else default_constraint(schema.primary_keys),
+        partition_by=schema.partition_keys,
+        comment=schema.comment,
+        options=given,
+    )
+
+
+def upkeep_of(schema: TableSchema) -> Upkeep:
+    """How a materialized table stands. Raises FormatError for a damaged one."""
+    options = schema.options
+    summary, data = (options.get(key) for key in (opt.MATERIALIZED_HANDLER_DESCRIPTION.key, opt.MATERIALIZED_HANDLER_BYTES.key))
+    handler = None
+    if data is not None:
+        try:
+            handler = RefreshHandler(summary=summary or "", data=base64.b64decode(data, validate=True))
+        except (binascii.Error, ValueError) as error:
+            raise _damaged(opt.MATERIALIZED_HANDLER_BYTES.key, "base64", data) from error
+    return Upkeep(
+        status=_choice(options, opt.MATERIALIZED_REFRESH_STATUS.key, RefreshStatus),
+        epoch=_number(options, EPOCH),
+        since_ms=_number(options, SINCE),
+        handler=handler,
+    )
+
+
+def options_of(definition: MaterializedTable, upkeep: Upkeep) -> dict[str, str]:
+    """The options that carry both, without those that were declared."""
+    declared = {
+        _OPTIONS: dict(sorted(definition.options.items())),
+        _CONSTRAINT: definition.constraint,
+        _DEFAULT_FRESHNESS: definition.default_freshness,
+    }
+    return {
+        opt.TYPE.key: MATERIALIZED_TABLE,
+        opt.MATERIALIZED_DEFINITION_QUERY.key: definition.expanded_query,
+        opt.MATERIALIZED_FRESHNESS.key: str(definition.freshness.interval),
+        opt.MATERIALIZED_FRESHNESS_UNIT.key: definition.freshness.unit,
+        opt.MATERIALIZED_LOGICAL_MODE.key: definition.logical_mode,
+        opt.MATERIALIZED_REFRESH_MODE.key: definition.refresh_mode,
+        ORIGINAL_QUERY: definition.original_query,
+        DECLARED: json.dumps(declared, sort_keys=True),
+        **upkeep_options(upkeep),
+    }
+
+
+def upkeep_options(upkeep: Upkeep) -> dict[str, str]:
+    """The options that carry how a table stands."""
+    stored = {opt.MATERIALIZED_REFRESH_STATUS.key: upkeep.status.value, EPOCH: str(upkeep.epoch), SINCE: str(upkeep.since_ms)}
+    if upkeep.handler is not None:
+        stored |= {
+            opt.MATERIALIZED_HANDLER_DESCRIPTION.key: upkeep.handler.summary,
+            opt.MATERIALIZED_HANDLER_BYTES.key: base64.b64encode(upkeep.handler.data).decode("ascii"),
+        }
+    return stored
+
+
+def default_constraint(primary_key: tuple[str, ...]) -> str | None:
+    """The name of a primary key that was given none."""
+    return f"PK_{'_'.join(primary_key)}" if primary_key else None
+
+
+def _declared(text: str | None) -> dict[str, object]:
+    if text is None:
+        # Another engine made the table.
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(DECLARED, "JSON", text) from error
+    if not isinstance(found, dict):
+        raise _damaged(DECLARED, "a JSON object", text)
+    return found
+
+
+def _text(options: Mapping[str, str], key: str) -> str:
+    if key not in options:
+        raise _damaged(key, "a text", "none")
+    return options[key]
+
+
+def _number(options: Mapping[str, str], key: str) -> int:
+    text = options.get(key, "0")
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise _damaged(key, "a number", text)
+    return int(text)
+
+
+def _choice(options: Mapping[str, str], key: str, choices: type[E]) -> E:
+    text = _text(options, key).upper()
+    try:
+        return choices(text)
+    except ValueError as error:
+        raise _damaged(key, f"one of {', '.join(choices)}", text) from error
+
+
+def _damaged(key: str, expected: str, found: str) -> FormatError:
+    return FormatError(
+        f"the definition of the materialized table is damaged: option {key}: expected {expected}, found {found!r:.100}; DROP "
+        "MATERIALIZED TABLE it, and create it anew",
+        kind="materialized-definition",
+    )
