@@ -188,6 +188,21 @@ def test_delete_update_and_merge_on_keyed_and_append_tables(env: ts.TableEnviron
         assert env.execute_sql(f"DELETE FROM {name} WHERE id = 99").snapshot is None
 
 
+def test_values_of_updates_and_merges_are_cast_as_those_of_inserts(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE TABLE c (id INT, n INT, a ARRAY<INT>, s STRUCT<x: INT, y: INT>, PRIMARY KEY (id) NOT ENFORCED)")
+    values = "1.7D, array(1.5, -1.5), named_struct('x', 2.5, 'y', 3)"
+    expected = [(1, [1, -1], {"x": 2, "y": 3})]
+    env.execute_sql(f"INSERT INTO c SELECT 1, {values}")
+    assert rows_of(env.execute_sql("SELECT n, a, s FROM c")) == expected
+    env.execute_sql("UPDATE c SET n = 0.5D, a = array(0.7), s.x = 9.9 WHERE id = 1")
+    assert rows_of(env.execute_sql("SELECT n, a, s FROM c")) == [(0, [0], {"x": 9, "y": 3})]
+    for matched in ("WHEN MATCHED THEN UPDATE SET *", "WHEN MATCHED AND t.n < 5 THEN UPDATE SET *"):
+        source = f"(SELECT 1 AS id, * FROM VALUES ({values}) AS v (n, a, s))"
+        env.execute_sql(f"MERGE INTO c AS t USING {source} AS v ON t.id = v.id {matched} WHEN NOT MATCHED THEN INSERT *")
+        assert rows_of(env.execute_sql("SELECT n, a, s FROM c")) == expected
+        env.execute_sql("UPDATE c SET n = 0, a = NULL, s = NULL")
+
+
 def test_a_change_that_others_made_stale_is_planned_again(env: ts.TableEnvironment, rows_of: Rows) -> None:
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 1)")
     engine = env.engine

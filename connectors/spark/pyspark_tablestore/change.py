@@ -4,28 +4,35 @@
     snapshot = commit_changes(table, job, change_messages(query, job, table))       # StalePlan: the query has to run again
 
 What the rows of the query are: :mod:`tablestore.table.write.rowchange`. Those of a table with a fixed number of buckets are brought
-together by bucket first, so that each bucket gets one sorted run and no key has to be looked for in the files of other tasks.
+together by bucket first, so that each bucket gets one sorted run and no key has to be looked for in the files of other tasks. Few
+rows are written by one task.
 """
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
+from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.relation import clustered
 from pyspark_tablestore.tasks import Batches, run_each, run_tasks
 from tablestore.distributed.change import ChangeJob, abort_changes, change_partition, plan_rewrites, rewrite_task
+from tablestore.options import MIB
 from tablestore.table.table import Table
+
+# One task reads and writes so much.
+MOST_BYTES_OF_A_TASK = 32 * MIB
 
 
 def change_messages(rows: DataFrame, job: ChangeJob, table: Table, *, is_small: bool = False) -> list[bytes]:
-    """The messages of all tasks, for ``commit_changes``. ``is_small``: one task writes all rows.
+    """The messages of all tasks, for ``commit_changes``. ``is_small``: the rows are known to be few.
 
     Raises tablestore's errors for what it refuses and Spark's for tasks that failed; what the others wrote is removed then.
     """
     context, spark = table.context, rows.sparkSession
-    if is_small:
+    if is_small or _is_small(rows):
         rows = rows.coalesce(1)
     elif context.schema.is_keyed and context.settings.total_buckets > 0:
         rows = clustered(rows, job.pin.spec, job.pin.schema_id)
@@ -45,6 +52,14 @@ def change_messages(rows: DataFrame, job: ChangeJob, table: Table, *, is_small: 
         abort_changes(table, messages)
         raise
     return messages
+
+
+def _is_small(rows: DataFrame) -> bool:
+    """Whether Spark knows that all that the query reads is little."""
+    if is_remote():
+        return False
+    plan: Any = rows
+    return int(str(plan._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())) <= MOST_BYTES_OF_A_TASK
 
 
 def _change(job: ChangeJob, batches: Batches) -> Iterator[bytes]:

@@ -28,9 +28,9 @@ from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
 from pyspark_tablestore.relation import read_pinned, write_job
 from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
-from pyspark_tablestore.typemapping import arrow_schema, result_schema
+from pyspark_tablestore.typemapping import arrow_schema, result_schema, spark_schema
 from tablestore.distributed.change import commit_changes, prepare_change
-from tablestore.distributed.read import ReadPin, pinned_scan
+from tablestore.distributed.read import ReadPin, pinned_fields, pinned_scan
 from tablestore.distributed.write import prepare_write
 from tablestore.environment.engine import (
     BoundQuery,
@@ -270,6 +270,10 @@ class SparkEngine:
     def _relation(self, relation: Relation, *, seals: bool, filtered: bool = False) -> DataFrame:
         """The rows of a relation. ``filtered``: only those that pass its filter, which a query says again in most cases."""
         match relation:
+            case ManagedRelation(pin=pin) if pin.snapshot_id is None and not relation.positions:
+                fields = spark_schema(pinned_fields(pin, relation.columns, relation.filter))
+                # The source of data is asked by a process of its own.
+                return self._spark.range(0).select(sf.lit(None).cast(fields).alias("row")).select("row.*")
             case ManagedRelation():
                 rows = read_pinned(
                     self._spark,

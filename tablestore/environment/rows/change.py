@@ -22,6 +22,7 @@ from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.rowlevel import (
     SOURCE,
     TARGET,
+    GivenTypes,
     RowQuery,
     TargetTable,
     assigned_values,
@@ -86,39 +87,60 @@ class _Plan:
             relations.where = _places(rows.source)
             query = replace(relations.bind(rows.source.text), statement=source.text or None)
             given[SOURCE] = QueryRelation(name=SOURCE, query=query)
-        _check_values(session, statement, source, relations, given, self.table)
+        if types := _value_types(session, statement, source, relations, given, self.table):
+            rows = _rows(statement, source, self.table, types)
         relations.where = _places(rows)
         self.query = replace(relations.bind(rows.text, given), statement=source.text or None)
         self.change = replace(change, reads=_reads(self.query, self.table))
         self.matching = _matching(rows, relations.given_places)
 
 
-def _check_values(
+def _value_types(
     session: Session, statement: Change, source: Source, relations: Relations, given: Mapping[str, Relation], table: Table
-) -> None:
-    """Values are cast to the types of their columns: raise for those that an INSERT would refuse."""
+) -> GivenTypes:
+    """The types of the values that a statement assigns. They are cast to those of their columns: raises InvalidInputError for
+    values that an INSERT would refuse."""
     assigned = None if isinstance(statement, Delete) else assigned_values(source.text, statement, _target(table))
     if assigned is None:
-        return
+        return {}
     relations.where = _places(assigned.query)
-    query = replace(relations.bind(assigned.query.text, given), statement=source.text or None)
-    assigned.check(source.text, types_of(session.engine_for(type(statement).__name__.upper()).query(query).schema))
+    # Types do not depend on rows.
+    bound = relations.bind(assigned.query.text, {**given, TARGET: _without_rows(given[TARGET])})
+    rows = session.engine_for(type(statement).__name__.upper()).query(replace(bound, statement=source.text or None))
+    return assigned.checked(source.text, types_of(rows.schema))
+
+
+def _without_rows(relation: Relation) -> Relation:
+    """A managed table, perhaps with computed columns, as it is before its first snapshot."""
+    match relation:
+        case ManagedRelation():
+            return replace(relation, pin=replace(relation.pin, snapshot_id=None))
+        case QueryRelation(query=query):
+            return replace(relation, query=replace(query, relations=tuple(map(_without_rows, query.relations))))
+        case _:
+            return relation
 
 
 def _target(table: Table) -> TargetTable:
     needed = change_columns(table)
-    return TargetTable(fields=table.table_schema.fields, keys=table.primary_key, positions=needed.positions, before=needed.before)
+    return TargetTable(
+        fields=table.table_schema.fields,
+        keys=table.primary_key,
+        positions=needed.positions,
+        before=needed.before,
+        replaces=bool(table.primary_key) and table.context.settings.is_plain,
+    )
 
 
-def _rows(statement: Change, source: Source, table: Table) -> RowQuery:
+def _rows(statement: Change, source: Source, table: Table, types: GivenTypes | None = None) -> RowQuery:
     target = _target(table)
     match statement:
         case Delete():
             return delete_query(source.text, statement, target)
         case Update():
-            return update_query(source.text, statement, target)
+            return update_query(source.text, statement, target, types)
         case Merge():
-            return merge_query(source.text, statement, target)
+            return merge_query(source.text, statement, target, types)
 
 
 def _places(rows: RowQuery) -> Callable[[Span], Span]:

@@ -15,6 +15,9 @@ A MERGE joins target and source in the narrowest way that its clauses allow, and
 A target row that two source rows match gives two rows of one key or place; whoever writes them refuses that. Values are cast to the
 types of their columns; in Spark's ANSI mode a value that does not fit is an error.
 
+A MERGE that gives all columns of the source to rows that match and to rows that do not writes the same rows whatever the target
+holds, if a new row takes the place of the one of its key. Such a query reads the source alone.
+
 The source stands in the query as a table named ``_tablestore_source``, and is a query of its own. Where the condition says that
 columns of both are equal, and rows without a source do not count, the other rows of the target need not be looked at.
 """
@@ -28,7 +31,7 @@ from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.querytext import Piece, RowText, origin_of
-from tablestore.sql.query.sparktypes import cast_text, refusal
+from tablestore.sql.query.sparktypes import as_type, cast_text, refusal, stays_equal
 from tablestore.sql.source import NOWHERE, Fragment, Path, Span, marked
 from tablestore.sql.statements.rows import Assignment, Delete, Match, Merge, MergeAction, MergeClause, Update
 from tablestore.types.datatypes import DataType, Field, RowType
@@ -44,12 +47,16 @@ _IS_SOURCE = "_tablestore_is_source"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetTable:
-    """What is changed. ``positions``: rows have the place of the old row; ``before``: a ``+U`` also has the old row (a struct)."""
+    """What is changed. ``positions``: rows have the place of the old row; ``before``: a ``+U`` also has the old row (a struct).
+
+    ``replaces``: a row takes the place of the one that has its key, whatever that holds.
+    """
 
     fields: tuple[Field, ...]
     keys: tuple[str, ...] = ()
     positions: bool = False
     before: bool = False
+    replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +80,17 @@ class RowQuery:
         return origin_of(self.pieces, span)
 
 
+Place = tuple[int, tuple[str, ...]]
+"""Where a value goes: the number of the clause, the column and the fields inside it."""
+GivenTypes = Mapping[Place, DataType | None]
+"""The types that values have by themselves, None that of NULL."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
     """A value that a statement gives to a column, or to a field of one: its type there, and its place in the statement."""
 
-    column: str
+    place: Place
     type: DataType
     span: Span
 
@@ -89,19 +102,21 @@ class AssignedValues:
     query: RowQuery
     values: tuple[Assigned, ...]
 
-    def check(self, statement: str, given: Sequence[DataType | None]) -> None:
-        """Raise InvalidInputError for a value whose type its column does not take; ``given``: the types, None that of NULL."""
+    def checked(self, statement: str, given: Sequence[DataType | None]) -> GivenTypes:
+        """The types of the query's columns, None that of NULL, by where the values go. Raises InvalidInputError for a value whose
+        type its column does not take."""
         for value, found in zip(self.values, given, strict=True):
-            if (wrong := refusal(value.column, value.type, found)) is not None:
+            if (wrong := refusal(".".join(value.place[1]), value.type, found)) is not None:
                 raise InvalidInputError(f"{wrong}\n{marked(statement, value.span)}", kind="columns")
+        return {value.place: found for value, found in zip(self.values, given, strict=True)}
 
 
 def assigned_values(statement: str, change: Update | Merge, target: TargetTable) -> AssignedValues | None:
     """The values that an UPDATE or a MERGE assigns; None if there are none but defaults."""
     if isinstance(change, Merge):
-        return _MergeText(statement, change, target).assigned()
+        return _MergeText(statement, change, target, {}).assigned()
     alias = change.alias or change.target.parts[-1]
-    leaves = list(_leaves(_assigned(statement, change.assignments, target, (alias, change.target)), target.fields))
+    leaves = list(_leaves(_assigned(statement, change.assignments, target, (alias, change.target)), target.fields, (0, ())))
     text = RowText(statement, () if change.alias else (change.target,))
     return _values_query(text, [(leaf, [value]) for leaf, value in leaves], [f"{TARGET} AS {quote_name(alias)}"])
 
@@ -119,8 +134,8 @@ def delete_query(statement: str, delete: Delete, target: TargetTable) -> RowQuer
     return RowQuery(text=text.text, pieces=text.pieces, deletes=True)
 
 
-def update_query(statement: str, update: Update, target: TargetTable) -> RowQuery:
-    """The new rows of an UPDATE."""
+def update_query(statement: str, update: Update, target: TargetTable, types: GivenTypes | None = None) -> RowQuery:
+    """The new rows of an UPDATE. ``types``: those of its values, where they are known."""
     alias = update.alias or update.target.parts[-1]
     values = _assigned(statement, update.assignments, target, (alias, update.target))
     text = RowText(statement, () if update.alias else (update.target,))
@@ -128,7 +143,8 @@ def update_query(statement: str, update: Update, target: TargetTable) -> RowQuer
     for field in target.fields:
         text.add(", ")
         if field.name in values:
-            text.add(*_cast(values[field.name], _qualified(alias, field.name), field), f" AS {quote_name(field.name)}")
+            value = _cast(values[field.name], _qualified(alias, field.name), field, types or {}, (0, (field.name,)))
+            text.add(*value, f" AS {quote_name(field.name)}")
         else:
             text.add(_kept(alias, field))
     for position in _positions(alias, target):
@@ -141,9 +157,10 @@ def update_query(statement: str, update: Update, target: TargetTable) -> RowQuer
     return RowQuery(text=text.text, pieces=text.pieces, sets=tuple(values))
 
 
-def merge_query(statement: str, merge: Merge, target: TargetTable) -> RowQuery:
-    """The changed rows of a MERGE."""
-    return _MergeText(statement, merge, target).query()
+def merge_query(statement: str, merge: Merge, target: TargetTable, types: GivenTypes | None = None) -> RowQuery:
+    """The changed rows of a MERGE. ``types``: those of its values, where they are known."""
+    text = _MergeText(statement, merge, target, types or {})
+    return text.upsert() or text.query()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +174,8 @@ _Value = Fragment | str | None | _Inside  # text of our own; None: DEFAULT
 
 
 class _MergeText:
-    def __init__(self, statement: str, merge: Merge, target: TargetTable) -> None:
-        self._statement = statement
+    def __init__(self, statement: str, merge: Merge, target: TargetTable, types: GivenTypes) -> None:
+        self._statement, self._types = statement, types
         self._merge = merge
         self._target = target
         self._alias = merge.alias or merge.target.parts[-1]
@@ -167,14 +184,47 @@ class _MergeText:
         tables = [] if merge.alias else [merge.target]
         tables += [source] if source is not None and not merge.source_alias else []
         self._text = RowText(statement, tables)
-        self._equal = _equal_columns(merge.on, self._alias, self._source)
+        self._equal, self._is_equality = _equal_columns(merge.on, self._alias, self._source)
         self._matches = {clause.match for clause in merge.clauses}
         self._values = [self._clause_values(statement, clause) for clause in merge.clauses]
         # DuckDB takes no alias of an expression with a subquery: such a choice is written out wherever it is looked at.
         nested = any("SELECT" in clause.condition.text.upper() for clause in merge.clauses if clause.condition is not None)
         self._number: list[str | Fragment] = ["(", *self._choice(), ")"] if nested else [quote_name(_CLAUSE)]
 
+    def upsert(self) -> RowQuery | None:
+        """The rows without a look at the target, None if that has a say in them."""
+        target, clauses = self._target, self._merge.clauses
+        kinds = [(clause.match, clause.action) for clause in clauses if clause.condition is None]
+        if len(kinds) != len(clauses) or set(kinds) != _UPSERT or len(clauses) != len(_UPSERT):
+            return None
+        insert = kinds.index((Match.NOT_MATCHED, MergeAction.INSERT))
+        inserted, updated = self._values[insert], self._values[1 - insert]
+        # In new rows a NULL becomes the default, in others it does not.
+        if not target.replaces or target.before or any(field.default_value is not None for field in target.fields):
+            return None
+        is_by_key = self._is_equality and len(self._equal) == len(target.keys)
+        if not is_by_key or not all(self._finds(field, inserted, insert) for field in target.fields if field.name in target.keys):
+            return None
+        columns = {field.name: self._source_column(inserted, field.name) for field in target.fields}
+        others = [name for name in columns if name not in target.keys]
+        if None in columns.values() or any(columns[name] != self._source_column(updated, name) for name in others):
+            return None
+        text = RowText(self._statement, ())
+        text.add(f"SELECT '+I' AS {quote_name(ROW_KIND)}")
+        for field in target.fields:
+            value = _cast(inserted[field.name], "", field, self._types, (insert, (field.name,)))
+            text.add(", ", *value, f" AS {quote_name(field.name)}")
+        text.add(f" FROM {self._source_text()}")
+        sets = tuple(field.name for field in target.fields if field.name in updated)
+        return RowQuery(text=text.text, pieces=text.pieces, sets=sets, inserts=True, source=self._source_rows())
+
+    def _finds(self, key: Field, inserted: Mapping[str, "_Value"], clause: int) -> bool:
+        """Whether a source row that is inserted has the key by which it looks for its match."""
+        value, place = inserted.get(key.name), (clause, (key.name,))
+        return self._is_equal(key.name, value) and place in self._types and stays_equal(self._types[place], key.type)
+
     def query(self) -> RowQuery:
+        """The rows of a join of both."""
         text, target, clauses = self._text, self._target, self._merge.clauses
         actions = {clause.action for clause in clauses}
         names = [] if target.positions and actions == {MergeAction.DELETE} else [field.name for field in target.fields]
@@ -209,8 +259,8 @@ class _MergeText:
     def assigned(self) -> AssignedValues | None:
         """The values of all clauses, as each clause sees them."""
         found: list[tuple[Assigned, Sequence[str | Fragment]]] = []
-        for clause, values in zip(self._merge.clauses, self._values, strict=True):
-            for leaf, value in _leaves(values, self._target.fields):
+        for number, (clause, values) in enumerate(zip(self._merge.clauses, self._values, strict=True)):
+            for leaf, value in _leaves(values, self._target.fields, (number, ())):
                 # The columns of a star have no place of their own.
                 placed = leaf if isinstance(value, Fragment) else replace(leaf, span=self._merge.target.span)
                 found.append((placed, self._seen_from(clause.match, [value])))
@@ -246,11 +296,16 @@ class _MergeText:
         return {name: value for name, value in values.items() if not (name in self._target.keys and self._is_equal(name, value))}
 
     def _is_equal(self, key: str, value: _Value) -> bool:
+        return (key.casefold(), self._source_column({key: value}, key)) in self._equal
+
+    def _source_column(self, values: Mapping[str, _Value], name: str) -> str | None:
+        """Which column of the source a column is given as it is, without regard to case; None for other values."""
+        value = values.get(name)
         if isinstance(value, str):
-            return (key.casefold(), key.casefold()) in self._equal
-        path = _path_of(value) if isinstance(value, Fragment) else None
-        parts = tuple(part.casefold() for part in path.parts) if path is not None else ()
-        return parts[:-1] == (self._source.casefold(),) and (key.casefold(), parts[-1]) in self._equal
+            return name.casefold()
+        path = _path_of(value, alone=True) if isinstance(value, Fragment) else None
+        parts = tuple(part.casefold() for part in path.parts) if path is not None else ("",)
+        return parts[-1] if parts[:-1] == (self._source.casefold(),) else None
 
     def _test(self, match: Match) -> str:
         """The condition that a joined row is of this kind."""
@@ -289,7 +344,7 @@ class _MergeText:
         numbers = [number for number, values in enumerate(self._values) if field.name in values]
         text.add(", ", *(["CASE ", *self._number] if numbers else [old]))
         for number in numbers:
-            value = _cast(self._values[number][field.name], old, field)
+            value = _cast(self._values[number][field.name], old, field, self._types, (number, (field.name,)))
             text.add(f" WHEN {number} THEN ", *self._seen_from(self._merge.clauses[number].match, value))
         # Where every clause sets it, the old value is of no use, and need not be read.
         otherwise = "" if len(numbers) == len(self._values) else f" ELSE {old}"
@@ -322,6 +377,7 @@ class _MergeText:
         return f"{SOURCE} {alias}"
 
 
+_UPSERT = {(Match.MATCHED, MergeAction.UPDATE), (Match.NOT_MATCHED, MergeAction.INSERT)}
 _KINDS = {MergeAction.INSERT: "+I", MergeAction.UPDATE: "+U", MergeAction.DELETE: "-D"}
 _JOINS = {
     (frozenset[Match](), True): "INNER",
@@ -346,17 +402,21 @@ def _assigned(statement: str, assignments: Sequence[Assignment], target: TargetT
     return values
 
 
-def _leaves(values: Mapping[str, _Value], fields: Sequence[Field]) -> Iterator[tuple[Assigned, str | Fragment]]:
+def _leaves(values: Mapping[str, _Value], fields: Sequence[Field], outer: Place) -> Iterator[tuple[Assigned, str | Fragment]]:
     """What is assigned to columns, and to fields inside; no defaults."""
     for field in fields:
+        place = _inside(outer, field)
         match values.get(field.name):
             case _Inside(fields=inner):
                 assert isinstance(field.type, RowType), "only a struct has fields"
-                for leaf, value in _leaves(inner, field.type.fields):
-                    yield replace(leaf, column=f"{field.name}.{leaf.column}"), value
+                yield from _leaves(inner, field.type.fields, place)
             case (Fragment() | str()) as value:
                 span = value.span if isinstance(value, Fragment) else NOWHERE
-                yield Assigned(column=field.name, type=field.type, span=span), value
+                yield Assigned(place=place, type=field.type, span=span), value
+
+
+def _inside(place: Place, field: Field) -> Place:
+    return place[0], (*place[1], field.name)
 
 
 def _values_query(
@@ -402,19 +462,21 @@ def _put(values: Mapping[str, _Value], parts: Sequence[str], value: _Value, row:
     return inner if isinstance(inner, str) else {**values, field.name: _Inside(inner)}
 
 
-def _cast(value: _Value, old: str, field: Field) -> list[str | Fragment]:
-    """A value as its column has it."""
+def _cast(value: _Value, old: str, field: Field, types: GivenTypes, place: Place) -> list[str | Fragment]:
+    """A value as its column has it. ``place``: where it goes."""
     if isinstance(value, (Fragment, str)):
-        opening, closing = cast_text("\0", field.type).split("\0")
+        cast = as_type("\0", types[place], field.type) if place in types else cast_text("\0", field.type)
+        opening, closing = cast.split("\0")
         return [opening or "(", value, closing or ")"]
     if value is None:
         return [_default(field.default_value, field.type)]
     assert isinstance(field.type, RowType), "only a struct has fields"
     parts: list[str | Fragment] = ["named_struct("]
-    for place, inner in enumerate(field.type.fields):
+    for number, inner in enumerate(field.type.fields):
         before = f"{old}.{quote_name(inner.name)}"
-        parts.append(f"{', ' if place else ''}{_text_literal(inner.name)}, ")
-        parts += _cast(value.fields[inner.name], before, inner) if inner.name in value.fields else [before]
+        parts.append(f"{', ' if number else ''}{_text_literal(inner.name)}, ")
+        within = value.fields.get(inner.name, before)
+        parts += _cast(within, before, inner, types, _inside(place, inner)) if inner.name in value.fields else [before]
     return [*parts, ")"]
 
 
@@ -443,12 +505,14 @@ def _old_row(alias: str, target: TargetTable) -> str:
     return f"named_struct({', '.join(parts)})"
 
 
-def _path_of(fragment: Fragment) -> Path | None:
-    """The name that a fragment begins with, if it is no call and no query."""
+def _path_of(fragment: Fragment, *, alone: bool = False) -> Path | None:
+    """The name that a fragment begins with, if it is no call and no query; ``alone``: if it is nothing but this name."""
     tokens = Tokens(fragment.text)
     if not tokens.is_name(0) or tokens.key(tokens.after_chain(0)) == "(":
         return None
     end = tokens.after_chain(0)
+    if alone and end < len(tokens):
+        return None
     return Path(tuple(tokens.name(at) for at in range(0, end, 2)), Span(0, tokens[end - 1].end))
 
 
@@ -491,14 +555,16 @@ def _part(fragment: Fragment, start: int, end: int) -> Fragment:
     return Fragment(fragment.text[start:end], Span(fragment.span.start + start, fragment.span.start + end))
 
 
-def _equal_columns(on: Fragment, target: str, source: str) -> frozenset[tuple[str, str]]:
-    """Columns of target and source that a merge condition says to be equal: ``t.a = s.b AND …``, in either order."""
+def _equal_columns(on: Fragment, target: str, source: str) -> tuple[frozenset[tuple[str, str]], bool]:
+    """Columns of target and source that a merge condition says to be equal: ``t.a = s.b AND …``, in either order; and whether it
+    says nothing else."""
     tokens = Tokens(on.text)
     equal: set[tuple[str, str]] = set()
-    at, begins = 0, True
+    at, begins, conditions = 0, True, 0
     while at < len(tokens):
         if tokens.key(at) in ("OR", "NOT", "CASE", "BETWEEN"):
-            return frozenset()
+            return frozenset(), False
+        conditions += begins
         if begins and tokens.is_name(at) and tokens.key(sign := tokens.after_chain(at)) == "=" and tokens.is_name(sign + 1):
             behind = tokens.after_chain(sign + 1)
             sides = dict([_last_two(tokens, at, sign), _last_two(tokens, sign + 1, behind)])
@@ -506,7 +572,7 @@ def _equal_columns(on: Fragment, target: str, source: str) -> frozenset[tuple[st
                 equal.add((sides[target.casefold()], sides[source.casefold()]))
         begins = tokens.key(at) == "AND"
         at = max(at + 1, tokens.after_group(at))
-    return frozenset(equal)
+    return frozenset(equal), len(equal) == conditions
 
 
 def _last_two(tokens: Tokens, start: int, end: int) -> tuple[str, str]:

@@ -51,6 +51,24 @@ def cast_text(expression: str, data_type: DataType) -> str:
     return expression if is_finer_than_micros(data_type) else f"CAST({expression} AS {spark_type(data_type)})"
 
 
+def as_type(expression: str, given: DataType | None, wanted: DataType) -> str:
+    """The expression, which has a type, as another one. Its own is written down where a cast depends on it and an engine may not
+    know it."""
+    if isinstance(given, AtomicType) and given.root not in FLOAT_ROOTS | {TypeRoot.DECIMAL}:
+        return cast_text(expression, wanted)
+    return cast_text(expression if given is None else cast_text(expression, given), wanted)
+
+
+def stays_equal(given: DataType | None, wanted: DataType) -> bool:
+    """Whether values of a type that are cast to another one equal exactly the values that they equalled before."""
+    match given, wanted:
+        case AtomicType(), AtomicType():
+            roots = given.root, wanted.root
+            return set(roots) <= INTEGER_ROOTS or roots == (TypeRoot.DATE,) * 2 or roots == (TypeRoot.VARCHAR,) * 2
+        case _:
+            return False
+
+
 def refusal(column: str, wanted: DataType, given: DataType | None, value: str = "") -> str | None:
     """What is wrong with a value of a type for a column; None if the column takes it. ``value``: more about the value."""
     if given is None or assignable(given, wanted):

@@ -15,12 +15,11 @@ from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.querytext import RowText
 from tablestore.sql.query.rowlevel import ROW_KIND, RowQuery
-from tablestore.sql.query.sparktypes import cast_text, refusal
+from tablestore.sql.query.sparktypes import as_type, cast_text, refusal
 from tablestore.sql.source import NOWHERE, Fragment, marked
 from tablestore.sql.statements.rows import Insert
-from tablestore.types.datatypes import FLOAT_ROOTS, AtomicType, DataType, Field, TypeRoot
+from tablestore.types.datatypes import DataType, Field
 
-_FRACTIONS = FLOAT_ROOTS | {TypeRoot.DECIMAL}
 Given = Sequence[tuple[str, DataType | None]]
 """Names and types of a query's columns; None: the type of NULL."""
 
@@ -61,7 +60,7 @@ def insert_query(
             continue
         if (wrong := refusal(field.name, field.type, given_type, f" (column {name!r} of the query)")) is not None:
             raise _wrong(statement, insert, wrong)
-        value = column if given_type is not None and given_type == field.type else _as_type(column, given_type, field.type)
+        value = column if given_type is not None and given_type == field.type else as_type(column, given_type, field.type)
         text.add(", " if place else "", f"{value} AS {quote_name(field.name)}")
     for field in fields:
         if field.name in fixed:
@@ -70,13 +69,6 @@ def insert_query(
     names = ", ".join(quote_name(f"_c{place}") for place in range(len(given)))
     text.add(" FROM (", rows or rows_to_insert(insert), f") AS `_rows` ({names})")
     return RowQuery(text=text.text, pieces=text.pieces, inserts=True)
-
-
-def _as_type(column: str, given: DataType | None, wanted: DataType) -> str:
-    """A column as another type. The type that it has is written down where a cast depends on it and an engine may not know it."""
-    if isinstance(given, AtomicType) and given.root not in _FRACTIONS:
-        return cast_text(column, wanted)
-    return cast_text(column if given is None else cast_text(column, given), wanted)
 
 
 _Pairs = Sequence[tuple[tuple[str, DataType | None], Field | None]]

@@ -148,5 +148,12 @@ def test_a_merge_looks_only_at_rows_that_its_source_can_match(env: ts.TableEnvir
     # All rows of the target count here.
     env.execute_sql(f"{into} (SELECT 3 AS Id) AS s ON t.id = s.Id WHEN NOT MATCHED BY SOURCE AND t.id > 50 THEN DELETE")
     assert count("true") == 51
+    everything = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    columns = "CAST(id % 50 AS INT) AS id, DATE'2024-05-05' AS day, 9 AS v"
+    with pytest.raises(ts.InvalidInputError, match="second one") as caught:
+        env.execute_sql(f"{into} (SELECT {columns} FROM range(200, 251)) AS s ON t.id = s.id {everything}")
+    assert (caught.value.kind, count("v = 9")) == ("second-match", 0)
+    env.execute_sql(f"{into} (SELECT {columns} FROM range(249, 251)) AS s ON t.id = s.id {everything}")
+    assert (count("v = 9 AND id IN (0, 49)"), count("v = 9"), count("true")) == (2, 2, 51)
     with pytest.raises(ts.InvalidInputError, match=r"line 2, column 9"):
         env.execute_sql(f"{into} (SELECT id,\n        nope FROM m) AS s ON t.id = s.id {then.format(1)}")

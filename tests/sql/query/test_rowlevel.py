@@ -1,6 +1,7 @@
 """The rows that DELETE, UPDATE, MERGE and INSERT write; the made queries run on DuckDB."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -11,7 +12,16 @@ from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.query.edits import relation_edits
 from tablestore.sql.query.parameters import named_parameters
-from tablestore.sql.query.rowlevel import SOURCE, TARGET, RowQuery, TargetTable, delete_query, merge_query, update_query
+from tablestore.sql.query.rowlevel import (
+    SOURCE,
+    TARGET,
+    GivenTypes,
+    RowQuery,
+    TargetTable,
+    delete_query,
+    merge_query,
+    update_query,
+)
 from tablestore.sql.query.sparktypes import assignable, spark_type
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.source import Fragment, Span, apply_edits
@@ -43,14 +53,14 @@ def changes(
     return run(text, statement, parameters)
 
 
-def row_query(statement: str, target: TargetTable = KEYED) -> RowQuery:
+def row_query(statement: str, target: TargetTable = KEYED, types: GivenTypes | None = None) -> RowQuery:
     match parse_statement(statement):
         case Delete() as delete:
             return delete_query(statement, delete, target)
         case Update() as update:
-            return update_query(statement, update, target)
+            return update_query(statement, update, target, types)
         case Merge() as merge:
-            return merge_query(statement, merge, target)
+            return merge_query(statement, merge, target, types)
     raise AssertionError(statement)
 
 
@@ -193,6 +203,7 @@ def test_a_key_is_set_unless_the_merge_condition_says_that_it_stays(on: str, set
     assert (made.sets, made.inserts, made.deletes) == ((*set_keys, "x", "Name", "s"), True, False)
     made = row_query(f"MERGE INTO t USING s ON {on} WHEN MATCHED THEN UPDATE SET id = s.id, x = 1")
     assert made.sets == (*set_keys, "x")
+    assert row_query(f"MERGE INTO t USING s ON {on} WHEN MATCHED THEN UPDATE SET id = s.id + 1").sets == ("id",)
 
 
 @pytest.mark.parametrize(
@@ -326,6 +337,49 @@ def test_a_merge_says_which_columns_of_target_and_source_have_to_be_equal(
     assert set(made.equal) == equal
     assert made.source is not None
     assert made.source.text == "SELECT * FROM db.s"
+
+
+PLAIN = TargetTable(fields=(FIELDS[0], replace(FIELDS[1], default_value=None)), keys=("id",), replaces=True)
+TYPES: GivenTypes = {(clause, (name,)): parse_type(kind) for clause in (0, 1) for name, kind in (("id", "BIGINT"), ("x", "INT"))}
+SETS_ALL = "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+NAMES_ALL = "WHEN NOT MATCHED THEN INSERT (X, id) VALUES (s.x, s.ID) WHEN MATCHED THEN UPDATE SET t.x = s.X, id = s.id -- all"
+
+
+@pytest.mark.parametrize(("on", "clauses"), [("t.id = s.id", SETS_ALL), ("s.ID = T.Id", SETS_ALL), ("t.id = s.id", NAMES_ALL)])
+def test_a_merge_that_is_an_upsert_reads_its_source_alone(on: str, clauses: str) -> None:
+    statement = f"MERGE INTO db.t USING db.s ON {on} {clauses}"
+    made = row_query(statement, PLAIN, TYPES)
+    assert TARGET not in made.text
+    assert (made.sets, made.inserts, made.deletes, made.equal) == (("x",), True, False, ())
+    assert made.source is not None
+    assert run(made.text.replace(SOURCE, f"({made.source.text})"), statement, ()) == [("+I", 1, 11), ("+I", 4, 44)]
+
+
+@pytest.mark.parametrize(
+    ("clauses", "target", "types"),
+    [
+        (SETS_ALL, PLAIN, {}),
+        (SETS_ALL, PLAIN, {**TYPES, (1, ("id",)): parse_type("DOUBLE")}),
+        (SETS_ALL, PLAIN, {**TYPES, (1, ("id",)): None}),
+        (SETS_ALL, replace(PLAIN, fields=FIELDS[:2]), TYPES),
+        (SETS_ALL, replace(PLAIN, replaces=False), TYPES),
+        (SETS_ALL, replace(PLAIN, before=True), TYPES),
+        (SETS_ALL, replace(PLAIN, keys=("id", "x")), TYPES),
+        ("WHEN MATCHED AND s.x > 1 THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *", PLAIN, TYPES),
+        ("WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *", PLAIN, TYPES),
+        ("WHEN MATCHED THEN UPDATE SET x = s.x + 1 WHEN NOT MATCHED THEN INSERT *", PLAIN, TYPES),
+        ("WHEN MATCHED THEN UPDATE SET x = t.x WHEN NOT MATCHED THEN INSERT *", PLAIN, TYPES),
+        ("WHEN MATCHED THEN UPDATE SET x = s.x WHEN NOT MATCHED THEN INSERT (id, x) VALUES (s.x, s.x)", PLAIN, TYPES),
+        ("WHEN MATCHED THEN UPDATE SET x = s.x WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)", PLAIN, TYPES),
+        ("WHEN MATCHED THEN UPDATE SET *", PLAIN, TYPES),
+        ("WHEN NOT MATCHED THEN INSERT *", PLAIN, TYPES),
+        (f"{SETS_ALL} WHEN NOT MATCHED BY SOURCE THEN DELETE", PLAIN, TYPES),
+    ],
+)
+def test_a_merge_in_which_the_target_has_a_say_reads_it(clauses: str, target: TargetTable, types: GivenTypes) -> None:
+    assert TARGET in row_query(f"MERGE INTO t USING s ON t.id = s.id {clauses}", target, types).text
+    for on in ("t.id = s.id AND s.x > 1", "(t.id = s.id)", "t.id = s.id OR t.x = s.x", "t.id = s.id AND t.x = s.x"):
+        assert TARGET in row_query(f"MERGE INTO t USING s ON {on} {SETS_ALL}", PLAIN, TYPES).text
 
 
 def test_a_merge_that_sets_all_columns_does_not_read_the_old_ones() -> None:
