@@ -78,6 +78,30 @@ def test_driver_that_is_killed_after_a_commit_goes_on_with_the_next_batch(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.kafka
+def test_driver_that_is_killed_while_tasks_publish_goes_on_with_what_is_left(tmp_path: Path, broker: KafkaBroker) -> None:
+    catalog = ts.open_catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("d")
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+    options = {
+        "bucket": "4",
+        "tablestore.log.publisher-slots": "2",
+        "log.kafka.bootstrap.servers": broker.servers,
+        "log.kafka.topic": "published-by-a-stream",
+        "write-only": "true",
+    }
+    table = catalog.create_table("d.t", schema=schema, primary_key=["id"], options=options)
+    (tmp_path / "feed").mkdir()
+    pq.write_table(pa.table({"id": range(2000), "v": [f"v{one}" for one in range(2000)]}), tmp_path / "feed" / "0.parquet")
+    run("streampublish.py", tmp_path, ends=-signal.SIGKILL)
+    assert (tmp_path / "killed").exists() and not (tmp_path / "checkpoint" / "commits" / "0").exists()
+    assert [one.commit_identifier for one in table.snapshots()] == [0]
+    run("streampublish.py", tmp_path)
+    assert [one.commit_identifier for one in table.snapshots()] == [0]
+    check_topic(table, broker.servers)
+
+
+@pytest.mark.slow
 def test_query_that_runs_twice_from_one_checkpoint_is_ended_where_it_began_first(tmp_path: Path, fed: ts.Table) -> None:
     os.mkfifo(tmp_path / "go")
     first = start("streamtwice.py", tmp_path, HOLD_AT="1")

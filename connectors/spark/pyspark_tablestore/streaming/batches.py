@@ -65,9 +65,11 @@ class BatchWriter:
         if has_landed(table, batch):
             # The rows are computed all the same: a query with state keeps it in step with its batches.
             df.write.format("noop").mode("overwrite").save()
-            return
-        job = prepare_rows(table, self._spec, df.schema, missing_columns=self._missing_columns, overwrite=self._overwrite)
-        messages = write_messages(df, job, table, cluster=self._cluster)
+            messages = []
+        else:
+            job = prepare_rows(table, self._spec, df.schema, missing_columns=self._missing_columns, overwrite=self._overwrite)
+            messages = write_messages(df, job, table, cluster=self._cluster)
+        # Of a batch that has landed: what was left to do behind its commit, such as publishing.
         commit_batch(table, messages, batch, overwrite=self._overwrite, log=spark_log(session, self._spec, table))
 
     def _batch(self, session: SparkSession, batch_id: int) -> StreamBatch:
