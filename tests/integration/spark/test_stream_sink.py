@@ -1,7 +1,9 @@
 """Every batch of a streaming query is one snapshot of the table, once, whatever happens between the table and Spark's own notes."""
 
+import random
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,10 +11,12 @@ import pyarrow as pa
 import pyspark_tablestore
 import pytest
 
+import tablestore as ts
 from tablestore import CommitKind, InvalidInputError, UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn
+from tests.distributed.smalldisk import small_disk
 from tests.integration.spark.feed import Feed, forget_last
 
 if TYPE_CHECKING:
@@ -69,6 +73,14 @@ def values(table: Table) -> dict[int, object]:
 
 def numbers(table: Table) -> list[int]:
     return [one.commit_identifier for one in table.snapshots()]
+
+
+def check_clean(table: Table) -> None:
+    """What failed leaves no file that cannot be cleaned up."""
+    table.remove_orphan_files(older_than=timedelta(0), dry_run=False)
+    folder = Path(table.location)
+    left = {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+    assert left == set(table.files()["file_path"].to_pylist())
 
 
 def test_batches_are_snapshots_of_the_query_and_end_where_there_are_no_rows(feed: Feed, keyed: Table, checkpoint: Path) -> None:
@@ -206,6 +218,32 @@ def test_tasks_that_are_tried_again_and_queries_that_are_stopped_leave_every_row
     run(into(frame, plain, checkpoint))
     assert ids(plain) == [0, 1, 2, 100, 101, 102]
     assert numbers(plain) == [0, 1, 2]
+    check_clean(plain)
+
+
+@pytest.mark.slow
+def test_disk_that_is_full_in_a_task_shows_nothing_and_the_batch_lands_once_there_is_room(
+    feed: Feed, tmp_path: Path, checkpoint: Path
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        catalog = ts.open_catalog(str(disk.folder / "warehouse"))
+        catalog.create_database("d")
+        table = catalog.create_table("d.t", schema=ROWS, options={"write-only": "true"})
+        feed.add({0: 0})
+        run(into(feed.read(), table, checkpoint))
+        draw = random.Random(1)
+        # A part of it fits.
+        feed.add({number: draw.getrandbits(63) for number in range(1, 50_000)})
+        disk.fill(but=50)
+        for _ in range(2):
+            with pytest.raises(Exception, match=r"(?s)StorageError: cannot .*No space left on device; .*\(kind exhausted\)"):
+                run(into(feed.read(), table, checkpoint))
+            assert ids(table) == [0]
+        disk.clear()
+        run(into(feed.read(), table, checkpoint))
+        assert ids(table) == list(range(50_000))
+        assert numbers(table) == [0, 1]
+        check_clean(table)
 
 
 def test_batch_writer_upserts_the_rows_of_update_mode_once(feed: Feed, catalog: Catalog, checkpoint: Path) -> None:

@@ -1,0 +1,60 @@
+"""A disk that is full at any moment of a stream's batch: an error of ours, nothing visible, and with room again the batch lands."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.distributed.spec import TableSpec
+from tablestore.distributed.streambatch import StreamBatch, commit_batch
+from tablestore.distributed.write import abort_messages, prepare_write, write_partition
+from tests.distributed.smalldisk import SmallDisk, small_disk
+
+SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk") as disk:
+        yield disk
+
+
+def send(table: ts.Table, number: int) -> None:
+    """A batch of two tasks."""
+    job = prepare_write(table, TableSpec(location=table.location, storage_options={}), rows=SCHEMA)
+    messages: list[bytes] = []
+    try:
+        for task in range(2):
+            rows = pa.record_batch({"id": [number * 2 + task], "v": ["x"]}, schema=SCHEMA)
+            messages.append(write_partition(job, [rows], task))
+    except ts.StorageError:
+        abort_messages(table, messages)
+        raise
+    commit_batch(table, messages, StreamBatch(query_id="q", batch_id=number, checkpoint="/c", run="r"))
+
+
+def test_batch_that_meets_a_full_disk_at_any_moment_lands_later_once(disk: SmallDisk) -> None:
+    catalog = ts.open_catalog(str(disk.folder / "warehouse"))
+    catalog.create_database("d")
+    table = catalog.create_table("d.t", schema=SCHEMA, options={"write-only": "true"})
+    kinds: list[str] = []
+    for number in range(40):
+        disk.fill(but=number)
+        try:
+            send(table, number)
+        except ts.StorageError as error:
+            kinds.append(error.kind)
+            assert table.refresh().scan().count() == number * 2
+            disk.clear()
+            send(table, number)
+        disk.clear()
+        assert table.refresh().scan().count() == number * 2 + 2
+    assert 5 < len(kinds) < 40 and set(kinds) == {"exhausted"}
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == list(range(80))
+    assert [one.commit_identifier for one in table.snapshots()] == list(range(40))
+    table.remove_orphan_files(older_than=timedelta(0), dry_run=False)
+    assert len(list(Path(table.location).rglob("data-*"))) == 80
+    assert not list(Path(table.location).rglob(".tmp-*"))
