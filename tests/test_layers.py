@@ -54,7 +54,7 @@ ROOMS = {
         "opening",
     ),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "creation", "catalog opening"),
-    "sql": ("*", "statements", "parse", "query", "writing", "duckdb"),
+    "sql": ("*", "statements", "parse", "query", "writing", "incremental", "duckdb"),
     "distributed": ("*", "stream"),
     "environment": (
         "jobs",

@@ -1,0 +1,56 @@
+"""Keeping the snapshots that a cursor points to: expiry of a source waits for the tables that are made from it.
+
+A hold is taken before a snapshot is first read, and moves on after the refresh has landed; so a crash leaves it too early, never
+too late.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tablestore.environment.materialized.incremental.refreshcursor import parse_cursor, stored_cursor
+from tablestore.environment.materialized.incremental.sources import Source
+from tablestore.environment.session.session import Session
+from tablestore.errors import ConflictError, TablestoreError
+from tablestore.store.history.holds import Holds
+from tablestore.table.table import Table
+
+
+def hold_back(target: Table, sources: Sequence[Source]) -> None:
+    """See to it that no snapshot from those of the sources on expires."""
+    for source in sources:
+        holds, name = _holds(source.table), _name(target)
+        held, first = holds.find(name), source.now.id if source.now else 1
+        if held is None or held.next_snapshot > first:
+            holds.take(name, first, owner=f"materialized table {target.name}", ids=target.context.ids)
+
+
+def let_go_before(target: Table, sources: Sequence[Source]) -> None:
+    """Let the snapshots before those of the sources expire: a refresh that read these has landed."""
+    for source in sources:
+        holds, name = _holds(source.table), _name(target)
+        held, first = holds.find(name), source.now.id if source.now else 1
+        if held is not None and held.next_snapshot < first:
+            # Another refresh has moved it meanwhile.
+            with suppress(ConflictError):
+                holds.move(held, first)
+
+
+def release_sources(session: Session, target: Table) -> None:
+    """Let all snapshots of its sources expire: its target is dropped, or no longer refreshed. Those gone are left out."""
+    from tablestore.sql.parse.statement import parse_path
+
+    cursor = parse_cursor(stored_cursor(target.context.snapshots.latest()))
+    for point in cursor.points if cursor is not None else ():
+        with suppress(TablestoreError):
+            found = session.find(parse_path(point.name))
+            if isinstance(found, Table):
+                _holds(found).release(_name(target))
+
+
+def _holds(table: Table) -> Holds:
+    return Holds(table.context.files)
+
+
+def _name(target: Table) -> str:
+    uuid = (target.context.table_uuid or "none").replace("-", "").lower()
+    return f"materialized-{uuid}"

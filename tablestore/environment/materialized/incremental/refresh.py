@@ -1,0 +1,181 @@
+"""Bring a materialized table up to date: from the changes of its sources where its query has rules for that, as a whole otherwise.
+
+    cursor of the target -> newest snapshots of the sources -> no change: nothing is committed
+        plan, changes -> rows that come and go -> one commit with the new cursor
+        a reason why not -> the whole query -> one commit with the new cursor
+
+Exactly once: rows and cursor are one commit, which lands only on the refresh that it started from. Every source is read at one
+snapshot throughout.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore.distributed.read import ReadPin
+from tablestore.distributed.spec import TableSpec
+from tablestore.environment.engine import InsertTarget, ManagedRelation, QueryEngine
+from tablestore.environment.materialized.incremental.applying import NotThereError, apply_change, note_of
+from tablestore.environment.materialized.incremental.holding import hold_back, let_go_before
+from tablestore.environment.materialized.incremental.refreshcursor import (
+    CURSOR_PROPERTY,
+    Cursor,
+    digest_of,
+    parse_cursor,
+    stored_cursor,
+)
+from tablestore.environment.materialized.incremental.running import PlanRun
+from tablestore.environment.materialized.incremental.sources import Source, Sources, find_sources, has_changed, why_not_from
+from tablestore.environment.materialized.refreshreport import RefreshReport, SourceRange
+from tablestore.environment.rows.relations import Relations
+from tablestore.environment.session.session import Session
+from tablestore.format.snapshot import Snapshot
+from tablestore.sql.incremental.planner import IncrementalPlan, plan_incremental
+from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, TargetShape
+from tablestore.sql.query.edits import quote_name
+from tablestore.store.commit.committer import Guard
+from tablestore.table.table import Table
+from tablestore.table.write.committing import CommitNote
+from tablestore.table.write.current import newest_to_change, run_until_current
+
+
+def refresh(
+    session: Session, target: Table, query: str, *, spec: TableSpec, full: bool = False, guard: Guard | None = None
+) -> RefreshReport:
+    """Refresh a target from its query, and say what was done. ``spec``: how engines find the target; ``full``: as a whole in any
+    case.
+
+    ``guard`` looks at the newest snapshot of the target before the commit lands. Raises ConflictError (of kind ``refresh-conflict``
+    where another refresh or a writer was faster; nothing is visible then), NotFoundError for a source that is gone, and what the
+    query raises.
+    """
+    return _Refresh(session, spec, target, query, guard).run(full=full)
+
+
+@dataclass(slots=True)
+class _Refresh:
+    session: Session
+    spec: TableSpec
+    target: Table
+    query: str
+    guard: Guard | None
+
+    def run(self, *, full: bool) -> RefreshReport:
+        engine = self.session.engine_for("a refresh")
+        base = run_until_current(self.target.context, lambda: newest_to_change(self.target.context))
+        before = parse_cursor(stored_cursor(base))
+        found = find_sources(self.session, self.query)
+        if isinstance(found, FullRefresh):
+            return self._whole(engine, base, None, found.reason)
+        plan = plan_target(self.query, found, self.target)
+        why = self._why_full(base, before, found, plan, full=full)
+        if isinstance(why, RefreshReport):
+            return why
+        if why is None:
+            assert before is not None and isinstance(plan, IncrementalPlan), "there is no reason against it"
+            report = self._incremental(engine, base, before, found, plan)
+            if isinstance(report, RefreshReport):
+                return report
+            why = report.reason
+        return self._whole(engine, base, found, why, before)
+
+    def _why_full(
+        self, base: Snapshot | None, before: Cursor | None, found: Sources, plan: IncrementalPlan | FullRefresh, *, full: bool
+    ) -> str | RefreshReport | None:
+        """Why the whole has to be computed; None if the changes will do, a report if there are none."""
+        if full:
+            return "it was asked for"
+        if before is None:
+            return "it is the first refresh" if base is None else "the rows of the table are not those of a refresh"
+        if before.query != digest_of(self.query):
+            return "the query is another one than before"
+        if (why := why_not_from(before, found.sources)) is not None:
+            return why
+        changed = any(has_changed(before, source) for source in found.sources)
+        if not changed and (isinstance(plan, IncrementalPlan) or plan.repeatable):
+            return RefreshReport(mode="none", sources=_ranges(before, found.sources))
+        return plan.reason if isinstance(plan, FullRefresh) else None
+
+    def _incremental(
+        self, engine: QueryEngine, base: Snapshot | None, before: Cursor, found: Sources, plan: IncrementalPlan
+    ) -> RefreshReport | FullRefresh:
+        pin = ReadPin(spec=self.spec, snapshot_id=base.id if base else None, schema_id=self.target.context.schema.id)
+        held = ManagedRelation(name=self.target.name, table=self.target, pin=pin)
+        run = PlanRun(session=self.session, engine=engine, target=held)
+        changed = frozenset(number for number, source in enumerate(found.sources) if has_changed(before, source))
+        change = run.change(plan, found.sources, before, changed)
+        if isinstance(change, FullRefresh):
+            return change
+        try:
+            snapshot = apply_change(self.session, engine, self.target, self.spec, change, self._note(base, found.sources))
+        except NotThereError:
+            return FullRefresh("the table does not hold the rows that are to go")
+        let_go_before(self.target, found.sources)
+        return RefreshReport(
+            mode="incremental",
+            rows_in=run.rows_in,
+            rows_out=_count(change),
+            sources=_ranges(before, found.sources),
+            snapshot_id=snapshot.id if snapshot else None,
+        )
+
+    def _whole(
+        self, engine: QueryEngine, base: Snapshot | None, found: Sources | None, why: str, before: Cursor | None = None
+    ) -> RefreshReport:
+        sources = found.sources if found is not None else ()
+        hold_back(self.target, sources)
+        relations = Relations(session=self.session)
+        for source in sources:
+            pin = source.pin(self.session, source.now.id if source.now else None)
+            relations.pins[source.table.location, source.table.branch_name] = pin
+        names = _target_names(engine.query(relations.bind(self.query)).schema, self.target)
+        columns = ", ".join(map(quote_name, names))
+        rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
+        pin = ReadPin(spec=self.spec, snapshot_id=base.id if base else None, schema_id=self.target.context.schema.id)
+        note = self._note(base, sources)
+        snapshot = engine.insert(rows, InsertTarget(table=self.target, pin=pin, overwrite={}, note=note))
+        let_go_before(self.target, sources)
+        return RefreshReport(
+            mode="full",
+            reason=why,
+            sources=_ranges(before, sources),
+            snapshot_id=snapshot.id if snapshot else None,
+        )
+
+    def _note(self, base: Snapshot | None, sources: tuple[Source, ...]) -> CommitNote:
+        cursor = Cursor(query=digest_of(self.query), points=tuple(source.point for source in sources))
+        return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text()}, self.guard)
+
+
+def plan_target(query: str, found: Sources, target: Table) -> IncrementalPlan | FullRefresh:
+    """The plan of a target's refreshes."""
+    context = target.context
+    if context.schema.is_keyed and not context.settings.is_plain and not context.settings.skips_level_zero:
+        return FullRefresh("the table has a merge engine, or a field that orders rows, of its own")
+    return plan_incremental(
+        query,
+        source_of=found.source_of,
+        sources=[source.shape for source in found.sources],
+        target=TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys),
+    )
+
+
+def _target_names(schema: pa.Schema, target: Table) -> list[str]:
+    """The target's column for each of the query: by name where the names are the same, else by place."""
+    names = list(target.schema.names)
+    folded = {name.casefold(): name for name in names}
+    if {name.casefold() for name in schema.names} == set(folded):
+        return [folded[name.casefold()] for name in schema.names]
+    return names
+
+
+def _ranges(before: Cursor | None, sources: tuple[Source, ...]) -> tuple[SourceRange, ...]:
+    points = [before.of_source(source.name) if before is not None else None for source in sources]
+    return tuple(
+        SourceRange(name=source.name, before=point.snapshot_id if point else None, after=source.now.id if source.now else None)
+        for source, point in zip(sources, points, strict=True)
+    )
+
+
+def _count(change: pa.Table | None) -> int:
+    return 0 if change is None else int(abs(change.column(WEIGHT).to_numpy()).sum())

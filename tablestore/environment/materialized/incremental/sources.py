@@ -1,0 +1,181 @@
+"""The sources of a query: which tables it reads, at which snapshots, and whether all that changed in between is known.
+
+A new snapshot is pinned where the changes recorded up to it add up to its rows: of tables whose compactions write the changelog,
+the newest one of which everything is compacted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.distributed.read import ReadPin
+from tablestore.environment.engine import ManagedRelation
+from tablestore.environment.materialized.incremental.refreshcursor import Cursor, Point, point_of
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.rows.relations import Relations
+from tablestore.environment.session.session import Session
+from tablestore.errors import NotFoundError
+from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
+from tablestore.sql.query.tablereferences import find_references
+from tablestore.store.changes.changeplan import change_rule
+from tablestore.store.producer import INPUT
+from tablestore.table.table import Table
+from tablestore.types.rowkind import ROW_KIND_COLUMN
+
+MOST_CHANGES = 5_000_000
+"""Rows of changes that one refresh holds in memory; of more than these the whole is computed anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A table that the query reads. ``now``: the snapshot that a refresh reads of it."""
+
+    path: ObjectPath
+    table: Table
+    now: Snapshot | None
+
+    @property
+    def name(self) -> str:
+        """Its whole name."""
+        return str(self.path)
+
+    @property
+    def shape(self) -> SourceShape:
+        """What the planner knows of it."""
+        schema = self.table.table_schema
+        return SourceShape(name=self.name, fields=schema.fields, primary_key=schema.primary_keys)
+
+    @property
+    def point(self) -> Point:
+        """What the cursor says of it after the refresh."""
+        return point_of(self.name, self.table, self.now)
+
+    def pin(self, session: Session, snapshot_id: int | None) -> ReadPin:
+        """A read of it at a snapshot, with the columns that it has now."""
+        return ReadPin(spec=session.spec(self.path, self.table), snapshot_id=snapshot_id, schema_id=self.table.context.schema.id)
+
+    def relation(self, session: Session, snapshot_id: int | None) -> ManagedRelation:
+        """Its rows at a snapshot."""
+        return ManagedRelation(name=self.name, table=self.table, pin=self.pin(session, snapshot_id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The sources of a query, each once; ``source_of``: the one that each of its table references reads."""
+
+    sources: tuple[Source, ...]
+    source_of: tuple[int, ...]
+
+
+def find_sources(session: Session, query: str) -> Sources | FullRefresh:
+    """The sources at their newest snapshots. Raises NotFoundError for one that is gone."""
+    found: dict[tuple[str, str], Source] = {}
+    places: list[tuple[str, str]] = []
+    relations = Relations(session=session)
+    for reference in find_references(query):
+        path, table = session.expand(reference.path), session.find(reference.path)
+        if not isinstance(table, Table):
+            return FullRefresh(f"it reads {path}, which is no managed table", repeatable=False)
+        if not isinstance(relations.managed(path, table), ManagedRelation):
+            return FullRefresh(f"it reads {path}, which has computed columns")
+        place = (table.location, table.branch_name)
+        places.append(place)
+        if place not in found:
+            found[place] = Source(path=path, table=table, now=_newest(table))
+    numbers = {place: number for number, place in enumerate(found)}
+    return Sources(sources=tuple(found.values()), source_of=tuple(numbers[place] for place in places))
+
+
+def why_not_from(cursor: Cursor, sources: Sequence[Source]) -> str | None:
+    """Why the changes since a cursor are not all known; None if they are."""
+    for source in sources:
+        point = cursor.of_source(source.name)
+        if point is None:
+            return f"source {source.name} was not read before"
+        if (why := _why_not(point, source)) is not None:
+            return why
+    return None
+
+
+def has_changed(cursor: Cursor, source: Source) -> bool:
+    """Whether anything but compactions came since. The changes up to then are known."""
+    point = cursor.of_source(source.name)
+    assert point is not None, "a source of the cursor"
+    first, last = (point.snapshot_id or 0) + 1, source.now.id if source.now else 0
+    snapshots = (source.table.context.snapshots.find(number) for number in range(first, last + 1))
+    on_compaction = change_rule(source.table.context).changelog.on_compaction
+    return any(one is None or on_compaction or one.commit_kind is not CommitKind.COMPACT for one in snapshots)
+
+
+def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Table | None:
+    """The rows that came and went since a cursor, in the columns of these names, with their weights; None for too many."""
+    point = cursor.of_source(source.name)
+    assert point is not None, "a source of the cursor"
+    fields = [field.name for field in source.table.table_schema.fields if field.name.lower() in names]
+    last = source.now.id if source.now else 0
+    changes = source.table.changes(point.snapshot_id or 0, last, fields or None)
+    batches, rows = [], 0
+    for batch in changes.to_batches():
+        rows += batch.num_rows
+        if rows > MOST_CHANGES:
+            return None
+        batches.append(batch)
+    table = pa.Table.from_batches(batches, changes.schema)
+    kinds = table.column(ROW_KIND_COLUMN).combine_chunks().dictionary_encode()
+    weights = np.array([1 if kind.startswith("+") else -1 for kind in kinds.dictionary.to_pylist()], np.int32)
+    weight = pa.array(weights[kinds.indices.to_numpy()] if rows else weights, pa.int32())
+    return table.drop_columns([ROW_KIND_COLUMN]).append_column(pa.field(WEIGHT, pa.int32(), nullable=False), weight)
+
+
+def _newest(table: Table) -> Snapshot | None:
+    snapshots = table.context.snapshots
+    latest = snapshots.latest()
+    table.context.check_is_there()
+    if latest is None or not change_rule(table.context).changelog.on_compaction:
+        return latest
+    for number in reversed(snapshots.live_ids()):
+        snapshot = snapshots.find(number)
+        if snapshot is not None and _is_in_frame(table, snapshot):
+            return snapshot
+    return latest
+
+
+def _is_in_frame(table: Table, snapshot: Snapshot) -> bool:
+    """Whether the changes recorded up to a snapshot add up to its rows."""
+    rule = change_rule(table.context)
+    return not rule.changelog.on_compaction or all(
+        rule.in_frame(entry.file.level) for entry in table.context.manifests.live(snapshot)
+    )
+
+
+def _why_not(point: Point, source: Source) -> str | None:
+    table, now, name = source.table, source.now, source.name
+    rule = change_rule(table.context)
+    if point.table_uuid != table.context.table_uuid:
+        return f"source {name} is another table than before: it was dropped and made anew, or replaced"
+    if rule.keyed and rule.producer == INPUT:
+        return f"source {name} has changelog-producer = input: its changes need not say which rows they replace"
+    if point.snapshot_id is None:
+        return None if now is None else _gap(source, 0)
+    old = table.context.snapshots.find(point.snapshot_id)
+    if old is None:
+        return f"snapshot {point.snapshot_id} of source {name}, which was read last, has expired"
+    if now is None or now.id < old.id or old.uuid != point.snapshot_uuid:
+        return f"source {name} has another history than before: snapshot {point.snapshot_id}, which was read last, is no part of it"
+    if not _is_in_frame(table, old):
+        return f"source {name} was read before its compaction had written its changes"
+    if table.context.schemas.read(old.schema_id).fields != table.table_schema.fields:
+        return f"the columns of source {name} were altered"
+    return _gap(source, old.id)
+
+
+def _gap(source: Source, first: int) -> str | None:
+    assert source.now is not None, "there is a snapshot"
+    try:
+        gaps = source.table.changes(first, source.now.id, on_discontinuity="skip").discontinuities()
+    except NotFoundError as error:
+        return f"the changes of source {source.name} are not all there any more: {error.message}"
+    return f"of source {source.name}, {gaps[0].reason}" if gaps else None

@@ -1,0 +1,42 @@
+"""Does a query give the same rows each time that it reads the same rows?
+
+Only what is known to is let through: a value that changed by itself would never be among the changes of a source. That of an
+aggregate must not depend on the order of its rows either.
+"""
+
+from sqlglot import exp
+
+from tablestore.sql.incremental.shapes import NoRuleError
+
+# By sqlglot's names. What needs a pattern of a date or time is left out: what sqlglot reads it may write in other words.
+_VALUES = frozenset({
+    "Abs", "Acos", "And", "Array", "ArrayContains", "ArraySize", "Ascii", "Asin", "Atan", "Atan2", "BitwiseCount", "Case", "Cast",
+    "Cbrt", "Ceil", "Chr", "Coalesce", "Concat", "ConcatWs", "Contains", "Cos", "DateAdd", "DateDiff", "DateFromParts", "DateSub",
+    "Day", "DayOfMonth", "DayOfYear", "DecodeCase", "Degrees", "EndsWith", "Exists", "Exp", "Explode", "Floor", "Greatest", "Hex",
+    "Hour", "If", "Initcap", "IsNan", "LastDay", "Least", "Left", "Length", "Levenshtein", "Ln", "Log", "Lower", "MD5", "Minute",
+    "Month", "Nullif", "Nvl2", "Or", "Overlay", "Pad", "Pi", "Posexplode", "Pow", "Quarter", "Radians", "Repeat", "Replace",
+    "Reverse", "Right", "Round", "SHA", "SHA2", "Second", "Sign", "Sin", "SplitPart", "Sqrt", "StartsWith", "StrPosition",
+    "Struct", "Substring", "Tan", "TimestampTrunc", "Translate", "Trim", "Trunc", "TryCast", "Unhex", "UnixDate", "Upper",
+    "WeekOfYear", "Xor", "Year",
+})  # fmt: skip
+_AGGREGATES = frozenset({
+    "Avg", "Corr", "Count", "CountIf", "CovarPop", "CovarSamp", "LogicalAnd", "LogicalOr", "Max", "Median", "Min", "Stddev",
+    "StddevPop", "StddevSamp", "Sum", "Variance", "VariancePop",
+})  # fmt: skip
+_WINDOWS = frozenset(
+    {"CumeDist", "DenseRank", "FirstValue", "Lag", "LastValue", "Lead", "Ntile", "PercentRank", "Rank", "RowNumber"}
+)
+_KNOWN = _VALUES | _AGGREGATES | _WINDOWS
+
+
+def check_deterministic(query: exp.Expr) -> None:
+    """Raise NoRuleError that names the first function that may give another value each time."""
+    for found in query.find_all(exp.Func):
+        name = found.name if isinstance(found, exp.Anonymous) else found.sql_name()
+        if isinstance(found, exp.Anonymous) or type(found).__name__ not in _KNOWN:
+            raise NoRuleError(f"it calls {name.lower()}(), which is not known to give the same value each time", repeatable=False)
+
+
+def is_aggregate(found: exp.Expr) -> bool:
+    """Whether a function combines rows, where it is not the function of a window."""
+    return isinstance(found, exp.AggFunc) and type(found).__name__ in _AGGREGATES

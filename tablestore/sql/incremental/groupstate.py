@@ -1,0 +1,286 @@
+"""Groups whose new values follow from their old ones in the target and from the changes alone: no other row is read.
+
+    SELECT g, count(*) AS n, count(x) AS k, sum(x) AS s, min(x) AS m FROM … GROUP BY g
+
+    count    old + those that came - those that went
+    sum      the same, of whole numbers and short decimals; NULL where no value is left, which a count(x) beside it says
+    min      the least of the old one and those that came; max alike
+    group    goes with its last row, which count(*) says
+
+What the target does not say is computed anew, of these groups only: a min or max that went, a group that lost rows where there is
+no count(*), a sum that lost values where there is no count(x). Sums of floats depend on their order, so they have no such rule.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tablestore.sql.incremental.nodes import (
+    Input,
+    Keyed,
+    Node,
+    Projection,
+    Steps,
+    aliased,
+    named,
+    number_of,
+    projected,
+    target_rows,
+    union_all,
+    weighed,
+    with_weight,
+)
+from tablestore.sql.incremental.shapes import TARGET, WEIGHT, SourceShape
+from tablestore.sql.query.dialect import Spark4
+from tablestore.sql.query.sparktypes import spark_type
+from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, Field, TypeRoot, is_float
+
+MOST_DIGITS = 18
+"""Of decimals whose sums have a rule: sums of wider ones may overflow on the way."""
+_THERE = "tablestore_there"
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    """One aggregate: ``kind`` is rows (count(*)), count, sum, min or max of ``value``; ``counted``: the count of its values."""
+
+    kind: str
+    name: str
+    field: Field
+    value: exp.Expr | None = None
+    counted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A grouped query whose target holds what its rule needs. ``keys``: the names of its key columns, and those of the target."""
+
+    node: Keyed
+    outputs: tuple[tuple[str, Field], ...]
+    keys: tuple[tuple[str, Field], ...]
+    totals: tuple[_Total, ...]
+
+    def terms(self, steps: Steps) -> list[exp.Select]:
+        """The change, as of a node."""
+        if (changes := self._changes(steps)) is None:
+            return []
+        merged, rows = steps.keep(self._merged(changes))
+        if not rows:
+            return []
+        found = [self._kept(merged), self._gone(merged)]
+        keys = [(_col(merged, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
+        unknown = projected(exp.select().from_(named(merged, merged)), keys).where(_col(merged, "unknown"), copy=False)
+        again, count = steps.keep(unknown)
+        if count:
+            found.append(weighed(self.node.limited("new", again), self.node.columns, 1))
+            found.append(target_rows(self.outputs, [field.name for _, field in self.keys], again))
+        return found
+
+    def _changes(self, steps: Steps) -> str | None:
+        """The step with one row for each group that changed: how much came and went."""
+        values = [(total.value, f"value_{n}") for n, total in enumerate(self.totals) if total.value is not None]
+        keys = [(key, f"key_{n}") for n, key in enumerate(self.node.keys)]
+        terms = self.node.block.weighted([*keys, *values], steps)
+        if not terms:
+            return None
+        rows = aliased(union_all(terms), "rows")
+        columns: list[Projection] = [(_col("rows", name), name) for _, name in keys]
+        weight = _col("rows", WEIGHT)
+        columns += [(exp.Sum(this=weight), "rows"), (exp.Min(this=weight.copy()), "least")]
+        for n, total in enumerate(self.totals):
+            columns += [(value, f"{what}_{n}") for what, value in self._came_and_went(total, _col("rows", f"value_{n}"), weight)]
+        query = projected(exp.select().from_(rows), columns)
+        name, count = steps.keep(query.group_by(*(_col("rows", name) for _, name in keys), copy=False))
+        return name if count else None
+
+    def _came_and_went(self, total: _Total, value: exp.Expr, weight: exp.Expr) -> list[tuple[str, exp.Expr]]:
+        came = exp.GT(this=weight, expression=exp.Literal.number(0))
+        present = exp.Not(this=exp.Is(this=value, expression=exp.null()))
+        if total.kind == "rows":
+            return []
+        if total.kind == "count":
+            return [("delta", exp.Sum(this=_case(present, weight, exp.Literal.number(0))))]
+        gone = exp.and_(exp.LT(this=weight, expression=exp.Literal.number(0)), present, copy=True)
+        if total.kind == "sum":
+            wide = exp.cast(value, _wide(total.field.type), dialect=Spark4)
+            return [
+                ("delta", exp.Sum(this=_case(came, wide, exp.Neg(this=wide)))),
+                ("gone", exp.Sum(this=_case(gone, exp.Literal.number(1), exp.Literal.number(0)))),
+            ]
+        best = exp.Min if total.kind == "min" else exp.Max
+        return [("came", best(this=_case(came, value, None))), ("gone", best(this=_case(gone, value, None)))]
+
+    def _merged(self, changes: str) -> exp.Select:
+        """The groups of a step beside those of the target: their new values, and whether they are not known."""
+        there = aliased(
+            projected(
+                exp.select().from_(named(TARGET, "old")),
+                [*((_col("old", field.name), name) for name, field in self.outputs), (exp.true(), _THERE)],
+            ),
+            "old",
+        )
+        on = exp.and_(
+            *(
+                exp.NullSafeEQ(this=_col("old", name), expression=_col(changes, f"key_{n}"))
+                for n, (name, _) in enumerate(self.keys)
+            ),
+            copy=False,
+        )
+        columns: list[Projection] = [(_col(changes, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
+        columns += [(_col("old", name), f"old_{name}") for name, _ in self.outputs]
+        columns += [(self._new(total, changes, n), f"new_{total.name}") for n, total in enumerate(self.totals)]
+        columns.append((exp.Coalesce(this=_col("old", _THERE), expressions=[exp.false()]), _THERE))
+        counted = next((total for total in self.totals if total.kind == "rows"), None)
+        left = _sum(_col("old", counted.name), _col(changes, "rows")) if counted else exp.Literal.number(1)
+        columns.append((left, "left_over"))
+        doubts: list[exp.Expr] = [exp.LT(this=left.copy(), expression=exp.Literal.number(0))]
+        if counted is None:
+            doubts.append(exp.LT(this=_col(changes, "least"), expression=exp.Literal.number(0)))
+        doubts += [doubt for n, total in enumerate(self.totals) if (doubt := self._doubt(total, changes, n)) is not None]
+        unknown = exp.Coalesce(this=exp.Paren(this=exp.or_(*doubts, copy=False)), expressions=[exp.true()])
+        query = projected(exp.select().from_(named(changes, changes)), [*columns, (unknown, "unknown")])
+        query.append("joins", exp.Join(this=there, side="LEFT", on=on))
+        return query
+
+    def _new(self, total: _Total, changes: str, n: int) -> exp.Expr:
+        old = _col("old", total.name)
+        if total.kind in ("rows", "count"):
+            return _sum(old, _col(changes, "rows" if total.kind == "rows" else f"delta_{n}"))
+        if total.kind == "sum":
+            delta = _col(changes, f"delta_{n}")
+            # Past the ends of its type it fails as the whole query does.
+            new = exp.cast(
+                _sum(exp.cast(old, _wide(total.field.type), dialect=Spark4), delta), spark_type(total.field.type), dialect=Spark4
+            )
+            nothing = exp.and_(_is_null(old), _is_null(delta), copy=True)
+            if total.counted is not None:
+                place = [other.name for other in self.totals].index(total.counted)
+                left = _sum(_col("old", total.counted), _col(changes, f"delta_{place}"))
+                nothing = exp.EQ(this=left, expression=exp.Literal.number(0))
+            return _case(nothing, exp.null(), new)
+        came = _col(changes, f"came_{n}")
+        best = exp.Least if total.kind == "min" else exp.Greatest
+        return _case(_is_null(old), came, _case(_is_null(came), old, best(this=old, expressions=[came])))
+
+    def _doubt(self, total: _Total, changes: str, n: int) -> exp.Expr | None:
+        gone = _col(changes, f"gone_{n}")
+        if total.kind == "sum" and total.counted is None:
+            return exp.GT(this=gone, expression=exp.Literal.number(0))
+        if total.kind in ("min", "max"):
+            old = _col("old", total.name)
+            worse = exp.GT if total.kind == "min" else exp.LT
+            safe = exp.or_(_is_null(gone), worse(this=gone, expression=old), copy=True)
+            return exp.Not(this=exp.Paren(this=exp.Coalesce(this=exp.Paren(this=safe), expressions=[exp.false()])))
+        return None
+
+    def _kept(self, merged: str) -> exp.Select:
+        """The groups that have rows, as they are now."""
+        names = {name: f"key_{n}" for n, (name, _) in enumerate(self.keys)} | {
+            total.name: f"new_{total.name}" for total in self.totals
+        }
+        values = [(_col(merged, names[name]), name) for name, _ in self.outputs]
+        known = exp.Not(this=_col(merged, "unknown"))
+        found = projected(exp.select().from_(named(merged, merged)), values)
+        found = found.where(known, exp.GT(this=_col(merged, "left_over"), expression=exp.Literal.number(0)), copy=False)
+        return with_weight(found, number_of(1))
+
+    def _gone(self, merged: str) -> exp.Select:
+        """The rows that the target has of them."""
+        values = [(_col(merged, f"old_{name}"), name) for name, _ in self.outputs]
+        found = projected(exp.select().from_(named(merged, merged)), values)
+        found = found.where(exp.Not(this=_col(merged, "unknown")), _col(merged, _THERE), copy=False)
+        return with_weight(found, number_of(-1))
+
+
+def group_state(node: Node, outputs: Sequence[tuple[str, Field]], sources: Sequence[SourceShape]) -> GroupState | None:
+    """The rule for a grouped query; None where it has no such rule."""
+    if not isinstance(node, Keyed) or node.block.select.args.get("having") or not node.block.select.args.get("group"):
+        return None
+    fields, texts = dict(outputs), {key.sql(): n for n, key in enumerate(node.keys)}
+    keys: dict[int, tuple[str, Field]] = {}
+    totals: list[_Total] = []
+    types = _column_types(node.block.inputs, sources)
+    for one in node.block.select.expressions:
+        value, name = one.unalias(), one.alias_or_name
+        if value.sql() in texts:
+            if texts[value.sql()] in keys:
+                return None
+            keys[texts[value.sql()]] = (name, fields[name])
+        elif (total := _total(value, name, fields[name], types)) is not None:
+            totals.append(total)
+        else:
+            return None
+    if len(keys) < len(node.keys):
+        return None
+    counts = {total.value.sql(): total.name for total in totals if total.kind == "count" and total.value is not None}
+    totals = [
+        _Total(total.kind, total.name, total.field, total.value, counts.get(total.value.sql()) if total.value is not None else None)
+        for total in totals
+    ]
+    return GroupState(node, tuple(outputs), tuple(keys[n] for n in range(len(node.keys))), tuple(totals))
+
+
+def _total(value: exp.Expr, name: str, field: Field, types: Mapping[tuple[str, str], DataType]) -> _Total | None:
+    inner = value.this
+    match value:
+        case exp.Count():
+            if value.expressions or isinstance(inner, exp.Distinct):
+                return None
+            plain = isinstance(inner, (exp.Star, exp.Literal)) and not isinstance(inner, exp.Null)
+            return _Total("rows", name, field) if plain else _Total("count", name, field, inner)
+        case exp.Sum():
+            known = types.get((inner.table, inner.name)) if isinstance(inner, exp.Column) else None
+            return _Total("sum", name, field, inner) if known is not None and _adds_up(known, field.type) else None
+        case exp.Min() | exp.Max() if not value.expressions:
+            known = types.get((inner.table, inner.name)) if isinstance(inner, exp.Column) else None
+            if known is None or not isinstance(known, AtomicType) or is_float(known):
+                return None
+            return _Total("min" if isinstance(value, exp.Min) else "max", name, field, inner)
+    return None
+
+
+def _adds_up(value: DataType, total: DataType) -> bool:
+    """Whether sums of these values are exact, and of the same kind in the target."""
+    if not isinstance(value, AtomicType) or not isinstance(total, AtomicType):
+        return False
+    if value.root in INTEGER_ROOTS:
+        return total.root is TypeRoot.BIGINT
+    if value.root is not TypeRoot.DECIMAL or total.root is not TypeRoot.DECIMAL or value.scale != total.scale:
+        return False
+    assert value.precision is not None and total.precision is not None, "decimals have digits"
+    return value.precision <= MOST_DIGITS and total.precision >= value.precision + 10
+
+
+def _column_types(inputs: Sequence[Input], sources: Sequence[SourceShape]) -> dict[tuple[str, str], DataType]:
+    """The types of the columns of sources that a block reads itself, by alias and name."""
+    return {
+        (one.alias, field.name.lower()): field.type
+        for one in inputs
+        if isinstance(one.reads, int)
+        for field in sources[one.reads].fields
+    }
+
+
+def _wide(total: DataType) -> str:
+    assert isinstance(total, AtomicType), "a number"
+    return f"DECIMAL(38, {total.scale or 0})"
+
+
+def _col(table: str, name: str) -> exp.Column:
+    return exp.column(name, table=table, quoted=True)
+
+
+def _case(condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr | None) -> exp.Case:
+    case = exp.Case().when(condition.copy(), then.copy())
+    return case if otherwise is None else case.else_(otherwise.copy())
+
+
+def _is_null(value: exp.Expr) -> exp.Expr:
+    return exp.Is(this=value.copy(), expression=exp.null())
+
+
+def _sum(old: exp.Expr, delta: exp.Expr) -> exp.Expr:
+    nothing = exp.Literal.number(0)
+    parts = [exp.Coalesce(this=part.copy(), expressions=[nothing.copy()]) for part in (old, delta)]
+    return exp.Paren(this=exp.Add(this=parts[0], expression=parts[1]))

@@ -1,0 +1,280 @@
+"""The rules: how the rows of each part of a query change when its sources change.
+
+A change is a bag of rows with weights, 1 for a row that comes and -1 for one that goes. Every rule is exact for bags, so rules
+combine, and what goes and comes again adds up to nothing at the end.
+
+    UNION ALL    the changes of either side
+    Block        SELECT … FROM a JOIN b … WHERE …. One input after the other goes from old to new:
+                     old, old, CHANGES, new, new
+                 where the rows are a sum over the rows of that input (inner joins; the left side of others). The right side of
+                 LEFT, SEMI and ANTI joins decides by equal values: of the rows with such a value in its changes
+                     + old, old, NEW, new, new      - old, old, OLD, new, new
+    Keyed        GROUP BY, DISTINCT, windows: what has a key depends on the rows of that key only. For the keys in the changes
+                     + the rows of these keys, new  - the rows of these keys, old
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from tablestore.sql.incremental.shapes import STEP, TARGET, WEIGHT, Moment, RunStep, source_at, source_changes
+from tablestore.sql.query.dialect import Spark4
+from tablestore.types.datatypes import Field
+
+Projection = tuple[exp.Expr, str]
+
+
+@dataclass(slots=True)
+class Steps:
+    """The run of one plan: which sources changed, and the steps so far."""
+
+    changed: frozenset[int]
+    run: RunStep
+    count: int = 0
+
+    def keep(self, query: exp.Query) -> tuple[str, int]:
+        """Run a query once for all that read it; its name and the number of its rows."""
+        name = f"{STEP}{self.count}"
+        self.count += 1
+        return name, self.run(name, query.sql(dialect=Spark4))
+
+
+class Node(Protocol):
+    """A part of a query. ``sources``: those that it reads."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of its columns."""
+        ...
+
+    @property
+    def sources(self) -> frozenset[int]: ...
+
+    def rows(self, moment: Moment) -> exp.Query:
+        """Its rows at a moment."""
+        ...
+
+    def terms(self, steps: Steps) -> list[exp.Select]:
+        """Queries whose rows together are its change: its columns and the weight."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """UNION ALL. The names of columns are those of the first side."""
+
+    sides: tuple[Node, ...]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return self.sides[0].columns
+
+    @property
+    def sources(self) -> frozenset[int]:
+        return frozenset().union(*(side.sources for side in self.sides))
+
+    def rows(self, moment: Moment) -> exp.Query:
+        return union_all([side.rows(moment) for side in self.sides])
+
+    def terms(self, steps: Steps) -> list[exp.Select]:
+        return [renamed(term, self.columns) for side in self.sides for term in side.terms(steps)]
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """``outer`` of the inputs before equals ``inner`` of the input itself, by a sign that may say that NULL equals NULL."""
+
+    outer: exp.Expr
+    inner: exp.Expr
+    sign: type[exp.Binary]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a block reads under a name: a source, by its number, or a part of the query.
+
+    ``equalities``: of the right side of a LEFT, SEMI or ANTI JOIN; none where the rows of the block are a sum over its rows.
+    """
+
+    alias: str
+    reads: "int | Node"
+    equalities: tuple[Equality, ...] = ()
+
+    @property
+    def sources(self) -> frozenset[int]:
+        """The sources that it reads."""
+        return frozenset({self.reads}) if isinstance(self.reads, int) else self.reads.sources
+
+    def at(self, moment: Moment) -> exp.Expr:
+        """Its rows at a moment, to stand in a FROM."""
+        if isinstance(self.reads, int):
+            return named(source_at(self.reads, moment), self.alias)
+        return aliased(self.reads.rows(moment), self.alias)
+
+    def change(self, steps: Steps) -> exp.Expr | None:
+        """Its change, to stand in a FROM; None if there is none."""
+        if isinstance(self.reads, int):
+            return named(source_changes(self.reads), self.alias)
+        terms = self.reads.terms(steps)
+        return aliased(union_all(terms), self.alias) if terms else None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """FROM, JOIN and WHERE of ``select``; what it makes of these rows one by one, if that is all."""
+
+    select: exp.Select
+    inputs: tuple[Input, ...]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return self.select.named_selects
+
+    @property
+    def sources(self) -> frozenset[int]:
+        return frozenset().union(*(one.sources for one in self.inputs))
+
+    def rows(self, moment: Moment) -> exp.Query:
+        return self.reading([one.at(moment) for one in self.inputs])
+
+    def terms(self, steps: Steps) -> list[exp.Select]:
+        return self.weighted([(one.unalias(), one.alias_or_name) for one in self.select.expressions], steps)
+
+    def reading(self, inputs: Sequence[exp.Expr]) -> exp.Select:
+        """The whole query over other inputs."""
+        select = self.select.copy()
+        places = [select.args["from_"], *(select.args.get("joins") or ())]
+        for place, given in zip(places, inputs, strict=True):
+            place.set("this", given.copy())
+        return select
+
+    def weighted(self, projections: Sequence[Projection], steps: Steps) -> list[exp.Select]:
+        """The change of its joined rows, with other columns."""
+        found = []
+        for place, one in enumerate(self.inputs):
+            if not one.sources & steps.changed or (change := one.change(steps)) is None:
+                continue
+            before = [other.at("old") for other in self.inputs[:place]]
+            behind = [other.at("new") for other in self.inputs[place + 1 :]]
+            if not one.equalities:
+                term = self._joined([*before, change, *behind], projections)
+                found.append(with_weight(term, exp.column(WEIGHT, table=one.alias, quoted=True)))
+                continue
+            values = [(equality.inner, f"key_{number}") for number, equality in enumerate(one.equalities)]
+            name, rows = steps.keep(projected(exp.select().from_(change), values).distinct())
+            for moment, weight in (("new", 1), ("old", -1)) if rows else ():
+                term = self._joined([*before, one.at(moment), *behind], projections)  # type: ignore[arg-type]
+                limit(term, name, [(equality.outer, equality.sign) for equality in one.equalities])
+                found.append(with_weight(term, number_of(weight)))
+        return found
+
+    def _joined(self, inputs: Sequence[exp.Expr], projections: Sequence[Projection]) -> exp.Select:
+        select = self.reading(inputs)
+        for clause in ("group", "having", "qualify", "distinct"):
+            select.set(clause, None)
+        return projected(select, projections)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """A block with groups, DISTINCT or windows: its rows of one key follow from the joined rows of that key."""
+
+    block: Block
+    keys: tuple[exp.Expr, ...]
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return self.block.columns
+
+    @property
+    def sources(self) -> frozenset[int]:
+        return self.block.sources
+
+    def rows(self, moment: Moment) -> exp.Query:
+        return self.block.rows(moment)
+
+    def terms(self, steps: Steps) -> list[exp.Select]:
+        name, rows = self.changed_keys(steps)
+        moments: tuple[tuple[Moment, int], ...] = (("new", 1), ("old", -1))
+        return [weighed(self.limited(moment, name), self.columns, weight) for moment, weight in moments] if rows else []
+
+    def changed_keys(self, steps: Steps) -> tuple[str, int]:
+        """The step that holds the keys whose rows may have changed, and their number."""
+        terms = self.block.weighted([(key, f"key_{number}") for number, key in enumerate(self.keys)], steps)
+        if not terms:
+            return "", 0
+        keys = [(exp.column(f"key_{number}", quoted=True), f"key_{number}") for number in range(len(self.keys))]
+        return steps.keep(projected(exp.select().from_(aliased(union_all(terms), "changed")), keys).distinct())
+
+    def limited(self, moment: Moment, name: str) -> exp.Select:
+        """Its rows at a moment, of the keys of a step."""
+        rows = self.block.reading([one.at(moment) for one in self.block.inputs])
+        limit(rows, name, [(key, exp.NullSafeEQ) for key in self.keys])
+        return rows
+
+
+def limit(select: exp.Select, name: str, values: Sequence[tuple[exp.Expr, type[exp.Binary]]]) -> None:
+    """Keep the joined rows with values that are among the keys of a step."""
+    on = [
+        sign(this=value.copy(), expression=exp.column(f"key_{n}", table=name, quoted=True))
+        for n, (value, sign) in enumerate(values)
+    ]
+    select.append("joins", exp.Join(this=named(name, name), side="LEFT", kind="SEMI", on=exp.and_(*on, copy=False)))
+
+
+def target_rows(outputs: Sequence[tuple[str, Field]], keys: Sequence[str], step: str) -> exp.Select:
+    """The rows that the target has of the keys of a step, to go."""
+    values = [(exp.column(field.name, table=TARGET, quoted=True), name) for name, field in outputs]
+    found = projected(exp.select().from_(named(TARGET, TARGET)), values)
+    limit(found, step, [(exp.column(key, table=TARGET, quoted=True), exp.NullSafeEQ) for key in keys])
+    return with_weight(found, number_of(-1))
+
+
+def named(name: str, alias: str) -> exp.Expr:
+    """A table under an alias."""
+    return exp.alias_(exp.to_table(name), exp.to_identifier(alias, quoted=True), table=True)
+
+
+def aliased(query: exp.Query, alias: str) -> exp.Subquery:
+    """A query to stand in a FROM."""
+    return query.subquery(exp.to_identifier(alias, quoted=True), copy=False)
+
+
+def projected(select: exp.Select, projections: Sequence[Projection]) -> exp.Select:
+    """The SELECT with other columns."""
+    select.set("expressions", [exp.alias_(value.copy(), name, quoted=True) for value, name in projections])
+    return select
+
+
+def with_weight(select: exp.Select, weight: exp.Expr) -> exp.Select:
+    """The SELECT with the column of the weight."""
+    select.append("expressions", exp.alias_(weight, WEIGHT, quoted=True))
+    return select
+
+
+def weighed(query: exp.Query, columns: Sequence[str], weight: int) -> exp.Select:
+    """The rows of a query, each with the same weight."""
+    values = [(exp.column(name, quoted=True), name) for name in columns]
+    return with_weight(projected(exp.select().from_(aliased(query, "weighed")), values), number_of(weight))
+
+
+def number_of(weight: int) -> exp.Expr:
+    """A weight as an expression."""
+    return exp.cast(exp.Literal.number(1) if weight > 0 else exp.Neg(this=exp.Literal.number(1)), "int")
+
+
+def renamed(term: exp.Select, columns: Sequence[str]) -> exp.Select:
+    """A term with other names of its columns."""
+    for value, name in zip(list(term.expressions), columns, strict=False):
+        value.set("alias", exp.to_identifier(name, quoted=True))
+    return term
+
+
+def union_all(queries: Sequence[exp.Query]) -> exp.Query:
+    """The rows of all queries."""
+    together = queries[0]
+    for query in queries[1:]:
+        together = exp.Union(this=together, expression=query, distinct=False)
+    return together

@@ -1,0 +1,128 @@
+"""Can the change of a query's rows be computed from the changes of its sources, and by which queries?
+
+    plan = plan_incremental(text, source_of=…, sources=…, target=…)      an IncrementalPlan, or FullRefresh with a reason
+    sql = plan.change(changed, run)                                      run: what runs the queries of its steps
+
+The rows of ``sql`` are those that come and go: the columns of the target, and the weight, how many times a row comes (positive) or
+goes (negative). No row is there twice, and none with a weight of 0. The names in it: :mod:`tablestore.sql.incremental.shapes`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tablestore.sql.incremental.building import build
+from tablestore.sql.incremental.groupstate import GroupState, group_state
+from tablestore.sql.incremental.nodes import (
+    Keyed,
+    Node,
+    Steps,
+    aliased,
+    named,
+    projected,
+    renamed,
+    target_rows,
+    union_all,
+    weighed,
+    with_weight,
+)
+from tablestore.sql.incremental.reading import read_query
+from tablestore.sql.incremental.shapes import (
+    WEIGHT,
+    FullRefresh,
+    NoRuleError,
+    RunStep,
+    SourceShape,
+    TargetShape,
+)
+from tablestore.sql.query.depth import deep
+from tablestore.sql.query.dialect import Spark4
+from tablestore.types.datatypes import Field, MapType, MultisetType, types_in
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalPlan:
+    """The rules for one query and target. It holds no snapshot: one plan serves all refreshes.
+
+    ``names``: all names of columns in it, in small letters; no other column of a source is read.
+    """
+
+    node: Node
+    outputs: tuple[tuple[str, Field], ...]
+    names: frozenset[str]
+    state: GroupState | None = None
+
+    def change(self, changed: frozenset[int], run: RunStep) -> str | None:
+        """The query of the target's change, after ``run`` has run its steps; None if nothing can have changed."""
+        with deep():
+            steps = Steps(changed, run)
+            terms = self._terms(steps)
+            if len(terms) > 1:
+                # Each is a query of its own: names of columns that mean one thing in it do not meet those of the target.
+                kept = [steps.keep(term) for term in terms]
+                terms = [_all_of(name, self.node.columns) for name, rows in kept if rows]
+            return _netted(terms, self.outputs).sql(dialect=Spark4) if terms else None
+
+    def _terms(self, steps: Steps) -> list[exp.Select]:
+        if self.state is not None:
+            return self.state.terms(steps)
+        if isinstance(self.node, Keyed) and (keys := self._keys_in_target(self.node)) is not None:
+            name, rows = self.node.changed_keys(steps)
+            if not rows:
+                return []
+            return [weighed(self.node.limited("new", name), self.node.columns, 1), target_rows(self.outputs, keys, name)]
+        return self.node.terms(steps)
+
+    def _keys_in_target(self, node: Keyed) -> tuple[str, ...] | None:
+        """The target's columns that hold the keys of its rows, if all are there: the rows to go are then read from it."""
+        held = {one.unalias().sql(): one.alias_or_name for one in node.block.select.expressions}
+        fields = dict(self.outputs)
+        names = [held.get(key.sql()) for key in node.keys]
+        return tuple(fields[name].name for name in names if name is not None) if None not in names else None
+
+
+def plan_incremental(
+    text: str, *, source_of: Sequence[int], sources: Sequence[SourceShape], target: TargetShape
+) -> IncrementalPlan | FullRefresh:
+    """Plan the refreshes of a query. ``source_of``: the source that each of its table references reads, in order."""
+    try:
+        tree = read_query(text, source_of, sources)
+        names = frozenset(column.name for column in tree.find_all(exp.Column))
+        node = build(tree)
+        outputs = _outputs(node, target)
+        return IncrementalPlan(node, outputs, names, group_state(node, outputs, sources))
+    except NoRuleError as error:
+        return FullRefresh(error.reason, error.repeatable)
+
+
+def _outputs(node: Node, target: TargetShape) -> tuple[tuple[str, Field], ...]:
+    """Each column of the query with that of the target: by name where the names are the same, else by place."""
+    columns, fields = node.columns, target.fields
+    if len(columns) != len(fields) or len(set(columns)) < len(columns):
+        raise NoRuleError(f"it has {len(columns)} columns or two of one name, and the table {len(fields)}")
+    for field in fields:
+        if any(isinstance(found, (MapType, MultisetType)) for found in types_in(field.type)):
+            raise NoRuleError(f"column {field.name} is a map, and SQL does not compare maps")
+    by_name = {field.name.lower(): field for field in fields}
+    if set(by_name) == set(columns):
+        return tuple((name, by_name[name]) for name in columns)
+    return tuple(zip(columns, fields, strict=True))
+
+
+def _all_of(step: str, columns: Sequence[str]) -> exp.Select:
+    values = [(exp.column(name, table=step, quoted=True), name) for name in [*columns, WEIGHT]]
+    return projected(exp.select().from_(named(step, step)), values)
+
+
+def _netted(terms: Sequence[exp.Select], outputs: Sequence[tuple[str, Field]]) -> exp.Select:
+    """Terms added up, with the names of the target's columns."""
+    names = [name for name, _ in outputs]
+    together = aliased(union_all([renamed(term, names) for term in terms]), "terms")
+    columns = [exp.column(name, table="terms", quoted=True) for name in names]
+    total = exp.Sum(this=exp.column(WEIGHT, table="terms", quoted=True))
+    added = projected(
+        exp.select().from_(together), [(column, field.name) for column, (_, field) in zip(columns, outputs, strict=True)]
+    )
+    added = with_weight(added, exp.cast(total.copy(), "bigint")).group_by(*columns, copy=False)
+    return added.having(exp.NEQ(this=total, expression=exp.Literal.number(0)), copy=False)

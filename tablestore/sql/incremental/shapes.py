@@ -1,0 +1,71 @@
+"""What the planner of incremental refreshes knows of tables, and the names that they have in its SQL.
+
+tablestore_relation_2_old        source 2 at the snapshot that the target was computed from
+tablestore_relation_2_new        … at the snapshot that it is refreshed to
+tablestore_relation_2_changes    the rows that went and came in between, each with a weight: -1 or 1
+tablestore_target                the target, before the refresh
+tablestore_step_3                rows of a step, which was run before
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tablestore.sql.query.use import PREFIX
+from tablestore.types.datatypes import Field
+
+WEIGHT = "tablestore_weight"
+"""The column that says how often a row comes (1) or goes (-1)."""
+TARGET = "tablestore_target"
+STEP = "tablestore_step_"
+
+Moment = Literal["old", "new"]
+
+RunStep = Callable[[str, str], int]
+"""Run a query of a step and keep its rows under a name for those behind it; returns how many rows it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceShape:
+    """A source of a query: its columns, and its primary key, none for rows that are only appended."""
+
+    name: str
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetShape:
+    """The table that holds the rows of the query; without a primary key it is a bag."""
+
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FullRefresh:
+    """There is no rule for this query, and why: the whole is computed anew.
+
+    Not ``repeatable``: it may give other rows although no source has changed.
+    """
+
+    reason: str
+    repeatable: bool = True
+
+
+class NoRuleError(Exception):
+    """A part of a query for which there is no rule; ``reason`` says which. It does not leave this folder."""
+
+    def __init__(self, reason: str, *, repeatable: bool = True) -> None:
+        super().__init__(reason)
+        self.reason, self.repeatable = reason, repeatable
+
+
+def source_at(number: int, moment: Moment) -> str:
+    """The name of a source at a moment."""
+    return f"{PREFIX}{number}_{moment}"
+
+
+def source_changes(number: int) -> str:
+    """The name of the changes of a source."""
+    return f"{PREFIX}{number}_changes"

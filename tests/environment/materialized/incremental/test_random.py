@@ -1,0 +1,50 @@
+"""Incremental = full: after each random batch of changes every target holds exactly the rows of its query."""
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tests.environment.materialized.incremental.shapes import SHAPES, change_sources, create, refreshed
+
+
+def bag(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    """The rows by their values; NaN is itself, and the zeros are equal."""
+    return Counter(tuple("nan" if value != value else value for value in row.values()) for row in rows.to_pylist())
+
+
+def check(env: ts.TableEnvironment, seed: int, batches: int, names: list[str]) -> Counter[str]:
+    """Run batches; how often each mode was used."""
+    rng, modes = random.Random(seed), Counter[str]()
+    create(env, names)
+    for name in names:
+        refreshed(env, name)
+    for batch in range(batches):
+        change_sources(env, rng)
+        for name in names:
+            report = refreshed(env, name)
+            modes[report.mode] += 1
+            found = bag(env.catalog().table(f"default.mt_{name}").scan().to_arrow())
+            wanted = bag(env.execute_sql(SHAPES[name].query).to_arrow())
+            assert found == wanted, (
+                f"seed {seed}, batch {batch}, {name}, {report}: {found - wanted} too many, {wanted - found} too few"
+            )
+            assert report.mode != "full", f"seed {seed}, batch {batch}, {name}: {report}"
+    return modes
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_every_shape_equals_its_query_after_each_of_two_batches(seed: int, duck: ts.TableEnvironment) -> None:
+    modes = check(duck, seed, 2, list(SHAPES))
+    assert len(SHAPES) >= 20 and modes["incremental"] > modes["none"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_every_shape_equals_its_query_after_each_of_fifty_batches(seed: int, tmp_path: Path) -> None:
+    with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb") as env:
+        check(env, 100 + seed, 50, list(SHAPES))

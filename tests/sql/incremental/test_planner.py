@@ -1,0 +1,104 @@
+"""Which queries have rules, and why the others have none."""
+
+import pytest
+
+from tablestore.sql.incremental.planner import plan_incremental
+from tablestore.sql.incremental.shapes import FullRefresh, SourceShape, TargetShape
+from tablestore.sql.query.tablereferences import find_references
+from tablestore.types.datatypes import AtomicType, Field, MapType, TypeRoot
+
+BIGINT = AtomicType(root=TypeRoot.BIGINT)
+
+
+def columns(*names: str) -> tuple[Field, ...]:
+    return tuple(Field(id=place, name=name, type=BIGINT) for place, name in enumerate(names))
+
+
+SOURCES = [
+    SourceShape(name="lake.shop.orders", fields=columns("id", "customer", "Price"), primary_key=("id",)),
+    SourceShape(name="lake.shop.people", fields=columns("id", "age")),
+]
+
+
+def steps_of(query: str, target: tuple[str, ...] = ("id",), changed: frozenset[int] = frozenset({0, 1})) -> list[str] | str:
+    """The queries of a plan, or why there is none."""
+    numbers = [1 if "people" in reference.path.parts else 0 for reference in find_references(query)]
+    plan = plan_incremental(query, source_of=numbers, sources=SOURCES, target=TargetShape(fields=columns(*target)))
+    if isinstance(plan, FullRefresh):
+        return plan.reason
+    made: list[str] = []
+
+    def run(name: str, sql: str) -> int:
+        made.append(sql)
+        return 1
+
+    last = plan.change(changed, run)
+    return made if last is None else [*made, last]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT now() AS id FROM orders", "it calls now()"),
+        ("SELECT id FROM orders WHERE rand() < 0.5", "it calls rand()"),
+        ("SELECT uuid() AS id FROM orders", "it calls uuid()"),
+        ("SELECT id FROM orders WHERE current_date > DATE '2026-01-01'", "it calls current_date()"),
+        ("SELECT shop.net(id) AS id FROM orders", "it calls net()"),
+        ("SELECT first(id) AS id FROM orders GROUP BY customer", "it calls first()"),
+        ("SELECT id FROM orders ORDER BY id LIMIT 3", "it has a LIMIT"),
+        ("SELECT count(*) AS id FROM orders", "it aggregates all rows in one group"),
+        ("SELECT row_number() OVER (ORDER BY id) AS id FROM orders", "it has a window over all rows"),
+        ("SELECT orders.id FROM orders RIGHT JOIN people ON orders.id = people.id", "it has a RIGHT JOIN"),
+        ("SELECT orders.id FROM orders FULL JOIN people ON orders.id = people.id", "it has a FULL JOIN"),
+        ("SELECT orders.id FROM orders LEFT JOIN people ON orders.id < people.id", "it has a LEFT JOIN without an equality"),
+        ("SELECT id FROM orders WHERE id NOT IN (SELECT id FROM people)", "it has a subquery in an expression"),
+        ("SELECT id FROM orders WHERE price = (SELECT max(age) FROM people)", "it has a subquery in an expression"),
+        ("SELECT count(*) AS id FROM orders GROUP BY ROLLUP (customer)", "it has GROUP BY ALL, ROLLUP"),
+        ("SELECT id FROM orders INTERSECT SELECT id FROM people", "it has INTERSECT"),
+        ("SELECT id FROM orders VERSION AS OF 3", "it reads lake.shop.orders as of a snapshot"),
+        ("SELECT id FROM orders TABLESAMPLE (10 PERCENT)", "it has a TABLESAMPLE"),
+        ("SELECT 1 AS id", "a SELECT of it reads no table"),
+        ("SELECT id, customer FROM orders", "it has 2 columns"),
+        ("FROM orders |> SELECT id", "it has pipes"),
+    ],
+)
+def test_a_query_without_a_rule_says_why(query: str, reason: str) -> None:
+    found = steps_of(query)
+    assert isinstance(found, str) and found.startswith(reason), found
+
+
+def test_a_map_has_no_rule() -> None:
+    fields = (Field(id=0, name="id", type=MapType(key=BIGINT, value=BIGINT)),)
+    plan = plan_incremental("SELECT id FROM orders", source_of=[0], sources=SOURCES, target=TargetShape(fields=fields))
+    assert plan == FullRefresh("column id is a map, and SQL does not compare maps")
+
+
+def test_a_filter_reads_the_changes_alone() -> None:
+    (query,) = steps_of("SELECT o.id, o.Price FROM shop.orders AS o WHERE o.customer = 7", ("id", "price"))
+    assert "tablestore_relation_0_changes" in query and "_old" not in query and "_new" not in query
+
+
+def test_only_inputs_that_changed_have_terms() -> None:
+    query = "SELECT o.id FROM orders o JOIN people p ON o.customer = p.id"
+    (first,) = steps_of(query, changed=frozenset({0}))
+    assert "tablestore_relation_0_changes" in first and "tablestore_relation_1_new" in first
+    (second,) = steps_of(query, changed=frozenset({1}))
+    assert "tablestore_relation_0_old" in second and "tablestore_relation_1_changes" in second
+
+
+def test_groups_that_hold_their_counts_read_no_rows_of_the_source() -> None:
+    made = steps_of(
+        "SELECT customer, count(*) AS n, count(price) AS c, sum(price) AS s FROM orders GROUP BY customer",
+        ("customer", "n", "c", "s"),
+    )
+    # The third step, the groups that have to be computed anew, has a row here: what reads the source stands behind it.
+    assert all("_new" not in query and "_old" not in query for query in made[:3])
+
+
+def test_a_step_without_rows_ends_the_work() -> None:
+    plan = plan_incremental(
+        "SELECT DISTINCT customer AS id FROM orders", source_of=[0], sources=SOURCES, target=TargetShape(fields=columns("id"))
+    )
+    assert not isinstance(plan, FullRefresh)
+    assert plan.change(frozenset({0}), lambda name, sql: 0) is None
+    assert plan.change(frozenset(), lambda name, sql: 1) is None
