@@ -49,8 +49,8 @@ class SchemaLanded:
 
     def __str__(self) -> str:
         return (
-            f"schema {self.schema_id} landed with snapshot {self.snapshot_id} ({'; '.join(self.changes)}): open the table again "
-            "and go on from here to read its columns"
+            f"schema {self.schema_id} landed with snapshot {self.snapshot_id} ({'; '.join(self.changes)}): call "
+            "table.consume() again and go on from here to read its columns"
         )
 
 
@@ -75,9 +75,10 @@ def schema_landed(before: TableSchema, after: TableSchema, snapshot_id: int) -> 
 
 
 def does_not_fit(where: str, schema_id: int, handle: int, error: Exception) -> ConflictError:
-    """A column of a newer schema is too wide for the handle that reads it."""
+    """A column of a newer schema is too wide for the stream that reads it."""
     return ConflictError(
-        f"{where}: schema {schema_id} landed, whose values do not go into the columns of schema {handle}, which this handle "
-        f"reads by ({error}); open the table again and go on with the position of the last batch, or under the same consumer_id",
+        f"{where}: schema {schema_id} landed, whose values do not go into the columns of schema {handle}, which this stream "
+        f"reads by ({error}); call table.consume() again with the position of the last batch, or the same "
+        "consumer_id",
         kind="schema-changed",
     )

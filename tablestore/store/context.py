@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablestore.clock import Clock, SystemClock
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.paths import MAIN_BRANCH
+from tablestore.format.paths import MAIN_BRANCH, schema_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.ids import Ids, SystemIds
 from tablestore.io.filestore import FileStore
@@ -26,7 +26,7 @@ from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
 from tablestore.store.snapshots import Snapshots
 from tablestore.types.datatypes import Field
-from tablestore.types.evolution.replacing import is_in_force, without_condition
+from tablestore.types.evolution.replacing import is_in_force, keeps_layout, without_condition
 from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
@@ -142,6 +142,20 @@ class TableContext:
         newest = self.schemas.refreshed_latest()
         check_is_same(self.table_uuid, newest, table=self.files.root_uri)
         return self.at_schema(_that_counts(newest, self.schemas, self.snapshots))
+
+    def followed(self) -> "TableContext":
+        """The same table at the schema that it has now: itself as long as there is no newer one, which is all that is looked up.
+
+        Raises ConflictError if another table is in its place and has more schemas; what is read next finds out in any case.
+        """
+        if not self.files.exists(schema_path(self.schema.id + 1)):
+            return self
+        newest = self.schemas.refreshed_latest()
+        check_is_same(self.table_uuid, newest, table=self.files.root_uri)
+        newest = _that_counts(newest, self.schemas, self.snapshots)
+        if newest.id == self.schema.id:
+            return self
+        return self.at_schema(newest) if keeps_layout(self.schema, newest) else self.reopened(newest)
 
     @property
     def index_files(self) -> IndexFiles:

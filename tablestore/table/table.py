@@ -1,7 +1,7 @@
 """The handle of one table: everything a user does with it.
 
-A handle holds no rows and no open files. It keeps the schema that it read when it was opened. Every commit compares that schema
-with the table's; :meth:`Table.refresh` gives a handle at the newest one.
+A handle holds no rows and no open files. It follows the table: each read and each write begins at the newest schema, and a handle
+keeps the last one that it has seen. A scan, a writer and a stream of changes keep the schema that they began with.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,32 +88,37 @@ class Table(Maintenance):
         return dict(self._context.schema.options)
 
     def refresh(self) -> "Table":
-        """A handle at the newest schema. Raises NotFoundError for a dropped table, ConflictError if another is in its place."""
-        return Table(self._present.reopened(), self._name, self._logs)
+        """Look at the table anew, and return this handle: ``schema``, ``options()`` and ``comment`` are those of now.
+
+        Raises NotFoundError for a dropped table, ConflictError if another is in its place.
+        """
+        self._move_to(self._context.still_there().reopened())
+        return self
 
     # -- altering
 
     def alter(self, changes: "Sequence[SchemaChange] | SchemaChange") -> "Table":
         """Alter columns, options or comments (see :mod:`tablestore.types.evolution.schemachanges`), all changes or none.
 
-        Returns a handle at the new schema; this one stays at its own. Options of the log may begin or end it (see
+        Returns this handle, which has the new schema. Options of the log may begin or end it (see
         :mod:`tablestore.log.alterlog`). Raises InvalidInputError, UnsupportedError, NotFoundError, AlreadyExistsError,
         ConflictError, StorageError (nothing was altered), CommitOutcomeUnknown.
         """
-        old = self._context
         schema = self.change_log.alter(changes)
-        return Table(old.reopened(schema), self._name, self._logs)
+        self._move_to(self._context.reopened(schema))
+        return self
 
     def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.
 
-        Commits by older handles are refused. A call that was interrupted is continued by the next one. ``progress`` is called with
-        a text, the bytes done and the bytes in all. Returns a handle at the new number.
+        Writers that began before are refused. A call that was interrupted is continued by the next one. ``progress`` is called with
+        a text, the bytes done and the bytes in all. Returns this handle.
         """
         from tablestore.table.history.rescale import rescale
 
-        context = rescale(self._context, self._logs, buckets, progress=progress)
-        return Table(context.reopened(context.schema), self._name, self._logs)
+        context = rescale(self._now, self._logs, buckets, progress=progress)
+        self._move_to(context.reopened(context.schema))
+        return self
 
     # -- reading
 
@@ -135,7 +140,8 @@ class Table(Maintenance):
         UnsupportedError, ConflictError if another table is in the place of this one.
         """
         snapshot = self._snapshot(snapshot_id, timestamp, tag)
-        context = self._context
+        # Looked up after the snapshot, so that it is no older.
+        context = self._now
         if snapshot is not None and not (snapshot_id is None and timestamp is None and tag is None):
             context = context.at_schema(context.schemas.read(snapshot.schema_id))
         predicate = parse_filter(filter, context.schema.fields)
@@ -166,7 +172,7 @@ class Table(Maintenance):
 
     def append(self, rows: Any) -> Snapshot | None:
         """Add rows to a table without a primary key. Returns the new snapshot, None if there were no rows."""
-        if self._context.schema.is_keyed:
+        if self._now.schema.is_keyed:
             raise InvalidInputError(
                 f"table {self._name} has a primary key ({', '.join(self.primary_key)}): rows of a known key replace the old ones, "
                 "so write with table.upsert(rows)",
@@ -179,7 +185,7 @@ class Table(Maintenance):
 
         Rows that lack columns are refused where stored values would be lost (see :meth:`TableWriter.write`).
         """
-        if not self._context.schema.is_keyed:
+        if not self._now.schema.is_keyed:
             raise InvalidInputError(
                 f"table {self._name} has no primary key to upsert by: use table.append(rows)", kind="append-table"
             )
@@ -191,7 +197,9 @@ class Table(Maintenance):
         Within one call the later row of a key wins. ``missing_columns`` as in :meth:`upsert`; retractions may lack columns that do
         not order rows.
         """
-        return self._write(rows, changes=True, missing_columns=missing_columns)
+        with self.new_writer() as writer:
+            writer.write(rows, changes=True, missing_columns=missing_columns)
+            return writer.commit()
 
     def delete(self, keys_or_predicate: Any) -> Snapshot | None:
         """Delete rows by key (rows with the primary key columns) or by condition (SQL text, pyarrow expression).
@@ -200,11 +208,12 @@ class Table(Maintenance):
         Returns the new snapshot, None if nothing matched.
         """
         if isinstance(keys_or_predicate, (str, pc.Expression)) or _is_predicate(keys_or_predicate):
-            predicate = parse_filter(keys_or_predicate, self._context.schema.fields)
+            context = self._now
+            predicate = parse_filter(keys_or_predicate, context.schema.fields)
             assert predicate is not None, "a filter was given"
             from tablestore.table.write.delete import delete_where
 
-            return delete_where(self._context, self.change_log, predicate)
+            return delete_where(context, self.change_log, predicate)
         with self.new_writer() as writer:
             writer.delete(keys_or_predicate)
             return writer.commit()
@@ -214,7 +223,7 @@ class Table(Maintenance):
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
         from tablestore.table.write.overwrite import overwrite
 
-        return overwrite(self._context, self.change_log, rows, partition)
+        return overwrite(self._now, self.change_log, rows, partition)
 
     def compact(
         self,
@@ -233,22 +242,24 @@ class Table(Maintenance):
         from tablestore.table.upkeep.compaction import compact_table
         from tablestore.table.upkeep.postponed import compact_postponed
 
-        newest = self.refresh()
-        context = newest.context
+        context = self._present
         chosen = None if partitions is None else tuple(partitions)
         report = compact_postponed(context, chosen) + compact_table(context, full=full, partitions=chosen, progress=progress)
-        after_compaction(context, lambda: newest.change_log, report.snapshot_ids)
+        after_compaction(context, lambda: self.change_log, report.snapshot_ids)
         return report
 
     def new_writer(self, commit_user: str | None = None) -> "TableWriter":
         """A writer for many writes in one commit; with a ``commit_user`` its numbered commits are applied once each."""
+        return self._writer(self._now, commit_user)
+
+    def _writer(self, context: TableContext, commit_user: str | None = None) -> "TableWriter":
         from tablestore.table.write.writer import TableWriter
 
-        return TableWriter(self._context, self.change_log, commit_user=commit_user, early=True)
+        return TableWriter(context, self.change_log, commit_user=commit_user, early=True)
 
-    def _write(self, rows: Any, *, changes: bool = False, missing_columns: str = "refuse") -> Snapshot | None:
-        with self.new_writer() as writer:
-            writer.write(rows, changes=changes, missing_columns=missing_columns)
+    def _write(self, rows: Any, *, missing_columns: str = "refuse") -> Snapshot | None:
+        with self._writer(self._context) as writer:
+            writer.write(rows, changes=False, missing_columns=missing_columns)
             return writer.commit()
 
     def changes(
@@ -271,12 +282,13 @@ class Table(Maintenance):
         """
         from tablestore.table.read.changes import read_changes
 
+        context = self._now
         return read_changes(
-            self._context,
+            context,
             from_snapshot,
             to_snapshot,
             columns,
-            parse_filter(filter, self._context.schema.fields),
+            parse_filter(filter, context.schema.fields),
             pairs=pairs,
             snapshot_ids=snapshot_ids,
             on_discontinuity=on_discontinuity,
@@ -307,12 +319,12 @@ class Table(Maintenance):
         """
         from tablestore.log.follow.request import Consumption, parse_start
 
-        time_millis = None if timestamp is None else _millis(timestamp)
+        time_millis, context = None if timestamp is None else _millis(timestamp), self._now
         request = Consumption(
-            columns=check_columns(columns, self._context.schema.field_names),
-            predicate=parse_filter(filter, self._context.schema.fields),
+            columns=check_columns(columns, context.schema.field_names),
+            predicate=parse_filter(filter, context.schema.fields),
             pairs=pairs,
-            start=parse_start(self._context, scan=scan, time_millis=time_millis, consumer_id=consumer_id, position=position),
+            start=parse_start(context, scan=scan, time_millis=time_millis, consumer_id=consumer_id, position=position),
             follow=follow,
             on_discontinuity=on_discontinuity,
             stop=stop,

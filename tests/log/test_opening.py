@@ -47,7 +47,8 @@ def test_a_branch_has_the_file_stores_log(catalog: ts.Catalog, monkeypatch: pyte
 
 def test_the_log_is_chosen_once_for_a_handle(catalog: ts.Catalog) -> None:
     table = make(catalog)
-    assert table.change_log is table.change_log and table.refresh().change_log is not table.change_log
+    log = table.change_log
+    assert table.change_log is log and table.refresh().change_log is not log
 
 
 def test_nothing_is_published_to_the_file_store_and_nothing_can_be_looked_after(catalog: ts.Catalog) -> None:

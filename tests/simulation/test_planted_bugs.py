@@ -14,6 +14,7 @@ from tablestore.lsm.compaction import picking as compaction_module
 from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store import deletionvectors as deletionvectors_module
 from tablestore.store.commit import committer as commit_module
+from tablestore.store.commit import conflict as conflict_module
 from tablestore.store.commit import outcome as publish_module
 from tablestore.store.commit.committer import Committer
 from tablestore.store.commit.landings import Landings
@@ -184,9 +185,22 @@ def drop_the_sync_of_data_files(m: pytest.MonkeyPatch) -> None:
     m.setattr(DataWriter, "finish", finish)
 
 
-@caught_by("a_commit_to_a_table_that_was_dropped_and_created_again_is_refused", "a_commit_with_an_older_schema_is_refused")
+@caught_by(
+    "a_commit_to_a_table_that_was_dropped_and_created_again_is_refused",
+    "a_commit_with_an_older_schema_that_means_other_rows_is_refused",
+)
 def skip_check_table(m: pytest.MonkeyPatch) -> None:
     m.setattr(commit_module, "check_table", nothing)
+
+
+@caught_by("a_commit_with_an_older_schema_that_means_other_rows_is_refused")
+def let_rows_of_any_schema_land(m: pytest.MonkeyPatch) -> None:
+    m.setattr(conflict_module, "obstacles", lambda schemas: ())
+
+
+@caught_by("a_commit_with_an_older_schema_of_the_same_rows_lands_unless_it_replaces_values_of_a_new_column")
+def let_late_rows_replace_values_of_new_columns(m: pytest.MonkeyPatch) -> None:
+    m.setattr(conflict_module, "added_columns", lambda written, newest: ())
 
 
 @caught_by("a_commit_into_a_partition_with_another_bucket_count_is_refused")

@@ -102,13 +102,14 @@ def test_statistics_of_old_files_prune_by_what_the_values_are_now(table: ts.Tabl
     assert [row["id"] for row in read(text, filter="m < '2'")] == [5]
 
 
-def test_a_handle_from_before_a_widening_is_told_to_open_the_table_again(table: ts.Table) -> None:
+def test_files_of_a_wider_type_are_refused_by_who_reads_with_the_narrow_one(table: ts.Table) -> None:
     write(table, {"id": 1, "n": 1, "s": "a"})
+    before = table.context
     write(table.alter(ts.ChangeType("n", "BIGINT")), {"id": 2, "n": 2**40, "s": "b"})
-    with pytest.raises(ts.UnsupportedError, match=r"open it again \(table.refresh\(\)\)") as refused:
-        read(table)
+    with pytest.raises(ts.UnsupportedError, match=r"call table.refresh\(\)") as refused:
+        ts.Scan(before, table.snapshots()[-1], ("id", "n"), None).to_arrow()
     assert refused.value.kind == "type-change"
-    assert [row["n"] for row in read(table.refresh())] == [1, 2**40]
+    assert [row["n"] for row in read(table)] == [1, 2**40]
 
 
 def test_widened_decimals_and_times_are_compared_after_the_cast(catalog: ts.Catalog) -> None:
@@ -181,14 +182,29 @@ def test_the_catalog_alters_by_name_and_knows_what_is_missing(catalog: ts.Catalo
     assert altered.options() == {**table.options()}
 
 
-def test_a_handle_of_before_reads_on_and_is_told_when_it_writes(table: ts.Table) -> None:
+def test_a_handle_follows_the_table_by_itself(catalog: ts.Catalog, table: ts.Table) -> None:
     write(table, {"id": 1, "n": 1, "s": "a"})
-    altered = table.alter([ts.DropColumn("s"), ts.AddColumn("x", "INT")])
-    write(altered, {"id": 2, "n": 2, "x": 3})
-    assert read(table) == [{"id": 1, "n": 1, "s": "a"}, {"id": 2, "n": 2, "s": None}]
-    with pytest.raises(ts.ConflictError, match="open the table again"):
-        write(table, {"id": 3, "n": 3, "s": "c"})
-    assert read(altered.refresh()) == [{"id": 1, "n": 1, "x": None}, {"id": 2, "n": 2, "x": 3}]
+    other = catalog.table(table.name)
+    scan = other.scan()
+    write(table.alter([ts.DropColumn("s"), ts.AddColumn("x", "INT")]), {"id": 2, "n": 2, "x": 3})
+    rows = [{"id": 1, "n": 1, "x": None}, {"id": 2, "n": 2, "x": 3}]
+    # Nothing is looked up for what a handle knows; the next read or write finds out.
+    assert other.schema.names == ["id", "n", "s"]
+    assert read(other) == rows and other.schema.names == ["id", "n", "x"]
+    assert scan.to_arrow().to_pylist() == [{"id": 1, "n": 1, "s": "a"}]
+    table.alter(ts.RenameColumn("x", to="y"))
+    with pytest.raises(ts.InvalidInputError, match="x"):
+        write(other, {"id": 3, "n": 3, "x": 4})
+    write(other, {"id": 3, "n": 3, "y": 4})
+    table.alter(ts.SetTableComment("what for"))
+    assert other.delete("y = 4") is not None and other.comment == "what for"
+    assert read(other) == [{"id": 1, "n": 1, "y": None}, {"id": 2, "n": 2, "y": 3}]
+
+
+def test_refresh_and_alter_change_the_handle_and_return_it(catalog: ts.Catalog, table: ts.Table) -> None:
+    other = catalog.table(table.name)
+    assert table.alter(ts.AddColumn("x", "INT")) is table and "x" in table.schema.names
+    assert other.refresh() is other and other.schema == table.schema
 
 
 def test_files_of_an_older_schema_stay_plain_for_columns_that_have_not_changed(catalog: ts.Catalog) -> None:

@@ -22,8 +22,8 @@ def convert(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
         if isinstance(old, AtomicType) and isinstance(new, AtomicType) and can_read_as(new, old):
             raise UnsupportedError(
                 f"a column is {type_to_sql(new)} in the schema that is read with, and this file holds {type_to_sql(old)}: it was "
-                "widened after the table was opened; open it again (table.refresh()). If that does not help, another engine made "
-                "the column narrower: compact the table with that one",
+                "widened after the table was opened; read it again, or call table.refresh(). If that does not help, another engine "
+                "made the column narrower: compact the table with that one",
                 kind="type-change",
             )
         raise UnsupportedError(

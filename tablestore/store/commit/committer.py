@@ -60,7 +60,7 @@ from tablestore.store.settings import MergePolicy
 from tablestore.store.snapshots import CONTENT_PREFIX, LOG_OFFSETS_PROPERTY, PARENT_PROPERTY, Snapshots
 from tablestore.store.tombstones import SEQUENCE_TIMES_PROPERTY, noted_times
 from tablestore.store.tracking import Tracking
-from tablestore.types.schema import POSTPONE_BUCKET
+from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 FIRST_WAIT_S = 0.005
 LONGEST_WAIT_S = 0.5
@@ -122,11 +122,12 @@ class CommitRequest:
 class Committed:
     """The outcome of a request. ``snapshot`` None: there was nothing to publish, or the snapshot of a replay has expired.
     ``is_replay``: it had landed before, and nothing was done. ``entries``: the new files that landed now, which may lie in other
-    buckets than those of the request."""
+    buckets than those of the request. ``schema``: the table's newest when it landed now."""
 
     snapshot: Snapshot | None
     is_replay: bool = False
     entries: tuple[ManifestEntry, ...] = ()
+    schema: TableSchema | None = None
 
 
 @dataclass(slots=True)
@@ -247,7 +248,14 @@ class Committer:
                     return Committed(landing.snapshot, is_replay=True)
                 self._check_age(request.message)
                 newest = self.schemas.refreshed_latest()
-                check_table(request.message, latest=newest, snapshot=latest, table=self.files.root_uri)
+                check_table(
+                    request.message,
+                    latest=newest,
+                    snapshot=latest,
+                    read_schema=self.schemas.read,
+                    replaces_rows=self.is_keyed or request.plan_deletes is not None or bool(request.message.compact_before),
+                    table=self.files.root_uri,
+                )
                 if request.guard is not None:
                     request.guard(latest)
                 if request.prepared:
@@ -281,7 +289,7 @@ class Committer:
             if outcome is Outcome.LANDED:
                 self._acknowledge(request, snapshot, replays)
                 self._remove(files.retired)
-                return Committed(snapshot, entries=files.message.entries)
+                return Committed(snapshot, entries=files.message.entries, schema=newest)
             self._take_back(written)
             attempt += 1
             self._wait(attempt, deadline_s, latest)

@@ -1,11 +1,12 @@
 """Does a commit collide with those that landed before it? Pure: each check takes values, and raises.
 
 Appends and upserts never collide. A commit collides where it deletes a file that is no longer live, and where the table is not the
-one that its files were written for: it was dropped and created again, its schema was altered, or its number of buckets was changed.
+one that its files were written for: it was dropped and created again, its schema was altered in a way that its rows do not fit
+(:mod:`~tablestore.types.evolution.laterows`), or its number of buckets was changed.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,6 +17,7 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.run import KeyOf
 from tablestore.store.message import CommitMessage
 from tablestore.store.schemas import check_is_same
+from tablestore.types.evolution.laterows import added_columns, obstacles
 from tablestore.types.evolution.replacing import is_in_force
 from tablestore.types.schema import TableSchema
 
@@ -37,20 +39,44 @@ def being_replaced(table: str, waiting: TableSchema) -> ConflictError:
     )
 
 
-def check_table(message: CommitMessage, *, latest: TableSchema, snapshot: Snapshot | None, table: str) -> None:
-    """The table is the one that the files were written for, at the same schema. Raises ConflictError.
+def check_table(
+    message: CommitMessage,
+    *,
+    latest: TableSchema,
+    snapshot: Snapshot | None,
+    read_schema: Callable[[int], TableSchema],
+    replaces_rows: bool,
+    table: str,
+) -> None:
+    """The table is the one that the files were written for, and their rows may land under its schema. Raises ConflictError.
 
-    ``latest``: the newest schema, and ``snapshot`` the newest snapshot before it was read. A commit that only compacts may have an
-    older one: its files are read as any old file is; but not while a replacement waits for its rows.
+    ``latest``: the newest schema, and ``snapshot`` the newest snapshot before it was read. ``replaces_rows``: whether rows that are
+    there give way to the new ones. A commit that only compacts may have an older schema: its files are read as any old file is; but
+    not while a replacement waits for its rows.
     """
     check_is_same(message.table_uuid, latest, table=table)
+    if message.schema_id == latest.id:
+        return
     newest = (snapshot.id, snapshot.schema_id) if snapshot is not None else (0, 0)
-    if message.schema_id != latest.id and not is_in_force(latest, snapshot_id=newest[0], schema_id=newest[1]):
+    if not is_in_force(latest, snapshot_id=newest[0], schema_id=newest[1]):
         raise being_replaced(table, latest)
-    if message.schema_id != latest.id and (message.entries or not message.compact_before):
+    if message.entries or not message.compact_before:
+        schemas = [read_schema(schema_id) for schema_id in range(message.schema_id, latest.id)]
+        _check_late_rows((*schemas, latest), has_newer_rows=newest[1] > message.schema_id, replaces_rows=replaces_rows, table=table)
+
+
+def _check_late_rows(schemas: Sequence[TableSchema], *, has_newer_rows: bool, replaces_rows: bool, table: str) -> None:
+    """Raise ConflictError unless rows of the first schema may land under the last. While no commit had a newer schema than theirs,
+    nothing is stored in the columns that they lack."""
+    found = obstacles(schemas)
+    if not found and has_newer_rows and replaces_rows and (added := added_columns(schemas[0], schemas[-1])):
+        found = (f"column {added[0]!r} was added and has values that the rows would replace",)
+    if found:
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         raise ConflictError(
-            f"table {table} has schema {latest.id} now, these rows were written with schema {message.schema_id}; open the table "
-            "again and repeat the write",
+            f"table {table} has schema {schemas[-1].id} now, these rows were written with schema {schemas[0].id}, and since then "
+            f"{found[0]}{more}; nothing was committed: write them again with a new writer (table.new_writer()), which has the "
+            "schema of today, as has table.refresh()",
             kind="schema-changed",
         )
 

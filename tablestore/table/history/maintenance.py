@@ -67,7 +67,7 @@ class Maintenance:
         from tablestore.table.upkeep import expiry
 
         return expiry.expire(
-            self._context,
+            self._now,
             retain_max=retain_max,
             retain_min=retain_min,
             older_than=older_than,
@@ -246,9 +246,22 @@ class Maintenance:
     # -- helpers
 
     @property
+    def _now(self) -> TableContext:
+        """The context at the newest schema, which is the handle's from then on."""
+        followed = self._context.followed()
+        if followed is not self._context:
+            self._move_to(followed)
+        return followed
+
+    @property
     def _present(self) -> TableContext:
-        """The context. Raises ConflictError if another table has taken this one's place."""
-        return self._context.still_there()
+        """As :attr:`_now`. Raises ConflictError if another table has taken this one's place."""
+        return self._now.still_there()
+
+    def _move_to(self, context: TableContext) -> None:
+        self._context = context
+        # The log belongs to a schema, and is opened again when it is asked for.
+        self.__dict__.pop("change_log", None)
 
     def _consumer_id(self, consumer_id: str) -> str:
         from tablestore.store.history.consumers import check_consumer_id

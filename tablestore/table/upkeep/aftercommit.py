@@ -8,6 +8,7 @@
 
 from collections.abc import Callable, Sequence
 
+from tablestore.errors import TablestoreError
 from tablestore.format.snapshot import Snapshot
 from tablestore.log.port import ChangeLog, RowsAhead
 from tablestore.store.commit.committer import Committed
@@ -29,6 +30,7 @@ def after_write(
 ) -> None:
     """Follow up a write whose commit gave ``snapshot``. A replay is not compacted again, except where readers skip level 0.
     ``prepared``: one process follows up for all tasks of a distributed write, and compacts less."""
+    context = _of_today(context, committed)
     chores = FollowUp(context.files, context.clock, snapshot.id)
     if early is not None:
         # A replay returns what landed the first time: these rows are not in it.
@@ -84,6 +86,17 @@ def _keep_house(chores: FollowUp, context: TableContext, written: Snapshot | Non
 
     chores.do(Chore.TAG, tag)
     chores.do(Chore.EXPIRE, expire)
+
+
+def _of_today(context: TableContext, committed: Committed) -> TableContext:
+    """The table keeps house by the options that it has when a write lands, whatever the writer began with."""
+    if committed.schema is None or committed.schema.id == context.schema.id:
+        return context
+    try:
+        return context.at_schema(committed.schema)
+    except TablestoreError:
+        # Another engine has set them to something that only the chores that need them can complain about.
+        return context
 
 
 def _whose_turn(context: TableContext, written: Snapshot | None) -> Snapshot | None:

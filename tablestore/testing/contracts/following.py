@@ -335,6 +335,7 @@ class Following:
         got = [next(reading)]
         now = table.alter([AddColumn("n", pa.int32()), RenameColumn("v", to="w")])
         now.upsert(pa.table({"day": ["mon"], "id": [2], "w": ["b2"], "n": pa.array([5], pa.int32())}))
+        narrow = now.consume(position=now.position_after(1), follow=False)
         wide = now.alter([ChangeType("n", pa.int64())])
         wide.upsert(pa.table({"day": ["mon"], "id": [3], "w": ["c3"], "n": [2**40]}))
         got += reading
@@ -342,10 +343,10 @@ class Following:
         assert [(event.snapshot_id, event.schema_id) for event in events if isinstance(event, SchemaLanded)] == [(2, 1), (3, 2)]
         assert "column n came" in str(events[0]) and "column v is w now" in str(events[0])
         assert told(got) == [(1, "+I", 1, "a1"), (2, "+I", 2, "b2"), (3, "+I", 3, "c3")]
-        # A handle that has the column, but not wide enough for what comes.
+        # A stream that has the column, but not wide enough for what comes.
         part: list[ChangeBatch] = []
-        with pytest.raises(ConflictError, match="open the table again") as caught:
-            for batch in now.consume(position=now.position_after(1), follow=False):
+        with pytest.raises(ConflictError, match=r"call table.consume\(\) again") as caught:
+            for batch in narrow:
                 part.append(batch)
         assert caught.value.kind == "schema-changed"
         assert isinstance(part[-1].event, SchemaLanded) and "is BIGINT now, it was INT" in str(part[-1].event)
@@ -355,21 +356,23 @@ class Following:
     def test_a_schema_is_told_before_the_rows_of_a_restart_that_have_it(self, new_table: NewTable) -> None:
         table = new_table()
         table.upsert(rows([1], "a"))
+        how: dict[str, Any] = {"position": str(table.position_after(1)), "on_discontinuity": "restart"}
+        before = table.consume(follow=False, **how)
         now = table.alter(AddColumn("n", pa.int32()))
         now.overwrite(pa.table({"day": ["mon"], "id": [2], "v": ["b2"], "n": pa.array([5], pa.int32())}))
-        how: dict[str, Any] = {"position": str(table.position_after(1)), "on_discontinuity": "restart"}
-        restarted, landed, frame = all_of(table, **how)
+        restarted, landed, frame = before
         assert isinstance(restarted.event, Restarted) and isinstance(landed.event, SchemaLanded)
         assert "column n came" in str(landed.event) and told([frame]) == [(2, "+I", 2, "b2")]
         # The event is a place to go on from: the rows come with the new column then.
         rest = all_of(open_table(table.location), position=str(landed.position))
         assert [row["n"] for batch in rest for row in batch.rows.to_pylist()] == [5]
-        # Of a handle that has the column, but not wide enough.
+        # In a stream that has the column, but not wide enough.
+        narrow = now.consume(position=now.position_after(2), on_discontinuity="restart", follow=False)
         wide = now.alter(ChangeType("n", pa.int64()))
         wide.overwrite(pa.table({"day": ["mon"], "id": [3], "v": ["c3"], "n": [2**40]}))
         part: list[ChangeBatch] = []
-        with pytest.raises(ConflictError, match="open the table again") as caught:
-            for batch in now.consume(position=now.position_after(2), on_discontinuity="restart", follow=False):
+        with pytest.raises(ConflictError, match=r"call table.consume\(\) again") as caught:
+            for batch in narrow:
                 part.append(batch)
         assert caught.value.kind == "schema-changed"
         assert [type(batch.event) for batch in part] == [Restarted, SchemaLanded]

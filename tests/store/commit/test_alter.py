@@ -188,8 +188,8 @@ def test_rows_written_under_the_old_schema_are_refused_and_written_again_land(la
     writer = lab.open()
     with writer.new_writer() as rows:
         rows.write(lab.rows((1, "a")))
-        altered = lab.open().alter(AddColumn("n", "INT"))
-        with pytest.raises(ConflictError, match=r"has schema 1 now.*schema 0; open the table again") as refused:
+        altered = lab.open().alter(AddColumn("n", "INT", default="3"))
+        with pytest.raises(ConflictError, match=r"schema 1 now.*schema 0.*with a default; .*table\.new_writer\(\)") as refused:
             rows.commit()
     assert refused.value.kind == "schema-changed"
     altered.upsert(pa.table({"id": [1], "v": ["a"], "n": pa.array([5], pa.int32())}))

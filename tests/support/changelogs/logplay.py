@@ -15,7 +15,7 @@ Now and then everything is compared:
 import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import islice
@@ -29,6 +29,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.log.connector import open_log_store
 from tablestore.log.events import Restarted, SchemaLanded
 from tablestore.log.follow.consumption import ChangeBatch
+from tablestore.log.follow.request import Consumption, parse_start
 from tablestore.log.position import LogPlace, Position, parse_position
 from tablestore.log.record import RawRecords
 from tablestore.testing.deterministic import ManualClock, SeededIds
@@ -398,7 +399,8 @@ STEPS: Mapping[str, tuple[Callable[[LogPlay], None], int]] = {
 
 
 class Follower:
-    """Holds rows of its own, and the position that they are of. Opens the table when it has to."""
+    """Holds rows of its own, and the position that they are of. Reads with the columns that it began with, and opens the table when
+    it has to."""
 
     def __init__(self, play: LogPlay) -> None:
         self._play = play
@@ -412,8 +414,7 @@ class Follower:
             if self.table is None:
                 self.table = self._play.open()
             try:
-                reading = self.table.consume("full", position=self._position, follow=False, on_discontinuity="restart")
-                for batch in islice(reading, batches):
+                for batch in islice(_reading(self.table, self._position), batches):
                     batches -= 1
                     self._take(batch)
                     if isinstance(batch.event, SchemaLanded):
@@ -486,6 +487,21 @@ def _published(table: ts.Table) -> TablestoreError | None:
 def _incarnation(table: ts.Table) -> str:
     settings = table.change_log.settings
     return open_log_store(settings).incarnation(partitions=settings.partitions)
+
+
+def _reading(table: ts.Table, position: str | None) -> Iterator[ChangeBatch]:
+    """As ``table.consume``, with the columns that the handle has."""
+    context = table.context
+    request = Consumption(
+        columns=context.schema.field_names,
+        predicate=None,
+        pairs=False,
+        start=parse_start(context, scan="full", time_millis=None, consumer_id=None, position=position),
+        follow=False,
+        on_discontinuity="restart",
+        stop=None,
+    )
+    return table.change_log.follow(request)
 
 
 def _rows(table: ts.Table, texts: Mapping[int, str]) -> pa.Table:

@@ -9,6 +9,7 @@ from tablestore.errors import ConflictError
 from tablestore.io.filestore import FileStore
 from tablestore.store.message import merge_messages
 from tablestore.testing.deterministic import ManualClock
+from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tests.support.commitrules.scenes import commit_prepared, compact, once, refused, rule
 from tests.support.lab import Lab, is_snapshot
 
@@ -34,18 +35,46 @@ def a_commit_to_a_table_that_was_dropped_and_created_again_is_refused(files: Fil
 
 
 @rule
-def a_commit_with_an_older_schema_is_refused(files: FileStore) -> None:
+def a_commit_with_an_older_schema_that_means_other_rows_is_refused(files: FileStore) -> None:
     lab = Lab(files, keyed=False)
     lab.write(lab.open(), (0, "first"))
     slow = lab.open()
     writer = slow.new_writer()
     writer.write(lab.rows((9, "slow")))
     schemas = lab.open().context.schemas
-    assert schemas.publish(replace(schemas.latest(), id=1, comment="evolved"))
+    latest = schemas.latest()
+    assert schemas.publish(replace(latest, id=1, options={**latest.options, "sequence.field": "v"}))
     error = refused(ConflictError, writer.commit)
     assert error.kind == "schema-changed"
     assert lab.auditor.orphans() == set()
     lab.check([(0, "first")])
+
+
+@rule
+def a_commit_with_an_older_schema_of_the_same_rows_lands_unless_it_replaces_values_of_a_new_column(files: FileStore) -> None:
+    for keyed in (False, True):
+        lab = Lab(files.at(f"keyed-{keyed}"), keyed=keyed)
+        lab.write(lab.open(), (0, "first"))
+        slow, slower = (lab.open().new_writer() for _ in range(2))
+        slow.write(lab.rows((0, "slow")))
+        schemas = lab.open().context.schemas
+        latest = schemas.latest()
+        added = Field(id=latest.highest_field_id + 1, name="n", type=AtomicType(root=TypeRoot.INT))
+        assert schemas.publish(replace(latest, id=1, comment="new", fields=(*latest.fields, added), highest_field_id=added.id))
+        assert slow.commit() is not None
+        slower.write(lab.rows((0, "slower")))
+        writer = lab.open().new_writer()
+        writer.write([{"id": 0, "v": "new", "n": 7}])
+        writer.commit()
+        if keyed:
+            error = refused(ConflictError, slower.commit)
+            assert error.kind == "schema-changed", error
+        else:
+            slower.commit()
+        found = sorted(lab.open().scan(["v", "n"]).to_arrow().to_pylist(), key=str)
+        rows = [("new", 7)] if keyed else [("first", None), ("new", 7), ("slow", None), ("slower", None)]
+        assert [(row["v"], row["n"]) for row in found] == rows
+        assert lab.auditor.orphans() == set()
 
 
 @rule

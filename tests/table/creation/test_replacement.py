@@ -50,6 +50,8 @@ def test_a_table_of_the_same_layout_keeps_its_identity_and_history(place: Place,
     old.create_tag("before")
     staged = staged_by(catalog)
     assert rows_of(place.open()) == ROWS and place.open().table(NAME).schema == COLUMNS
+    writer = old.new_writer()
+    writer.write(ROWS)
     table = staged.publish()
     assert (table.comment, table.schema, table.options()["file.compression"]) == ("new", NEW, "none")
     assert table.options()["tablestore.table-uuid"] == old.options()["tablestore.table-uuid"]
@@ -61,10 +63,10 @@ def test_a_table_of_the_same_layout_keeps_its_identity_and_history(place: Place,
     # The id of a column that stays, and ids that were never used for those that come.
     ids = {field.name: field.id for field in again.table(NAME).table_schema.fields}
     assert ids["id"] == 0 and ids["n"] == 2 and ids["v"] == 3
-    with pytest.raises(ConflictError) as refused:
-        old.upsert(ROWS)
+    with pytest.raises(ConflictError, match="the table was replaced") as refused:
+        writer.commit()
     assert refused.value.kind == "schema-changed"
-    table.upsert([{"id": 2, "n": 8, "v": []}])
+    old.upsert([{"id": 2, "n": 8, "v": []}])
     assert table.scan(filter="id = 2").to_arrow()["n"].to_pylist() == [8]
     assert not {path for path in place.rest() if path.startswith("_ctas")}
     place.clock.advance(1)
