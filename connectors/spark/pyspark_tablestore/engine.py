@@ -244,7 +244,7 @@ class SparkEngine:
             needed = needed_part(source, changed, matching.columns, key)
             frames = {
                 matching.source: source.coalesce(1) if needed.is_small else source,
-                matching.target: needed.of(self._relation(needed.relation, seals=seals, filtered=True)),
+                matching.target: needed.of(lambda relation: self._relation(relation, seals=seals, filtered=True)),
             }
             others = {place: relation for place, relation in enumerate(query.relations) if place not in frames}
             frames |= {place: self._relation(relation, seals=seals) for place, relation in others.items()}

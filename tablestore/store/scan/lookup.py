@@ -109,12 +109,17 @@ def find_rows(
         # What compactions have replaced is not looked up any more.
         cache.keep_only(place_of(reader, directory), {name_of(reader, directory, file, columns) for file in files})
     for file in files:
-        first, last = _keys_in_range(reader, file, keys)
+        first, last = keys_in_range(reader.schema.key_fields, file, keys)
         if first < last:
             kept = None if cache is None or columns is None else KeptGroups.of(cache, reader, directory, file, columns)
             with _Lookup(reader, directory, file, columns, kept) as lookup:
                 for found in lookup.find(keys.slice(first, last)):
                     yield Found(file=file, positions=found.positions, keys=found.keys + first, rows=found.rows)
+
+
+def keys_in_range(fields: Sequence[Field], file: DataFileMeta, keys: SortedKeys) -> tuple[int, int]:
+    """The first of the keys, of these columns, that may lie in a file, and the place behind the last one."""
+    return _range_of(keys.plain, row_bound(file.min_key, fields), row_bound(file.max_key, fields)) if len(keys) else (0, 0)
 
 
 def in_portions(
@@ -322,11 +327,6 @@ class _Lookup:
                 kind="unsorted",
             )
         return key_at(plain, len(plain[0]) - 1)
-
-
-def _keys_in_range(reader: SplitReader, file: DataFileMeta, keys: SortedKeys) -> tuple[int, int]:
-    fields = reader.schema.key_fields
-    return _range_of(keys.plain, row_bound(file.min_key, fields), row_bound(file.max_key, fields)) if len(keys) else (0, 0)
 
 
 def _range_of(plain: Sequence[PlainColumn], least: Key, greatest: Key) -> tuple[int, int]:

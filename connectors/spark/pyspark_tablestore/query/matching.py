@@ -2,6 +2,7 @@
 
 The rows that equal a row of the source in the columns that its condition compares. So the source is read once, and kept:
 
+    few, the whole primary key   its keys are looked up in the files (tablestore.distributed.keyread)
     least and greatest value     a filter of the scan, which leaves out files, row groups and partitions
     its keys                     a semi join of the scan with them, broadcast where they are few
 
@@ -10,16 +11,24 @@ are found by the whole primary key changes few rows: one task joins and writes t
 """
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
+from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.native import column
+from pyspark_tablestore.tasks import Batches, plain_errors
+from pyspark_tablestore.typemapping import arrow_schema, spark_schema, to_spark
+from tablestore.distributed.keyread import plan_key_read, read_keys
+from tablestore.distributed.read import pinned_fields
+from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import ManagedRelation, QueryRelation, Relation
 from tablestore.sql.query.edits import quote_name
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
@@ -32,6 +41,8 @@ MOST_OF_A_TASK = 1 << 18
 _EPOCH = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (dt.date.min, dt.date.max))
 _INTEGERS = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
+# Texts of the collation by which keys compare.
+_SOUGHT = (*(number() for number in _INTEGERS), spark.DateType(), spark.StringType())
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +58,20 @@ class _Range:
 class NeededPart:
     """``relation``: the target with a filter; :meth:`of` leaves out more of its rows. ``pairs``: columns of it and of ``keys``.
 
-    ``is_small``: one task is enough for what is left and for the source.
+    ``found``: the rows themselves, where keys were looked up. ``is_small``: one task is enough for what is left and for the source.
     """
 
     relation: Relation
     keys: DataFrame | None
     pairs: tuple[tuple[str, str], ...]
     is_small: bool
+    found: DataFrame | None = None
 
-    def of(self, target: DataFrame) -> DataFrame:
-        """The rows that count, and perhaps more."""
+    def of(self, read: Callable[[Relation], DataFrame]) -> DataFrame:
+        """The rows that count, and perhaps more; ``read`` gives those of a relation."""
+        if self.found is not None:
+            return self.found
+        target = read(self.relation)
         there = _unique(target.columns)
         found = [(there[mine], theirs, f"{KEY_PREFIX} {place}") for place, (mine, theirs) in enumerate(self.pairs) if mine in there]
         if self.keys is None or not found:
@@ -86,6 +101,9 @@ def needed_part(source: DataFrame, target: Relation, columns: Sequence[tuple[str
     """What is needed of a target that has to equal the source in ``columns``. Reads all of the source."""
     there = _unique(source.columns)
     pairs = [(mine, there[theirs]) for mine, theirs in columns if theirs in there]
+    found = _looked_up(source, target, pairs, primary_key) if primary_key and isinstance(target, ManagedRelation) else None
+    if found is not None:
+        return NeededPart(target, None, tuple(pairs), is_small=True, found=found)
     types = {theirs: source.schema[theirs].dataType for _, theirs in pairs}
     bounded = [(mine, theirs) for mine, theirs in pairs if isinstance(types[theirs], (*_INTEGERS, spark.DateType))]
     bounds = [function(_number(theirs, types[theirs])) for _, theirs in bounded for function in (sf.min, sf.max)]
@@ -97,6 +115,40 @@ def needed_part(source: DataFrame, target: Relation, columns: Sequence[tuple[str
     keys = source if pairs and count <= MOST_BROADCAST else None
     by_key = bool(primary_key) and {name.casefold() for name in primary_key} <= {mine for mine, _ in pairs}
     return NeededPart(_with_ranges(target, ranges), keys, tuple(pairs), by_key and count <= MOST_OF_A_TASK)
+
+
+def _looked_up(
+    source: DataFrame, target: ManagedRelation, pairs: Sequence[tuple[str, str]], primary_key: Sequence[str]
+) -> DataFrame | None:
+    """The rows of the target with the keys of the source, if these are few and can be looked up."""
+    of_key = dict(reversed(pairs))
+    names = [of_key.get(name.casefold()) for name in primary_key]
+    columns = [column(name).alias(key) for name, key in zip(names, primary_key, strict=True) if name is not None]
+    if len(columns) < len(names) or any(source.schema[name].dataType not in _SOUGHT for name in names if name is not None):
+        return None
+    keys = source.select(*columns).limit(MOST_OF_A_TASK + 1).toArrow()
+    if keys.num_rows > MOST_OF_A_TASK:
+        return None
+    session = source.sparkSession
+    cores = 1 if is_remote() else session.sparkContext.defaultParallelism
+    tasks = plan_key_read(target.pin, keys, columns=target.columns, filter=target.filter, parallelism=cores)
+    if tasks is None:
+        return None
+    fields = spark_schema(pinned_fields(target.pin, target.columns))
+    numbers = pa.array(range(len(tasks)), pa.int32())
+    rows = session.createDataFrame(pa.table({"number": numbers, "task": pa.array(tasks, pa.binary())}))
+    read = partial(_read_keys, target.pin.spec, arrow_schema(fields))
+    if len(tasks) > 1:
+        return rows.repartitionById(len(tasks), "number").mapInArrow(read, fields).repartition(1)
+    return rows.coalesce(1).mapInArrow(read, fields)
+
+
+def _read_keys(spec: TableSpec, target: pa.Schema, batches: Batches) -> Batches:
+    with plain_errors():
+        for batch in batches:
+            for task in batch.column("task").to_pylist():
+                for rows in read_keys(spec, task):
+                    yield to_spark(rows, target)
 
 
 def _unique(names: Sequence[str]) -> dict[str, str]:
