@@ -58,6 +58,7 @@ API: dict[str, tuple[str | type, ...]] = {
     "Reading": ("Scan", Changes, "SystemTable"),
     "Following": (ChangeBatch, Position, Restarted, SchemaLanded),
     "Writing": ("TableWriter",),
+    "Topics": ("ingest", "dead_letter_table", "IngestCommit", "IngestReport"),
     "SQL": ("TableEnvironment", "Result", "Query", Configuration),
     "Altering": (
         "AddColumn",

@@ -26,6 +26,8 @@ from tablestore.errors import (
 )
 
 if TYPE_CHECKING:
+    from tablestore.cdc.ingest.ingesting import dead_letter_table, ingest
+    from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport
     from tablestore.environment.query import Query
     from tablestore.environment.result import Result
     from tablestore.environment.tableenvironment import TableEnvironment
@@ -63,6 +65,8 @@ _LAZY = {
     "ChangeType": "tablestore.types.evolution.schemachanges",
     "CommitKind": "tablestore.format.snapshot",
     "DropColumn": "tablestore.types.evolution.schemachanges",
+    "IngestCommit": "tablestore.cdc.ingest.ingestrequest",
+    "IngestReport": "tablestore.cdc.ingest.ingestrequest",
     "MoveColumn": "tablestore.types.evolution.schemachanges",
     "Query": "tablestore.environment.query",
     "RemoveOption": "tablestore.types.evolution.schemachanges",
@@ -77,6 +81,8 @@ _LAZY = {
     "Table": "tablestore.table.table",
     "TableEnvironment": "tablestore.environment.tableenvironment",
     "TableWriter": "tablestore.table.write.writer",
+    "dead_letter_table": "tablestore.cdc.ingest.ingesting",
+    "ingest": "tablestore.cdc.ingest.ingesting",
     "open_catalog": "tablestore.table.opening",
     "open_table": "tablestore.table.opening",
 }
@@ -94,6 +100,8 @@ __all__ = [
     "ConflictError",
     "DropColumn",
     "FormatError",
+    "IngestCommit",
+    "IngestReport",
     "InvalidInputError",
     "MoveColumn",
     "NotFoundError",
@@ -114,6 +122,8 @@ __all__ = [
     "TablestoreError",
     "UnsupportedError",
     "__version__",
+    "dead_letter_table",
+    "ingest",
     "open_catalog",
     "open_table",
 ]

@@ -1,6 +1,6 @@
 """The order of the layers and of the rooms in them, read from the source: an import points left, and never in a circle.
 
-    base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> distributed -> sql
+    base -> types -> format -> lsm || io -> store -> log -> catalog -> table -> cdc -> distributed -> sql
     -> environment -> cli, demo, connectors
 
 Every import counts, also one inside a function or behind TYPE_CHECKING: who needs the name of a thing to the right knows too much.
@@ -27,6 +27,7 @@ LAYERS = (
     "log",
     "catalog",
     "table",
+    "cdc",
     "distributed",
     "sql",
     "environment",
@@ -54,6 +55,7 @@ ROOMS = {
         "opening",
     ),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "creation", "catalog opening"),
+    "cdc": ("*", "records", "ingest"),
     "sql": ("*", "statements", "parse", "query", "writing", "incremental", "duckdb"),
     "distributed": ("*", "stream"),
     "environment": (
@@ -84,6 +86,7 @@ SAME_THING = {
     "engine queryerrors native": "an engine of queries: the port and its two implementations",
     "functions": "functions of the user's own: found in a text, registered, called by each engine",
     "temporary": "temporary objects, by statement and from Python",
+    "topicsource": "the port to a topic of others, and Kafka behind it",
     "logstore": "the port to a log system, and Kafka behind it",
     "settings": "options parsed once into a frozen value: of a catalog, of a table's store, of its log",
     "opening": "from what names a thing to the thing: a file store, a log, a catalog, a table",

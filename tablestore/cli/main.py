@@ -39,6 +39,7 @@ class Program(LateGroup):
 
     places: ClassVar = {
         "import": verb("loading"),
+        "ingest": verb("ingest"),
         "consume": verb("consume"),
         "compact": verb("housekeeping"),
         "clean": verb("housekeeping"),

@@ -8,6 +8,9 @@ and must not be applied again, however long ago the first one was. The highest n
    is a file of its own (``tablestore-marks/<user>/<number>``), published if absent; the greatest counts. It is written after the
    snapshot has landed and before the commit returns. If that fails, expiry writes it before it removes the snapshot.
 
+A user that reads a source outside of the table (a topic, another table) notes with each commit where it is to go on there: in the
+snapshot's properties, and as the text of the mark.
+
 A user whose commits are numbered by something that can be copied, such as the checkpoint of a stream, has an *origin*: the place of
 that, kept beside the mark (``tablestore-marks/<user>/origin-<digest>``). Two places that number for one user would each take the
 other's commits for replays of its own.
@@ -17,13 +20,15 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from tablestore.errors import FormatError, InvalidInputError
+from tablestore.errors import FormatError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import BATCH_IDENTIFIER, CommitKind, Snapshot
 from tablestore.io.filestore import FileStore
 from tablestore.store.snapshots import Snapshots
 
 MARKS_DIR = "tablestore-marks"
 MARKS_PROPERTY = "tablestore.commit-marks"
+# Where the commit's user goes on in its source.
+SOURCE_POSITION_PROPERTY = "tablestore.source-position"
 # Marks beyond this many users live in their files only: a snapshot must not grow with every job that ever wrote.
 MARKS_IN_SNAPSHOT = 100
 _ORIGIN = "origin-"
@@ -78,19 +83,34 @@ class Replays:
                 return snapshot
         return None
 
-    def raise_mark(self, user: str, identifier: int) -> None:
-        """Record that ``user`` has committed ``identifier``; lower marks are removed."""
+    def progress(self, user: str, latest: Snapshot | None) -> tuple[int, str | None] | None:
+        """The highest identifier that ``user`` has committed, and the source position that it noted with it, if any; None if it
+        has committed nothing."""
+        highest = self.highest(user, latest)
+        if highest is None:
+            return None
+        landed = self.find(user, highest)
+        if landed is not None and landed.properties:
+            return highest, landed.properties.get(SOURCE_POSITION_PROPERTY)
+        try:
+            text = self._files.read(f"{marks_directory(user)}/{highest:020d}").decode()
+        except NotFoundError:
+            return highest, None
+        return highest, None if text == user else text
+
+    def raise_mark(self, user: str, identifier: int, position: str | None = None) -> None:
+        """Record that ``user`` has committed ``identifier``, with this source position; lower marks are removed."""
         directory = marks_directory(user)
-        self._files.publish_if_absent(f"{directory}/{identifier:020d}", user.encode())
+        self._files.publish_if_absent(f"{directory}/{identifier:020d}", (position or user).encode())
         for name in self._files.names(directory):
             if name.isdigit() and int(name) < identifier:
                 self._files.delete(f"{directory}/{name}")
 
-    def keep_mark(self, user: str, identifier: int) -> None:
+    def keep_mark(self, user: str, identifier: int, position: str | None = None) -> None:
         """As :meth:`raise_mark`, unless the mark is as high already."""
         recorded = self._from_files(user)
         if recorded is None or recorded < identifier:
-            self.raise_mark(user, identifier)
+            self.raise_mark(user, identifier, position)
 
     def origins(self, user: str) -> Mapping[str, str]:
         """Where the commits of ``user`` are numbered, by the name of the file that says it; empty if that was never kept."""

@@ -245,3 +245,18 @@ def _atomic_from_arrow(arrow_type: pa.DataType) -> AtomicType | None:
     if types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width > 0:
         return AtomicType(root=TypeRoot.BINARY, length=arrow_type.byte_width)
     return None
+
+
+def zero_of(data_type: pa.DataType) -> pa.Scalar:
+    """A placeholder of a type: what a NOT NULL column holds in a retraction, which no reader gets."""
+    if pa.types.is_string(data_type):
+        return pa.scalar("", data_type)
+    if pa.types.is_binary(data_type):
+        return pa.scalar(b"", data_type)
+    if pa.types.is_boolean(data_type):
+        return pa.scalar(False)
+    if pa.types.is_list(data_type) or pa.types.is_map(data_type):
+        return pa.scalar([], data_type)
+    if pa.types.is_struct(data_type):
+        return pa.scalar({field.name: None if field.nullable else zero_of(field.type).as_py() for field in data_type}, data_type)
+    return pa.scalar(0, pa.int64()).cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)

@@ -34,15 +34,19 @@ def call(session: Session, statement: Call, source: Source) -> Result:
     named = given.pop("table")
     if not isinstance(named.value, str):
         raise _wrong(procedure, table_argument, named, source)
+    place = (statement.procedure.parts[0], session.catalogs.current_database) if len(statement.procedure.parts) == 3 else None
     with placing(source, named.span):
         path = parse_path(named.value)
-        place = (statement.procedure.parts[0], session.catalogs.current_database) if len(statement.procedure.parts) == 3 else None
         table = session.table(Path(path.parts), f"CALL {procedure.name}", place=place)
     arguments = {
         parameter.name: _value(procedure, parameter, given[parameter.name], table, source)
         for parameter in procedure.parameters
         if parameter.name in given
     }
+    for parameter in procedure.parameters:
+        if Table in parameter.kinds and isinstance(other := arguments.get(parameter.name), str):
+            with placing(source, given[parameter.name].span):
+                arguments[parameter.name] = session.table(Path(parse_path(other).parts), f"CALL {procedure.name}", place=place)
     return shown(procedure.function(table, **arguments))
 
 
@@ -103,7 +107,7 @@ def _value(procedure: Procedure, parameter: Parameter, argument: Argument, table
 
 
 def _from_text(text: str, kinds: tuple[type, ...], table: Table) -> object:
-    if str in kinds:
+    if str in kinds or Table in kinds:
         return text
     if datetime in kinds:
         try:

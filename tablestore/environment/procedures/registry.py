@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Union, cast, get_args, get_origin
 
+from tablestore.cdc.ingest.ingesting import ingest as ingest_topic
+from tablestore.cdc.ingest.ingestrequest import IngestReport, OnError, Start
 from tablestore.progress import Progress
 from tablestore.table.inspect.check import check_table
 from tablestore.table.inspect.findings import TABLE, Finding
@@ -71,6 +73,38 @@ def rebuild_log(table: Table) -> object:
     return table.change_log.rebuild()
 
 
+def ingest(
+    table: Table,
+    topic: str,
+    *,
+    servers: str | None = None,
+    format: str = "debezium-json",
+    name: str | None = None,
+    start: str = "earliest",
+    reset: bool = False,
+    follow: bool = False,
+    commit_every: timedelta = timedelta(seconds=10),
+    commit_records: int = 1_000_000,
+    dead_letters: Table | None = None,
+    on_error: str | None = None,
+) -> IngestReport:
+    """Read a topic into the table, exactly once, up to its end as of now."""
+    return ingest_topic(
+        table,
+        topic,
+        servers=servers,
+        format=format,
+        name=name,
+        start=cast("Start", start),
+        reset=reset,
+        follow=follow,
+        commit_every=commit_every,
+        commit_records=commit_records,
+        dead_letters=dead_letters,
+        on_error=cast("OnError | None", on_error),
+    )
+
+
 def _procedure(function: Function, name: str) -> Procedure:
     _, *parameters = inspect.signature(function).parameters.values()
     return Procedure(
@@ -111,6 +145,7 @@ _FUNCTIONS: Mapping[str, Function] = {
     "rescale": Table.rescale,
     "verify": verify,
     "repair": repair,
+    "ingest": ingest,
     "publish": publish,
     "rebuild_log": rebuild_log,
 }
@@ -123,5 +158,6 @@ KIND_WORDS: Mapping[type, str] = {
     timedelta: "an age such as '7 d'",
     datetime: "a time such as '2026-01-31 12:00:00'",
     Iterable: "partitions such as 'day=2026-01-31'",
+    Table: "the name of a table",
     NoneType: "NULL",
 }

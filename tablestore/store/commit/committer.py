@@ -47,7 +47,7 @@ from tablestore.store.followup import Chore, attempt
 from tablestore.store.history.references import BranchMetadata
 from tablestore.store.manifests import Manifests, WrittenMetadata, max_sequence_number
 from tablestore.store.message import CommitMessage, Revise
-from tablestore.store.replay import MARKS_PROPERTY, Replays, encode_marks, marks_of, raised_marks
+from tablestore.store.replay import MARKS_PROPERTY, SOURCE_POSITION_PROPERTY, Replays, encode_marks, marks_of, raised_marks
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.sequence import (
     NEXT_SEQUENCE_PROPERTY,
@@ -452,7 +452,8 @@ class Committer:
         where, identifier = f"snapshot {snapshot.id} of table {self.files.root_uri}", request.identifier
         if identifier is not None:
             # Until the mark is written, the snapshots show a replay; expiry writes it before it removes them.
-            attempt(Chore.MARK, lambda: replays.raise_mark(request.user, identifier), where=where)
+            position = request.properties.get(SOURCE_POSITION_PROPERTY)
+            attempt(Chore.MARK, lambda: replays.raise_mark(request.user, identifier, position), where=where)
         # Only a hint: a reader that finds it missing or stale lists the directory.
         with suppress(Exception):
             self.snapshots.write_latest_hint(snapshot.id)

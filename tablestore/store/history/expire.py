@@ -39,7 +39,7 @@ from tablestore.store.history.references import (
 )
 from tablestore.store.history.retention import NothingDue, Retention, consumer_lifetime, pick_end
 from tablestore.store.history.storeclock import check_clock, check_clock_by
-from tablestore.store.replay import MARKS_PROPERTY, Replays
+from tablestore.store.replay import MARKS_PROPERTY, SOURCE_POSITION_PROPERTY, Replays
 from tablestore.store.settings import table_settings
 from tablestore.store.snapshots import follows
 
@@ -360,14 +360,15 @@ class _Expiry:
 
     def _keep_marks(self, going: range) -> None:
         """Keep the marks by which replays of numbered commits are known, also those that a dead writer did not write."""
-        highest: dict[str, int] = {}
+        highest: dict[str, Snapshot] = {}
         for snapshot_id in going:
             snapshot = self._snapshots.find(snapshot_id)
             if snapshot is not None and MARKS_PROPERTY in snapshot.properties and snapshot.commit_identifier != BATCH_IDENTIFIER:
-                highest[snapshot.commit_user] = max(snapshot.commit_identifier, highest.get(snapshot.commit_user, 0))
+                # A user's identifiers rise with the snapshots.
+                highest[snapshot.commit_user] = snapshot
         replays = Replays(self._files, self._snapshots)
-        for user, identifier in highest.items():
-            replays.keep_mark(user, identifier)
+        for user, last in highest.items():
+            replays.keep_mark(user, last.commit_identifier, last.properties.get(SOURCE_POSITION_PROPERTY))
 
     def _keep_changes(self, going: range) -> None:
         changelogs = self._branch.changelogs

@@ -26,6 +26,7 @@ from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.inputrows import ragged_columns, schema_and_tables
+from tablestore.types.arrowtypes import zero_of
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
 
@@ -328,7 +329,7 @@ def _with_nothing(rows: pa.Table, absent: Sequence[pa.Field]) -> pa.Table:
     """The rows with placeholders for NOT NULL columns that will be looked up."""
     for field in absent:
         if field.name not in rows.schema.names:
-            rows = rows.append_column(field.name, pa.chunked_array([pa.repeat(_zero(field.type), rows.num_rows)]))
+            rows = rows.append_column(field.name, pa.chunked_array([pa.repeat(zero_of(field.type), rows.num_rows)]))
     return rows
 
 
@@ -348,20 +349,5 @@ def retractions_of(keys: pa.Table, context: TableContext) -> pa.Table:
         elif field.nullable:
             columns.append(pa.chunked_array([pa.nulls(rows, field.type)]))
         else:
-            columns.append(pa.chunked_array([pa.repeat(_zero(field.type), rows)]))
+            columns.append(pa.chunked_array([pa.repeat(zero_of(field.type), rows)]))
     return pa.Table.from_arrays(columns, schema=target)
-
-
-def _zero(data_type: pa.DataType) -> pa.Scalar:
-    """A placeholder in a NOT NULL column of a retraction, which no reader gets."""
-    if pa.types.is_string(data_type):
-        return pa.scalar("", data_type)
-    if pa.types.is_binary(data_type):
-        return pa.scalar(b"", data_type)
-    if pa.types.is_boolean(data_type):
-        return pa.scalar(False)
-    if pa.types.is_list(data_type) or pa.types.is_map(data_type):
-        return pa.scalar([], data_type)
-    if pa.types.is_struct(data_type):
-        return pa.scalar({field.name: None if field.nullable else _zero(field.type).as_py() for field in data_type}, data_type)
-    return pa.scalar(0, pa.int64()).cast(pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)

@@ -1,0 +1,1 @@
+"""A topic into a table."""

@@ -1,0 +1,86 @@
+"""``tablestore.ingest``: a topic into a table, in one call."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from tablestore.cdc.ingest.deadletters import DEAD_LETTER_KEY, DEAD_LETTER_SCHEMA, DeadLetters
+from tablestore.cdc.ingest.ingestion import Ingestion
+from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport, IngestRequest, OnError, Start
+from tablestore.cdc.topicsource import TopicSource, open_topic_source
+from tablestore.table.catalog import Catalog
+from tablestore.table.table import Table
+
+SERVERS = "bootstrap.servers"
+
+
+def ingest(
+    table: Table,
+    topic: str,
+    *,
+    format: str = "debezium-json",
+    servers: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    name: str | None = None,
+    start: Start = "earliest",
+    reset: bool = False,
+    follow: bool = False,
+    commit_every: timedelta = timedelta(seconds=10),
+    commit_records: int = 1_000_000,
+    dead_letters: Table | None = None,
+    on_error: OnError | None = None,
+    on_commit: Callable[[IngestCommit], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> IngestReport:
+    """Read a topic into a table, exactly once: each commit holds rows and the offsets behind them.
+
+    ``format`` is ``debezium-json`` or ``json``. A later call goes on where the last commit of its ``name`` (default: the topic's)
+    was; the first one begins at the ``start`` (``"earliest"`` or ``"latest"``), as does any with ``reset``. It ends with the
+    records that are there now; with ``follow`` it waits for more until ``stop()``.
+
+    A record that cannot become a row stops it, unless there is a table for ``dead_letters`` (:func:`dead_letter_table`), or
+    ``on_error="skip"``. ``servers`` are the brokers; ``properties`` of the client that tables may set too, others (secrets) come
+    from the environment. Raises FormatError of kind ``bad-record``, ConflictError of kind ``fenced`` (another process ingests under
+    this name), PositionLost, NotFoundError, InvalidInputError, StorageError.
+    """
+    given = {**(properties or {}), **({SERVERS: servers} if servers else {})}
+    request = IngestRequest(
+        name=topic if name is None else name,
+        format=format,
+        start=start,
+        reset=reset,
+        follow=follow,
+        commit_every_s=commit_every.total_seconds(),
+        commit_records=commit_records,
+        on_error=on_error or ("stop" if dead_letters is None else "dead-letter"),
+    )
+    return run_ingest(table, open_topic_source("kafka", topic, given), request, dead_letters, on_commit=on_commit, stop=stop)
+
+
+def run_ingest(
+    table: Table,
+    source: TopicSource,
+    request: IngestRequest,
+    dead_letters: Table | None = None,
+    *,
+    on_commit: Callable[[IngestCommit], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> IngestReport:
+    """As :func:`ingest`, from a source that is open."""
+    letters = None if dead_letters is None else DeadLetters(dead_letters)
+    report = IngestReport()
+    for commit in Ingestion(table.refresh(), source, request, letters).commits(stop):
+        report = report.after(commit)
+        if on_commit is not None:
+            on_commit(commit)
+    return report
+
+
+def dead_letter_table(catalog: Catalog, name: str) -> Table:
+    """The table ``database.name`` for records that cannot become rows; it is made if it is not there."""
+    return catalog.create_table(
+        name,
+        schema=DEAD_LETTER_SCHEMA,
+        primary_key=DEAD_LETTER_KEY,
+        comment="Records that could not become rows",
+        ignore_if_exists=True,
+    )

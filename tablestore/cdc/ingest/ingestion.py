@@ -1,0 +1,205 @@
+"""The loop from a topic into a table: poll, decode, write, commit; the commit says where to go on.
+
+    position ── poll ── decode ── write … ── commit rows + next offsets ── position
+                          └ bad records ── dead letters, before the commit
+
+Rows and offsets are one snapshot, so a process that dies anywhere has done each commit whole or not at all, and the next one goes
+on behind the last. Of one key the later record wins, within a commit and over commits: a topic keeps a key in one partition, and a
+partition its order.
+
+Memory: what the client has fetched ahead (64 MiB), a batch being decoded (:data:`_BATCH_BYTES` of records, a few times over), and
+the table's write buffer.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.cdc.ingest.beginning import check_landed, find_beginning, user_of, with_new_partitions
+from tablestore.cdc.ingest.deadletters import DeadLetter, DeadLetters
+from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestRequest
+from tablestore.cdc.records.recordformats import FORMATS, Decoder
+from tablestore.cdc.records.target import Decoded, Target
+from tablestore.cdc.sourceposition import SourcePosition
+from tablestore.cdc.topicsource import TopicCursor, TopicRecords, TopicSource
+from tablestore.errors import ConflictError, FormatError, InvalidInputError
+from tablestore.store.producer import INPUT
+from tablestore.store.replay import SOURCE_POSITION_PROPERTY
+from tablestore.table.table import Table
+from tablestore.table.write.committing import Effect
+from tablestore.table.write.writer import TableWriter
+from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
+
+_BATCH_RECORDS, _BATCH_BYTES = 32_768, 32 * 1024 * 1024
+# Of a batch so many are parsed at once: if one is bad, these are looked at one by one.
+_PARSED_AT_ONCE = 8_192
+_IDLE_POLL_S = 0.5
+_LOOK_FOR_PARTITIONS_S = 30.0
+# Commits in a row that meet a change of the table.
+_MOST_CONFLICTS = 5
+
+
+class Ingestion:
+    """One run. Not thread-safe."""
+
+    def __init__(self, table: Table, source: TopicSource, request: IngestRequest, dead_letters: DeadLetters | None = None) -> None:
+        if request.on_error == "dead-letter" and dead_letters is None:
+            raise InvalidInputError("on_error = dead-letter needs a table for them: name one as dead_letters")
+        context = table.context
+        self._table, self._source, self._request, self._dead_letters = table, source, request, dead_letters
+        self._clock, self._run = context.clock, context.ids.uuid()
+        self._source_id = source.incarnation()
+        self._decoder = _decoder(table, request)
+        beginning = find_beginning(context, request, source, self._source_id)
+        self._identifier, self._committed, self._recorded = beginning.identifier, dict(beginning.offsets), beginning.recorded
+        self._offsets = dict(self._committed)
+
+    def commits(self, stop: Callable[[], bool] = lambda: False) -> Iterator[IngestCommit]:
+        """Ingest, commit by commit. ``stop`` is asked after each batch: True ends it behind one more commit."""
+        bounds = self._source.bounds()
+        ends = None if self._request.follow else {partition: bounds[partition][1] for partition in self._offsets}
+        if not self._recorded:
+            with self._table.new_writer(user_of(self._request.name)) as writer:
+                yield self._commit(writer, _Count())
+        cursor, looked_s, conflicts = self._source.open_cursor(self._offsets), self._clock.steady_s(), 0
+        try:
+            while not (self._is_done(ends) or stop()):
+                try:
+                    commit = self._one(cursor, ends, stop)
+                    conflicts = 0
+                except ConflictError as error:
+                    conflicts += 1
+                    if error.kind == "fenced" or conflicts > _MOST_CONFLICTS:
+                        raise
+                    # The table was altered, say: the records are read again, for the table as it is now.
+                    cursor = self._reopened(cursor, self._committed)
+                    self._table = self._table.refresh()
+                    self._decoder = _decoder(self._table, self._request)
+                    continue
+                if commit is not None:
+                    yield commit
+                if self._request.follow and self._clock.steady_s() - looked_s >= _LOOK_FOR_PARTITIONS_S:
+                    looked_s, all_offsets = self._clock.steady_s(), with_new_partitions(self._offsets, self._source.bounds())
+                    if len(all_offsets) > len(self._offsets):
+                        cursor = self._reopened(cursor, all_offsets)
+        finally:
+            cursor.close()
+
+    def _one(self, cursor: TopicCursor, ends: dict[int, int] | None, stop: Callable[[], bool]) -> IngestCommit | None:
+        """What is there, until a commit is due; None if there was nothing."""
+        request, clock, count = self._request, self._clock, _Count()
+        deadline_s = clock.steady_s() + request.commit_every_s
+        with self._table.new_writer(user_of(request.name)) as writer:
+            while count.records < request.commit_records and not (self._is_done(ends) or stop()):
+                left_s = deadline_s - clock.steady_s()
+                if left_s <= 0:
+                    break
+                wanted = min(_BATCH_RECORDS, request.commit_records - count.records)
+                records = cursor.poll(min(left_s, _IDLE_POLL_S), wanted, _BATCH_BYTES)
+                self._write(writer, records, count)
+                self._offsets.update(records.next_offsets())
+                self._offsets.update(
+                    {place: offset for place, offset in records.ended.items() if offset > self._offsets.get(place, 0)}
+                )
+            return self._commit(writer, count) if count.records else None
+
+    def _write(self, writer: TableWriter, records: TopicRecords, count: "_Count") -> None:
+        batch: list[Decoded] = []
+        for start in range(0, len(records), _PARSED_AT_ONCE):
+            chosen = slice(start, start + _PARSED_AT_ONCE)
+            found = self._decoder.decode(records.keys[chosen], records.values[chosen])
+            if found.faults:
+                self._keep_bad(records, {start + place: reason for place, reason in found.faults.items()}, count)
+            batch.append(found)
+        rows = _as_rows(batch)
+        if rows is not None:
+            writer.write(rows)
+            count.rows += rows.num_rows
+        count.records += len(records)
+
+    def _keep_bad(self, records: TopicRecords, faults: dict[int, str], count: "_Count") -> None:
+        letters = [
+            DeadLetter(
+                topic=self._source.name,
+                partition=int(records.partitions[place]),
+                offset=int(records.offsets[place]),
+                reason=reason,
+                key=records.keys[place],
+                value=records.values[place],
+            )
+            for place, reason in sorted(faults.items())
+        ]
+        if self._request.on_error == "stop":
+            first = letters[0]
+            raise FormatError(
+                f"the record at offset {first.offset} of partition {first.partition} of topic {first.topic} cannot become a row of "
+                f"{self._table.name}: {first.reason}; the ingest has stopped behind its last commit. Correct the table or the "
+                "producer, name a table for dead letters, or skip such records (on_error)",
+                kind="bad-record",
+            )
+        if self._dead_letters is not None and self._request.on_error == "dead-letter":
+            self._dead_letters.keep(letters)
+        count.bad += len(letters)
+
+    def _commit(self, writer: TableWriter, count: "_Count") -> IngestCommit:
+        position = SourcePosition(source=self._source.name, source_id=self._source_id, offsets=self._offsets, run=self._run)
+        effect = Effect(allow_empty=True, operation="INGEST", properties={SOURCE_POSITION_PROPERTY: position.text()})
+        landed = writer.commit_as(effect, self._identifier + 1)
+        snapshot = check_landed(landed, position, self._request.name, self._table.name)
+        self._identifier += 1
+        self._committed = dict(self._offsets)
+        ends = self._source.bounds()
+        return IngestCommit(
+            snapshot_id=snapshot.id,
+            records=count.records,
+            rows=count.rows,
+            bad_records=count.bad,
+            lag=sum(max(0, end - self._committed.get(partition, first)) for partition, (first, end) in ends.items()),
+            offsets=dict(self._committed),
+        )
+
+    def _reopened(self, cursor: TopicCursor, offsets: dict[int, int]) -> TopicCursor:
+        cursor.close()
+        self._offsets = dict(offsets)
+        return self._source.open_cursor(self._offsets)
+
+    def _is_done(self, ends: dict[int, int] | None) -> bool:
+        return ends is not None and all(self._offsets[partition] >= end for partition, end in ends.items())
+
+
+class _Count:
+    """What has gone into a commit."""
+
+    def __init__(self) -> None:
+        self.records = self.rows = self.bad = 0
+
+
+def _decoder(table: Table, request: IngestRequest) -> Decoder:
+    context = table.context
+    if (field := context.settings.rowkind_field) is not None and request.format != "json":
+        raise InvalidInputError(
+            f"table {table.name} takes the kind of a row from its column {field!r} (rowkind.field), and {request.format} records "
+            "say it themselves: ingest into a table without that option",
+            kind="row-kind",
+        )
+    merge = context.settings.merge
+    combines = merge is not None and merge.engine != "deduplicate"
+    target = Target(
+        fields=context.schema.fields,
+        key=context.schema.primary_keys,
+        whole_before=combines or context.changelog_settings.producer == INPUT,
+    )
+    return FORMATS[request.format](target)
+
+
+def _as_rows(batch: Sequence[Decoded]) -> pa.Table | None:
+    """The rows for a writer, with their kinds unless all are added."""
+    full = [one for one in batch if one.rows.num_rows]
+    if not full:
+        return None
+    rows = pa.concat_tables([one.rows for one in full])
+    if all(one.kinds is None for one in full):
+        return rows
+    kinds = np.concatenate([np.zeros(one.rows.num_rows, dtype=np.int8) if one.kinds is None else one.kinds for one in full])
+    return rows.append_column(ROW_KIND_COLUMN, symbols_from_kinds(pa.array(kinds)))

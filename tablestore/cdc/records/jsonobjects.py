@@ -1,0 +1,242 @@
+"""JSON objects as columns, as many as can be read: the others are named, with what is wrong with them.
+
+    fast    all texts are one buffer for Arrow's JSON reader, with the types that the columns usually come as
+    slow    where it refuses that: each text by Python's reader, then values of one kind (numbers, texts, …) together
+
+The slow way finds the texts that are no JSON, and the values that came otherwise than expected; the reader remembers how, so that
+the fast way takes the next ones. An object may hold rows below other names, as Debezium's ``before`` and ``after``: a *place* is
+the name above a row, "" where the object is the row. Names that are not asked for are skipped, missing ones are null.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pj
+
+from tablestore.cdc.records.faults import Faults, at_places, convert_each
+from tablestore.cdc.records.wirevalues import PLAIN, Meaning, Wire, conform_column, to_column, usual_wire, wire_type
+from tablestore.log.json.jsonrows import read_objects, values_to_array
+from tablestore.types.arrays import Mask
+from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.datatypes import Field
+
+_BLOCK_BYTES = 16 * 1024 * 1024
+_OPENING, _CLOSING = ord("{"), ord("}")
+_INT64 = range(-(2**63), 2**63)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """The rows below one name. ``columns`` are in the order asked for, of the types of their fields; null where there is no row.
+    ``present``: whether there is one."""
+
+    columns: Sequence[pa.Array]
+    present: Mask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """Columns of as many rows as there were texts. ``texts``: values of the names asked for as texts. A text at fault has rows,
+    which mean nothing."""
+
+    rows: Mapping[str, Row]
+    texts: Mapping[str, pa.Array]
+    faults: Faults
+
+
+class ObjectReader:
+    """Reads objects with rows at the given places. ``texts``: names beside them that hold texts."""
+
+    def __init__(self, places: Mapping[str, Sequence[Field]], texts: Sequence[str] = ()) -> None:
+        self._places, self._texts = places, texts
+        self._wires = {
+            (place, field.name): usual_wire(to_arrow_type(field.type)) for place, fields in places.items() for field in fields
+        }
+        self._has_map = any(_has_map(to_arrow_type(field.type)) for fields in places.values() for field in fields)
+
+    def read(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
+        """The objects in ``values``. ``meanings``: what their schema says of columns."""
+        if not self._has_map and all(values):
+            try:
+                return self._fast(values, meanings)
+            except (pa.ArrowException, ValueError):
+                pass
+        return self._slow(values, meanings)
+
+    def _fast(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
+        data = b"\n".join(values)
+        _check_cut(data, values)
+        asked: list[pa.Field] = [pa.field(name, pa.string()) for name in self._texts]
+        for place, fields in self._places.items():
+            wires = [
+                pa.field(
+                    field.name,
+                    wire_type(to_arrow_type(field.type), self._wires[place, field.name], meanings.get(field.name, PLAIN)),
+                )
+                for field in fields
+            ]
+            asked += wires if not place else [pa.field(place, pa.struct(wires))]
+        found = read_objects(
+            data,
+            read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, 2 * max(map(len, values)))),
+            parse_options=pj.ParseOptions(explicit_schema=pa.schema(asked), unexpected_field_behavior="ignore"),
+        ).combine_chunks()
+        if found.num_rows != len(values):
+            raise ValueError("not one object per text")
+        rows, faults = {}, Faults()
+        for place, fields in self._places.items():
+            if place:
+                struct = _one(found.column(place))
+                present, raw = struct.is_valid().to_numpy(zero_copy_only=False), struct.flatten()
+            else:
+                present, raw = np.ones(len(values), dtype=np.bool_), [_one(found.column(field.name)) for field in fields]
+            columns = []
+            for field, array in zip(fields, raw, strict=True):
+                column, wrong = _converted(array, field, meanings.get(field.name, PLAIN))
+                columns.append(column)
+                faults.update(wrong)
+            rows[place] = Row(columns=columns, present=present)
+        return Objects(rows=rows, texts={name: _one(found.column(name)) for name in self._texts}, faults=faults)
+
+    def _slow(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
+        # One by one: what is at fault has to be found, and nothing vectorised says where it is.
+        objects: list[dict[str, Any]] = []
+        faults: Faults = {}
+        for number, value in enumerate(values):
+            try:
+                objects.append(_object(value))
+            except ValueError as error:
+                faults[number] = str(error)
+                objects.append({})
+        rows = {}
+        for place, fields in self._places.items():
+            found: list[Any] = [one.get(place) for one in objects] if place else list(objects)
+            for number, row in enumerate(found):
+                if row is not None and not isinstance(row, dict):
+                    faults.setdefault(number, f"expected an object as {place!r}, found {row!r:.100}")
+                    found[number] = None
+            columns = []
+            for field in fields:
+                # A null is a value of any kind.
+                cells = [row.get(field.name) if row else None for row in found]
+                column, wrong = self._by_kind(place, cells, field, meanings.get(field.name, PLAIN))
+                columns.append(column)
+                faults = {**wrong, **faults}
+            rows[place] = Row(columns=columns, present=np.array([row is not None for row in found], dtype=np.bool_))
+        texts = {}
+        for name in self._texts:
+            said = [one.get(name) for one in objects]
+            texts[name] = pa.array([one if isinstance(one, str) else None for one in said], pa.string())
+        return Objects(rows=rows, texts=texts, faults=faults)
+
+    def _by_kind(self, place: str, cells: Sequence[Any], field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
+        """A column of values of several kinds: those of one kind are converted together."""
+        kind = to_arrow_type(field.type)
+        by_kind: dict[type, list[int]] = {}
+        for number, cell in enumerate(cells):
+            if cell is not None:
+                by_kind.setdefault(type(cell), []).append(number)
+        wires = {_wire_of(one) for one in by_kind}
+        if len(wires) == 1:
+            self._wires[place, field.name] = next(iter(wires))
+        parts, order, faults = [], [], Faults()
+        for python, numbers in by_kind.items():
+            part, wrong = convert_each(
+                [cells[number] for number in numbers], _PartOf(python, field, kind, meaning), kind
+            )
+            parts.append(part)
+            order += numbers
+            faults.update(at_places(_of_column(field, wrong), numbers))
+        if not parts:
+            return pa.nulls(len(cells), kind), faults
+        indices = np.full(len(cells), -1, dtype=np.int64)
+        indices[order] = np.arange(len(order))
+        return pa.concat_arrays(parts).take(pa.array(indices, mask=indices < 0)), faults
+
+
+@dataclass(frozen=True, slots=True)
+class _PartOf:
+    """Values of one Python type become values of a column."""
+
+    python: type
+    field: Field
+    kind: pa.DataType
+    meaning: Meaning
+
+    def __call__(self, values: Sequence[Any]) -> pa.Array:
+        wire = _wire_of(self.python)
+        if pa.types.is_nested(self.kind):
+            return conform_column(values_to_array(values, self.kind), self.field)
+        if wire == "nested":
+            if not pa.types.is_string(self.kind):
+                raise ValueError(f"expected a single value, found {values[0]!r:.100}")
+            values, wire = [json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=float) for value in values], "text"
+        if wire == "number" and (pa.types.is_string(self.kind) or pa.types.is_decimal(self.kind)):
+            return to_column(pa.array([str(value) for value in values], pa.string()), self.field, PLAIN)
+        if wire == "number" and (self.python is not int or pa.types.is_floating(self.kind)):
+            # Whole numbers may be written with a point.
+            return to_column(pa.array([float(value) for value in values], _floating(self.kind)), self.field, self.meaning)
+        if self.python is int and not all(value in _INT64 for value in values):
+            raise ValueError(f"a number of more than 64 bits: {max(values, key=abs)!r:.100}")
+        target = wire_type(self.kind, wire, self.meaning)
+        if pa.types.is_decimal(target):
+            target = pa.string()
+        return to_column(pa.array(values, target), self.field, self.meaning)
+
+
+def _converted(array: pa.Array, field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
+    column, faults = convert_each(array, lambda part: to_column(part, field, meaning), to_arrow_type(field.type))
+    return column, _of_column(field, faults)
+
+
+def _of_column(field: Field, faults: Faults) -> Faults:
+    return {place: f"column {field.name!r}: {reason}" for place, reason in faults.items()}
+
+
+def _check_cut(data: bytes, values: Sequence[bytes]) -> None:
+    """Each text begins and ends as an object does: then no object goes over several texts, and if there are as many objects as
+    texts, there is one in each. Raises ValueError."""
+    ends = np.cumsum(np.fromiter(map(len, values), dtype=np.int64, count=len(values)) + 1) - 1
+    buffer = np.frombuffer(data, dtype=np.uint8)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1] + 1])
+    if not ((buffer[starts] == _OPENING) & (buffer[ends - 1] == _CLOSING)).all():
+        raise ValueError("a text that is no object")
+
+
+def _object(value: bytes) -> dict[str, Any]:
+    if not value:
+        raise ValueError("the value is empty")
+    try:
+        found = json.loads(value.decode(), parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {value[:100]!r} ({error})") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"expected a JSON object, found {value[:100]!r}")
+    return found
+
+
+def _wire_of(python: type) -> Wire:
+    if python is str:
+        return "text"
+    if python is bool:
+        return "boolean"
+    return "nested" if python in (dict, list) else "number"
+
+
+def _floating(kind: pa.DataType) -> pa.DataType:
+    return kind if pa.types.is_floating(kind) else pa.float64()
+
+
+def _has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return pa.types.is_nested(kind) and any(_has_map(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

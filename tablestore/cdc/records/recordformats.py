@@ -1,0 +1,143 @@
+"""Records of a topic as changes of a table: the formats, and what each record means in them.
+
+    debezium-json   {"before":{…},"after":{…},"op":"c"}   c, r: the row after is new, u: it replaces the one before, d: that goes
+    json            {…}                                   the row itself
+    both            no value                              the row that the key names is gone
+
+Either may have its schema around it. Where rows simply replace each other only the key of the row before counts: it is taken back
+if the row after has another. An append table takes new rows only. What cannot be understood is named with the reason.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.cdc.records.faults import Faults, at_places
+from tablestore.cdc.records.jsonobjects import ObjectReader, Row
+from tablestore.cdc.records.recordkeys import KeyReader
+from tablestore.cdc.records.schemaenvelope import Group, by_schema, meanings
+from tablestore.cdc.records.target import Decoded, Part, Target, decoded
+from tablestore.types.arrays import Kinds, Mask, Places
+from tablestore.types.datatypes import Field
+from tablestore.types.rowkind import RowKind
+
+Bytes = Sequence[bytes | None]
+
+
+class Decoder(Protocol):
+    """Makes rows of one table out of records."""
+
+    def decode(self, keys: Bytes, values: Bytes) -> Decoded:
+        """What these records change, in their order; those that cannot be understood are named by their place."""
+        ...
+
+
+class PlainJson:
+    """Each record is a row."""
+
+    def __init__(self, target: Target) -> None:
+        self._target, self._keys = target, KeyReader(target)
+        self._reader = ObjectReader({"": target.fields})
+
+    def decode(self, keys: Bytes, values: Bytes) -> Decoded:
+        """Rows to be added, and deletions."""
+        texts, places, parts, faults = _split(self._keys, keys, values)
+        for group in by_schema(texts):
+            where = places[group.places]
+            found = self._reader.read(group.payloads, meanings(group.schema))
+            faults.update(at_places(found.faults, where.tolist()))
+            parts.append(_part(self._target.fields, found.rows[""], where, RowKind.INSERT))
+        return decoded(self._target, parts, faults)
+
+
+class DebeziumJson:
+    """Each record says what a row was before a change and what it is afterwards."""
+
+    def __init__(self, target: Target) -> None:
+        self._target, self._keys = target, KeyReader(target)
+        self._before = target.fields if target.whole_before else target.key_fields
+        self._reader = ObjectReader({"before": self._before, "after": target.fields}, ["op"])
+
+    def decode(self, keys: Bytes, values: Bytes) -> Decoded:
+        """The rows taken back and added."""
+        texts, places, parts, faults = _split(self._keys, keys, values)
+        for group in by_schema(texts):
+            found, wrong = self._changes(group, [keys[place] for place in places[group.places].tolist()])
+            where = places[group.places]
+            faults.update(at_places(wrong, where.tolist()))
+            parts += [Part(places=where[part.places], kinds=part.kinds, columns=part.columns) for part in found]
+        return decoded(self._target, parts, faults)
+
+    def _changes(self, group: Group, keys: Bytes) -> tuple[list[Part], Faults]:
+        target = self._target
+        found = self._reader.read(group.payloads, meanings(group.schema, inside=("after", "before")))
+        before, after, ops, faults = found.rows["before"], found.rows["after"], found.texts["op"], dict(found.faults)
+        new, updated, gone = (_mask(pc.is_in(ops, value_set=pa.array(names))) for names in (["c", "r"], ["u"], ["d"]))
+        _note(faults, ~(new | updated | gone), lambda place: f"expected op c, r, u or d, found {ops[place].as_py()!r}")
+        _note(faults, (new | updated) & ~after.present, lambda place: f"op {ops[place].as_py()!r} without the row in `after`")
+        if not target.key:
+            needs_key = "and the table has no primary key: it takes c and r"
+            _note(faults, updated | gone, lambda place: f"op {ops[place].as_py()!r}, {needs_key}")
+        if not (updated | gone).any():
+            return [_part(target.fields, after, np.arange(len(ops)), RowKind.INSERT)], faults
+        known = before.present.copy()
+        for field, column in zip(self._before, before.columns, strict=True):
+            if field.name in target.key:
+                known &= _mask(column.is_valid())
+        parts: list[Part] = []
+        unnamed = np.flatnonzero(gone & ~known)
+        if len(unnamed):
+            parts, wrong = self._keys.deletions(keys, unnamed)
+            faults.update(wrong)
+        old = gone & known
+        if target.whole_before:
+            parts.append(_part(self._before, before, np.flatnonzero(updated & known), RowKind.UPDATE_BEFORE))
+        else:
+            old |= updated & known & self._moved(before, after)
+        parts.append(_part(self._before, before, np.flatnonzero(old), RowKind.DELETE))
+        kinds = np.where(updated, int(RowKind.UPDATE_AFTER), int(RowKind.INSERT)).astype(np.int8)
+        parts.append(_part(target.fields, after, np.flatnonzero(new | updated), kinds))
+        return parts, faults
+
+    def _moved(self, before: Row, after: Row) -> Mask:
+        """Whether the key differs."""
+        moved = np.zeros(len(before.present), dtype=np.bool_)
+        columns = dict(zip((field.name for field in self._target.fields), after.columns, strict=True))
+        for field, old in zip(self._before, before.columns, strict=True):
+            moved |= _mask(pc.not_equal(old, columns[field.name]))
+        return moved
+
+
+FORMATS: Mapping[str, Callable[[Target], Decoder]] = {"debezium-json": DebeziumJson, "json": PlainJson}
+
+
+def _split(reader: KeyReader, keys: Bytes, values: Bytes) -> tuple[list[bytes], Places, list[Part], Faults]:
+    """The values that there are and the records that they are of; what the others delete."""
+    there = [value for value in values if value is not None]
+    if len(there) == len(values):
+        return there, np.arange(len(values), dtype=np.int64), [], {}
+    full = np.fromiter((value is not None for value in values), dtype=np.bool_, count=len(values))
+    parts, faults = reader.deletions(keys, np.flatnonzero(~full))
+    return there, np.flatnonzero(full), parts, faults
+
+
+def _part(fields: Sequence[Field], row: Row, places: Places, kinds: Kinds | RowKind) -> Part:
+    """The rows of some records; ``kinds``: of all records, or one for all."""
+    columns = {field.name: column for field, column in zip(fields, row.columns, strict=True)}
+    if len(places) < len(row.present):
+        columns = {name: column.take(pa.array(places)) for name, column in columns.items()}
+    chosen = np.full(len(places), int(kinds), dtype=np.int8) if isinstance(kinds, RowKind) else kinds[places]
+    return Part(places=places, kinds=chosen, columns=columns)
+
+
+def _note(faults: Faults, wrong: Mask, reason: Callable[[int], str]) -> None:
+    for place in np.flatnonzero(wrong).tolist():
+        faults.setdefault(place, reason(place))
+
+
+def _mask(array: pa.Array) -> Mask:
+    mask: Mask = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return mask

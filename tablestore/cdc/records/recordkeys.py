@@ -1,0 +1,50 @@
+"""Which row does the key of a record name? Of a record without a value that is all there is: the row is gone.
+
+A key is a JSON object with the columns of the primary key (others are ignored), with or without its schema around it. Of a primary
+key of one column it may be the value alone, as JSON or as text.
+"""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from tablestore.cdc.records.faults import Faults, at_places
+from tablestore.cdc.records.jsonobjects import ObjectReader
+from tablestore.cdc.records.schemaenvelope import by_schema, meanings
+from tablestore.cdc.records.target import Part, Target
+from tablestore.types.arrays import Places
+from tablestore.types.rowkind import RowKind
+
+
+class KeyReader:
+    """Reads the keys of the records of one table."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._reader = ObjectReader({"": target.key_fields})
+
+    def deletions(self, keys: Sequence[bytes | None], places: Places) -> tuple[list[Part], Faults]:
+        """The records at ``places`` as deletions of the rows that their keys name."""
+        if not self._target.key:
+            return [], dict.fromkeys(places.tolist(), "the row is gone, and the table has no primary key to delete it by")
+        faults = {place: "neither a value nor a key: nothing says which row it is" for place in places.tolist() if not keys[place]}
+        named = np.array([place for place in places.tolist() if place not in faults], dtype=np.int64)
+        parts: list[Part] = []
+        for group in by_schema([self._object(keys[place] or b"") for place in named.tolist()]):
+            where = named[group.places]
+            found = self._reader.read(group.payloads, meanings(group.schema))
+            wrong = {place: f"its key: {reason}" for place, reason in found.faults.items()}
+            faults.update(at_places(wrong, where.tolist()))
+            columns = dict(zip(self._target.key, found.rows[""].columns, strict=True))
+            parts.append(Part(places=where, kinds=np.full(len(where), int(RowKind.DELETE), dtype=np.int8), columns=columns))
+        return parts, faults
+
+    def _object(self, key: bytes) -> bytes:
+        if len(self._target.key) > 1 or key.lstrip()[:1] == b"{":
+            return key
+        try:
+            text = json.dumps(json.loads(key))
+        except (ValueError, RecursionError):
+            text = json.dumps(key.decode(errors="surrogateescape"))
+        return b"{%s:%s}" % (json.dumps(self._target.key[0]).encode(), text.encode())

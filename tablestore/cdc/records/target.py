@@ -1,0 +1,119 @@
+"""What does a table ask of records, and what do decoded records look like?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.cdc.records.faults import Faults
+from tablestore.types.arrays import Kinds, Mask, Places, retracts
+from tablestore.types.arrowtypes import to_arrow_type, zero_of
+from tablestore.types.datatypes import Field
+from tablestore.types.rowkind import RowKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The columns of a table. ``whole_before``: its rows combine, so that a retraction needs all of the row that it takes back."""
+
+    fields: tuple[Field, ...]
+    key: tuple[str, ...] = ()
+    whole_before: bool = False
+
+    @property
+    def key_fields(self) -> tuple[Field, ...]:
+        """The columns of the primary key."""
+        return tuple(field for field in self.fields if field.name in self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some rows: the record that each comes from, what it does, and columns by name (others are null)."""
+
+    places: Places
+    kinds: Kinds
+    columns: dict[str, pa.Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """Rows of the table in the order of their records. ``kinds`` None: all of them are rows to be added."""
+
+    rows: pa.Table
+    kinds: Kinds | None = None
+    faults: Faults = field(default_factory=dict)
+
+
+def decoded(target: Target, parts: Sequence[Part], faults: Faults) -> Decoded:
+    """The rows of ``parts`` together; of one record those of an earlier part come first. Rows of records at fault are left out, and
+    so are those, which are faults too, that lack a value where the table takes no NULL."""
+    faults = dict(faults)
+    for part in parts:
+        _note_missing(target, part, faults)
+    kept = [_taken(part, ~_named(part.places, faults)) for part in parts]
+    kept = [part for part in kept if len(part.places)]
+    schema = pa.schema([pa.field(one.name, to_arrow_type(one.type), one.type.nullable) for one in target.fields])
+    if not kept:
+        return Decoded(rows=schema.empty_table(), faults=faults)
+    tables = [_table(target, part, schema) for part in kept]
+    kinds = np.concatenate([part.kinds for part in kept])
+    rows = pa.concat_tables(tables)
+    if len(kept) > 1:
+        order = np.argsort(np.concatenate([part.places for part in kept]), kind="stable")
+        rows, kinds = rows.take(pa.array(order)), kinds[order]
+    only_adds = not retracts(kinds).any()
+    return Decoded(rows=rows, kinds=None if only_adds and not target.whole_before else kinds, faults=faults)
+
+
+def _note_missing(target: Target, part: Part, faults: Faults) -> None:
+    """Add the records that lack a value where the table takes no NULL."""
+    adds = ~retracts(part.kinds)
+    for one in target.fields:
+        column = part.columns.get(one.name)
+        if one.type.nullable or (one.default_value is not None and one.name not in target.key):
+            continue
+        if column is not None and not column.null_count:
+            continue
+        missing = np.ones(len(part.places), dtype=np.bool_) if column is None else column.is_null().to_numpy(zero_copy_only=False)
+        if one.name not in target.key:
+            # Of a row that goes only the key counts.
+            missing &= adds
+        for place in part.places[missing].tolist():
+            faults.setdefault(place, f"column {one.name!r} takes no NULL, and the record has no value for it")
+
+
+def _table(target: Target, part: Part, schema: pa.Schema) -> pa.Table:
+    columns = []
+    for one, stored in zip(target.fields, schema, strict=True):
+        column = part.columns.get(one.name)
+        if column is None:
+            column = pa.nulls(len(part.places), stored.type)
+        if not stored.nullable and column.null_count and one.default_value is None:
+            column = pc.fill_null(column, zero_of(stored.type))
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _taken(part: Part, kept: Mask) -> Part:
+    if kept.all():
+        return part
+    mask = pa.array(kept)
+    return Part(
+        places=part.places[kept],
+        kinds=part.kinds[kept],
+        columns={name: column.filter(mask) for name, column in part.columns.items()},
+    )
+
+
+def _named(places: Places, faults: Faults) -> Mask:
+    if not faults:
+        return np.zeros(len(places), dtype=np.bool_)
+    named: Mask = np.isin(places, np.fromiter(faults, dtype=np.int64, count=len(faults)))
+    return named
+
+
+def inserts(count: int) -> Kinds:
+    """As many rows that are added."""
+    return np.full(count, int(RowKind.INSERT), dtype=np.int8)

@@ -1,0 +1,164 @@
+"""How does JSON carry the values of a column, and how do they become values of its type?
+
+    column           numbers                             texts                              true, false
+    whole number     as they are                         their digits                       1, 0
+    FLOAT, DOUBLE    as they are                         digits, NaN, Infinity, -Infinity   -
+    DECIMAL          as they are                         their digits; base64 (Connect)     -
+    DATE             days since 1970                     2024-01-31                         -
+    TIME, TIMESTAMP  ticks since midnight or since 1970  12:30:00.5, 2024-01-31T12:30:00Z   -
+    BOOLEAN          0, 1                                true, false                        as they are
+    text             their digits                        as they are                        true, false
+    bytes            -                                   base64                             -
+
+What a number of ticks is, the schema of a record says. Without one it is what Debezium writes for a column of that precision:
+milliseconds up to 3 digits, microseconds up to 6, nanoseconds beyond.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.log.json.jsonrows import carrier, decode_base64, from_carrier
+from tablestore.log.json.jsontext import content
+from tablestore.log.json.jsontimes import times_from_texts
+from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.conform import conform
+from tablestore.types.datatypes import AtomicType, Field, with_nullable
+
+Wire = Literal["number", "text", "boolean", "nested"]
+Ticks = Literal["ms", "us", "ns"]
+
+_WIDEST_DIGITS = 76
+_DECIMAL_BYTES = 16
+_TICKS_PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """What the schema of a record says of a column beyond its JSON. ``ticks``: the unit of its numbers. ``scale``: its texts are
+    decimals of this scale, the whole number of their digits as base64 of big-endian bytes."""
+
+    ticks: Ticks | None = None
+    scale: int | None = None
+
+
+PLAIN = Meaning()
+
+
+def usual_wire(kind: pa.DataType) -> Wire:
+    """How values of a type mostly come."""
+    if pa.types.is_nested(kind):
+        return "nested"
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    return "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) else "text"
+
+
+def wire_type(kind: pa.DataType, wire: Wire, meaning: Meaning) -> pa.DataType:
+    """The type that a JSON reader is asked for, for a column of ``kind`` that comes as ``wire``."""
+    if wire == "nested":
+        return carrier(kind) if pa.types.is_nested(kind) else pa.string()
+    if pa.types.is_decimal(kind) and wire != "boolean" and meaning.scale is None:
+        # Read from numbers and from texts; with room for any digits, which Arrow's reader needs to see an overflow.
+        return pa.decimal256(_WIDEST_DIGITS, kind.scale)
+    if wire == "number":
+        return kind if pa.types.is_floating(kind) else pa.int64()
+    return pa.bool_() if wire == "boolean" else pa.string()
+
+
+def to_column(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
+    """Values as JSON carries them as values of a column, nulls also where it takes none. Raises ValueError, ArrowInvalid,
+    InvalidInputError for one that does not fit."""
+    return conform_column(_typed(array, field, meaning), field)
+
+
+def conform_column(array: pa.Array, field: Field) -> pa.Array:
+    """Values of a like type in the column's own, checked as a write checks them but for nulls. Raises InvalidInputError."""
+    free = replace(field, type=with_nullable(field.type, True), default_value=None)
+    found = conform(pa.table([array], names=[field.name]), (free,), where="the table", fill=False).column(0)
+    return found.chunk(0) if found.num_chunks == 1 else pa.concat_arrays(found.chunks)
+
+
+def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
+    source, kind = array.type, to_arrow_type(field.type)
+    if pa.types.is_nested(kind):
+        return from_carrier(array, kind)
+    if pa.types.is_string(source):
+        return _from_texts(array, kind, meaning)
+    if pa.types.is_string(kind):
+        return array.cast(pa.string())
+    if pa.types.is_integer(source):
+        return _from_numbers(array, field, kind, meaning)
+    if pa.types.is_boolean(source) and pa.types.is_integer(kind):
+        return array.cast(pa.int8())
+    return array
+
+
+def _from_texts(array: pa.Array, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+    types = pa.types
+    if types.is_decimal(kind):
+        if meaning.scale is not None:
+            return _decimals(decode_base64(array), meaning.scale)
+        return array.cast(pa.decimal256(_WIDEST_DIGITS, kind.scale))
+    if types.is_timestamp(kind):
+        return _moments(array, kind)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return array.cast(kind)
+    return from_carrier(array, kind)
+
+
+def _moments(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if kind.tz is None and pc.any(pc.ends_with(array, "Z")).as_py():
+        # What a zone says is dropped where the column has none: the time of day in UTC stays.
+        zoned = pc.if_else(pc.ends_with(array, "Z"), array, pc.binary_join_element_wise(array, "Z", ""))
+        return times_from_texts(zoned, pa.timestamp(kind.unit, "UTC")).cast(kind)
+    return times_from_texts(array, kind)
+
+
+def _from_numbers(array: pa.Array, field: Field, kind: pa.DataType, meaning: Meaning) -> pa.Array:
+    types = pa.types
+    if types.is_boolean(kind):
+        if not pc.all(pc.is_in(array, value_set=pa.array([0, 1]))).as_py():
+            raise ValueError("expected true or false, or 0 or 1")
+        return array.cast(kind)
+    if types.is_date(kind):
+        return array.cast(pa.int32()).cast(kind)
+    if types.is_timestamp(kind):
+        return array.cast(pa.timestamp(meaning.ticks or _usual_ticks(field), kind.tz)).cast(kind)
+    if types.is_time(kind):
+        step = _TICKS_PER_MS[meaning.ticks or _usual_ticks(field)]
+        millis = pc.divide(array, step)
+        if pc.any(pc.not_equal(pc.multiply(millis, step), array)).as_py():
+            raise ValueError("a time with more than 3 digits of a second")
+        return millis.cast(pa.int32()).cast(kind)
+    return array
+
+
+def _usual_ticks(field: Field) -> Ticks:
+    precision = field.type.precision if isinstance(field.type, AtomicType) else None
+    return "ms" if (precision or 0) <= 3 else "us" if (precision or 0) <= 6 else "ns"
+
+
+def _decimals(array: pa.Array, scale: int) -> pa.Array:
+    """Big-endian two's complement numbers as decimals."""
+    lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if (lengths > _DECIMAL_BYTES).any() or (lengths[valid] == 0).any():
+        raise ValueError(f"expected a decimal of 1 to {_DECIMAL_BYTES} bytes")
+    data = content(pc.fill_null(array, b""))
+    ends = np.cumsum(lengths)
+    wide = np.zeros((len(array), _DECIMAL_BYTES), dtype=np.uint8)
+    filled = lengths > 0
+    # What is in front of a negative number is all ones.
+    wide[filled] = np.where(data[(ends - lengths)[filled]] >= 128, 255, 0).astype(np.uint8)[:, None]
+    rows = np.repeat(np.arange(len(array)), lengths)
+    back = np.repeat(ends, lengths) - 1 - np.arange(len(data))
+    # Little-endian, as Arrow keeps them: the last byte comes first.
+    wide[rows, back] = data
+    validity = None if not array.null_count else pc.is_valid(array).buffers()[1]
+    return pa.Array.from_buffers(pa.decimal128(38, scale), len(array), [validity, pa.py_buffer(wide)]).cast(
+        pa.decimal256(_WIDEST_DIGITS, scale)
+    )

@@ -1,0 +1,46 @@
+"""How far a job has come in its source: the text that it notes in the snapshot of each of its commits.
+
+    {"source": "orders", "id": "Xv2…", "offsets": {"0": 1204, "1": 977}, "run": "5b1c…"}
+
+``id`` tells the topic from others that had its name. ``run`` is the process that committed: by it a job sees that another one of
+its name has taken its place.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore.errors import FormatError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePosition:
+    """A position in a topic."""
+
+    source: str
+    source_id: str
+    offsets: Mapping[int, int]
+    run: str
+
+    def text(self) -> str:
+        """As it is stored."""
+        offsets = {str(partition): offset for partition, offset in sorted(self.offsets.items())}
+        content = {"source": self.source, "id": self.source_id, "offsets": offsets, "run": self.run}
+        return json.dumps(content, separators=(",", ":"))
+
+
+def parse_position(text: str, *, where: str) -> SourcePosition:
+    """The inverse of ``text``. Raises FormatError."""
+    try:
+        content = json.loads(text)
+        return SourcePosition(
+            source=str(content["source"]),
+            source_id=str(content["id"]),
+            offsets={int(partition): int(offset) for partition, offset in content["offsets"].items()},
+            run=str(content["run"]),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise FormatError(
+            f"{where}: expected the position of a job in its topic, found {text[:200]!r}; begin it anew under another name",
+            kind="source-position",
+        ) from error

@@ -1,0 +1,136 @@
+"""``tablestore ingest``: a topic into a table, exactly once, to its end or on and on."""
+
+from dataclasses import asdict
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+import tablestore as ts
+from tablestore.cli.command import Session, TableName, command, is_path, parse_pairs
+from tablestore.cli.text.render import Bar
+
+app = typer.Typer()
+_SUFFIX = "_dead_letters"
+
+
+class RecordFormat(StrEnum):
+    """What records are."""
+
+    DEBEZIUM_JSON = "debezium-json"
+    JSON = "json"
+
+
+class StartAt(StrEnum):
+    """Where the first run begins."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class BadRecords(StrEnum):
+    """What happens to records that cannot become rows."""
+
+    DEAD_LETTER = "dead-letter"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+@command(
+    app,
+    "ingest",
+    "tablestore ingest shop.orders db.public.orders --brokers kafka:9092",
+    "tablestore ingest shop.orders orders --format json --brokers kafka:9092 --follow --json",
+    "tablestore ingest shop.orders orders --name orders-eu --dead-letters shop.refused --commit-every 60",
+)
+def ingest(
+    session: Session,
+    name: TableName,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")],
+    brokers: Annotated[
+        str | None,
+        typer.Option(
+            "--brokers", metavar="HOST:PORT,...", envvar="TABLESTORE_KAFKA_BOOTSTRAP_SERVERS", help="Brokers to begin with."
+        ),
+    ] = None,
+    format: Annotated[RecordFormat, typer.Option("--format", "-f", help="What the records are.")] = RecordFormat.DEBEZIUM_JSON,
+    job: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Keep its progress under this name; else the topic's.")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-F", help="Wait for further records; end with Ctrl-C.")] = False,
+    start: Annotated[StartAt, typer.Option("--start", help="Where the first run begins.")] = StartAt.EARLIEST,
+    reset: Annotated[bool, typer.Option("--reset", help="Forget the progress and begin at --start.")] = False,
+    dead_letters: Annotated[
+        str | None,
+        typer.Option(
+            "--dead-letters", metavar="TABLE", help=f"Where records go that cannot become rows; else TABLE{_SUFFIX}. It is made."
+        ),
+    ] = None,
+    on_error: Annotated[
+        BadRecords, typer.Option("--on-error", help="What happens to records that cannot become rows.")
+    ] = BadRecords.DEAD_LETTER,
+    commit_every: Annotated[float, typer.Option("--commit-every", metavar="SECONDS", help="Commit at least so often.")] = 10.0,
+    commit_records: Annotated[
+        int, typer.Option("--commit-records", metavar="N", min=1, help="Commit after so many records.")
+    ] = 1_000_000,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option("--property", "-p", metavar="KEY=VALUE", help="A property of the Kafka client. May be repeated."),
+    ] = None,
+) -> None:
+    """Read a topic into a table: rows, and the changes of rows, each exactly once.
+
+    The first run begins at the earliest record, each further one where the last commit was: rows and offsets are one snapshot. It
+    ends with the records that are there now, unless it is to --follow. Records that cannot become rows go to a table of dead
+    letters.
+
+    Under --json each commit is a line of its own, and the last line is the sum.
+    """
+    table = session.table(name)
+    letters = _letters(session, table, name, dead_letters) if on_error is BadRecords.DEAD_LETTER else None
+    with session.out.progress(f"{topic} to {table.name}", None if follow else 1.0) as bar:
+        report = ts.ingest(
+            table,
+            topic,
+            format=format.value,
+            servers=brokers,
+            properties=parse_pairs(properties or (), "--property"),
+            name=job,
+            start=start.value,
+            reset=reset,
+            follow=follow,
+            commit_every=timedelta(seconds=commit_every),
+            commit_records=commit_records,
+            dead_letters=letters,
+            on_error=on_error.value,
+            on_commit=_Shown(session, bar),
+        )
+    session.out.done(asdict(report), f"{topic}: {report}.")
+    if report.bad_records and letters is not None:
+        session.out.note(f"{report.bad_records:,} records are in {letters.name}, with the reasons")
+
+
+class _Shown:
+    """Shows commits: a line each under ``--json``, else on the bar."""
+
+    def __init__(self, session: Session, bar: Bar) -> None:
+        self._session, self._bar, self._done = session, bar, 0
+
+    def __call__(self, commit: ts.IngestCommit) -> None:
+        self._done += commit.records
+        if self._session.out.as_json:
+            self._session.out.line(asdict(commit))
+            self._session.out.flush()
+        note = f"snapshot {commit.snapshot_id}  {self._done:,} records  {commit.lag:,} to go"
+        self._bar.reach(self._done / max(1, self._done + commit.lag), note)
+
+
+def _letters(session: Session, table: ts.Table, name: str, given: str | None) -> ts.Table:
+    if given is not None and is_path(given):
+        return session.table(given)
+    if given is None and is_path(name):
+        raise typer.BadParameter(
+            "a table named by its path: name the table for dead letters, or choose --on-error", param_hint="'--dead-letters'"
+        )
+    return ts.dead_letter_table(session.catalog(), given or f"{table.name.partition('$')[0]}{_SUFFIX}")
