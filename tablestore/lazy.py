@@ -4,12 +4,15 @@
 Python 3.11: one for all instances of a class, held while the value is computed, so that threads that open different files would
 wait for each other. Two threads that ask one object at once may both compute; one value stays.
 
-``imported`` is for tables of which a process uses few entries, such as the commands of a program.
+``imported`` is for tables of which a process uses few entries, such as the commands of a program. ``extra`` imports a package that
+not everybody has installed.
 """
 
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Generic, Self, TypeVar, overload
+
+from tablestore.errors import UnsupportedError
 
 _T = TypeVar("_T")
 
@@ -42,3 +45,17 @@ def imported(place: str) -> Any:
     """What ``package.module:name`` names; the module is imported now."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+def extra(package: str, purpose: str) -> Any:
+    """A package that comes with the extra of its name. UnsupportedError of kind "missing-package" says how to install it."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise missing_package(f"{purpose} needs the package {package}", f"'tablestore[{package}]'", error) from error
+
+
+def missing_package(what: str, install: str, error: ImportError | None = None) -> UnsupportedError:
+    """The error for a package that is not there, or does not load."""
+    why = "" if error is None or isinstance(error, ModuleNotFoundError) else f", which does not load ({error})"
+    return UnsupportedError(f"{what}{why}; run: pip install {install}", kind="missing-package")

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.io import s3options
 from tablestore.io.lock import lockoptions
 from tablestore.names import did_you_mean
 from tablestore.options import Option, validate_options
@@ -45,6 +46,7 @@ OPTIONS = {option.key: option for option in (METASTORE, WAREHOUSE, URI, CATALOG_
 
 _FOR_JDBC = (URI, CATALOG_KEY, JDBC_USER, JDBC_PASSWORD)
 _MOST_CHARACTERS = 255  # of a catalog's key in the database
+_S3 = ("s3:", "s3a:")
 _TAKE_NO_OPTIONS = ("file:", "local:", "memory:")
 _HIDDEN = "***"
 # What may be shown as it is. Every other option of a client may hold a secret.
@@ -128,13 +130,15 @@ def _refuse_unknown(storage: Mapping[str, Any], warehouse: str) -> None:
     if unknown := [key for key in own if local or "." in key or "-" in key]:
         known = [*OPTIONS, *lockoptions.OPTIONS, f"{TABLE_DEFAULT}<option>"]
         raise InvalidInputError(
-            f"a catalog has no option {unknown[0]!r}{_meant(unknown[0], known)}; options are {', '.join(known)}"
-            f"{'' if local else ', and those of the file system'}",
+            f"a catalog has no option {unknown[0]!r}{_meant(unknown[0], known, warehouse)}; options are {', '.join(known)}"
+            f"{' (local files and memory take no others)' if local else ', and those of the file system'}",
             kind="unknown-option",
         )
 
 
-def _meant(key: str, known: Iterable[str]) -> str:
+def _meant(key: str, known: Iterable[str], warehouse: str) -> str:
+    if warehouse.startswith(_S3) and (hint := s3options.meant(key)):
+        return hint
     prefix, dot, rest = key.partition(".")
     if dot and did_you_mean(f"{prefix}.", [TABLE_DEFAULT]):
         return f"; did you mean {TABLE_DEFAULT + rest!r}?"

@@ -32,10 +32,25 @@ from tablestore.io.filestore import READ_LIMIT_BYTES, TEMPORARY_PREFIX, FileInfo
 from tablestore.io.oserrors import is_gone, no_conditional_publish, occupied, too_large, translated, unknown_outcome
 from tablestore.io.ranged import RangedFile
 from tablestore.io.retry import retried
+from tablestore.lazy import missing_package
 
 T = TypeVar("T")
 
 _CONDITIONAL = frozenset({"gs", "gcs", "abfs", "abfss", "az"})
+# What to install for a protocol, where that is not called as it.
+_PACKAGES = {
+    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("abfs", "abfss", "az", "adl"), "adlfs"),
+    **dict.fromkeys(("http", "https"), "aiohttp requests"),
+    **dict.fromkeys(("sftp", "ssh"), "paramiko"),
+    **dict.fromkeys(("webhdfs", "github", "databricks", "dbfs", "jupyter", "jlab"), "requests"),
+    "hf": "huggingface_hub",
+    "oss": "ossfs",
+    "oci": "ocifs",
+    "smb": "smbprotocol",
+    "dropbox": "dropboxdrivefs",
+    "gdrive": "gdrive-fsspec",
+}
 _TIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
 
@@ -251,15 +266,28 @@ class FsspecFileStore:
 
     def _connected(self) -> Any:
         if self._pid != os.getpid():
+            protocol = self._url.partition("://")[0]
             try:
                 self._filesystem, self._root = url_to_fs(self._url, **self._options)
             except ImportError as error:
-                raise UnsupportedError(
-                    f"cannot open {self.root_uri}: {error}; install that package", kind="missing-package"
-                ) from error
+                raise missing_package(f"{self.root_uri} cannot be opened ({error})", _PACKAGES.get(protocol, protocol)) from error
             except ValueError as error:
                 known = ", ".join(sorted(fsspec.available_protocols()))
                 raise InvalidInputError(f"cannot open {self.root_uri}: {error}; known protocols: {known}", kind="path") from error
+            except OSError as error:
+                if protocol in ("hdfs", "arrow_hdfs", "viewfs") and error.errno is None:
+                    raise UnsupportedError(
+                        f"{self.root_uri} cannot be opened: {str(error).splitlines()[0]}; install Java and the native library of "
+                        "Hadoop (libhdfs), and set JAVA_HOME, HADOOP_HOME and CLASSPATH to them, or use webhdfs://",
+                        kind="missing-library",
+                    ) from error
+                raise translated(error, verb="open", where=self.root_uri) from error
+            except Exception as error:  # every client has errors of its own
+                options = f" with the options {', '.join(sorted(self._options))}" if self._options else ""
+                raise InvalidInputError(
+                    f"cannot open {self.root_uri}{options}: {type(error).__name__}, {_without(error, self._options)}; correct them",
+                    kind="option",
+                ) from error
             self._pid = os.getpid()
         return self._filesystem
 
@@ -337,3 +365,11 @@ def _file_info(name: str, info: Mapping[str, Any]) -> FileInfo:
     modified_ms = round(moment * 1000) if isinstance(moment, int | float) else 0
     size = 0 if is_dir else int(info.get("size") or 0)
     return FileInfo(name=name, size=size, modified_ms=modified_ms, is_dir=is_dir)
+
+
+def _without(error: Exception, options: Mapping[str, Any]) -> str:
+    """The text of an error without the values of the options, which may be secrets."""
+    text = str(error).partition("\n")[0]
+    for value in options.values():
+        text = text.replace(str(value), "***") if str(value) else text
+    return text

@@ -12,12 +12,15 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tablestore.clock import Clock
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import InvalidInputError
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.local import LocalFileStore
+from tablestore.io.lock import lockoptions
 from tablestore.io.lock.lockedstore import LockedFileStore
 from tablestore.io.lock.lockoptions import parse_lock
+from tablestore.lazy import missing_package
+from tablestore.names import did_you_mean
 
 
 def open_store(
@@ -47,6 +50,8 @@ def same_place(first: str, second: str) -> bool:
 
 def _store(text: str, options: Mapping[str, Any], clock: Clock | None, ids: Ids | None) -> FileStore:
     protocol, separator, place = text.partition("://")
+    if not separator or protocol in ("file", "local", "memory"):
+        _refuse_options(options)
     if not separator:
         return _local(os.path.expanduser(text), ids)
     if protocol in ("file", "local"):
@@ -61,14 +66,21 @@ def _store(text: str, options: Mapping[str, Any], clock: Clock | None, ids: Ids 
         try:
             from tablestore.io.s3 import S3FileStore  # botocore takes a while to import
         except ImportError as error:
-            raise UnsupportedError(
-                "files in S3 need the package botocore; run: pip install 'tablestore[s3]'", kind="missing-package"
-            ) from error
+            raise missing_package("files in S3 need the package botocore", "'tablestore[s3]'", error) from error
 
         return S3FileStore(text, options, clock=clock, ids=ids)
     from tablestore.io.fsspec_store import FsspecFileStore
 
     return FsspecFileStore(text, options, clock=clock, ids=ids)
+
+
+def _refuse_options(options: Mapping[str, Any]) -> None:
+    for name in options:
+        raise InvalidInputError(
+            f"local files and memory take no option {name!r}{did_you_mean(name, lockoptions.OPTIONS)}; leave it out, "
+            "or name the place that it is for by its URL, like s3://bucket/path",
+            kind="unknown-option",
+        )
 
 
 def _local(path: str, ids: Ids | None) -> LocalFileStore:

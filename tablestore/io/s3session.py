@@ -1,6 +1,6 @@
 """One S3 client for a store and all that are rooted deeper: made when first needed, again after a fork, never pickled.
 
-Also here: the options of the client, and what an error of botocore means. The client sends a request once. Repeating it is ours,
+Also here: what an error of botocore means. The client sends a request once. Repeating it is ours,
 because a client that repeats by itself hides that an answer was lost.
 """
 
@@ -28,7 +28,7 @@ from tablestore.clock import Clock
 from tablestore.errors import InvalidInputError, NotFoundError, StorageError, TablestoreError
 from tablestore.ids import Ids
 from tablestore.io.retry import retried
-from tablestore.names import did_you_mean
+from tablestore.io.s3options import CREDENTIALS, parse_options
 
 T = TypeVar("T")
 
@@ -47,35 +47,12 @@ _LOST = (
 _TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504})
 _TRANSIENT_CODES = frozenset({"RequestTimeout", "SlowDown", "Throttling", "InternalError", "ServiceUnavailable"})
 
-# The options are those of s3fs, so that settings for other Python tools fit. By their names in botocore:
-_CREDENTIALS = {
-    "key": "aws_access_key_id",
-    "username": "aws_access_key_id",
-    "secret": "aws_secret_access_key",
-    "password": "aws_secret_access_key",
-    "token": "aws_session_token",
-}
-_OPTIONS = (
-    *_CREDENTIALS,
-    *("anon", "profile", "endpoint_url", "use_ssl", "requester_pays"),
-    *("client_kwargs", "config_kwargs", "s3_additional_kwargs"),
-)
-# They say how s3fs reads, caches and lists; nothing here does it that way.
-_WITHOUT_MEANING = frozenset(
-    {"asynchronous", "cache_regions", "default_block_size", "default_cache_type", "default_fill_cache", "fixed_upload_size"}
-    | {"listings_expiry_time", "local_expiry_check", "loop", "max_concurrency", "max_paths", "version_aware"}
-)
-
 
 class S3Session:
     """The client, the way its requests are repeated, and what is known of its buckets."""
 
     def __init__(self, options: Mapping[str, Any], *, clock: Clock, ids: Ids) -> None:
-        self._options = {**fsspec_config.get("s3", {}), **options}
-        for name in self._options.keys() - _WITHOUT_MEANING - set(_OPTIONS):
-            raise InvalidInputError(
-                f"S3 has no option {name!r}{did_you_mean(name, _OPTIONS)}; options are {', '.join(_OPTIONS)}", kind="unknown-option"
-            )
+        self._options = parse_options({**fsspec_config.get("s3", {}), **options})
         self.clock = clock
         self.ids = ids
         self._forget()
@@ -117,18 +94,18 @@ class S3Session:
         return {**(self._options.get("s3_additional_kwargs") or {}), **payer}
 
     def _connect(self) -> Any:
-        given = {key: value for key, value in self._options.items() if value is not None}
+        given: dict[str, Any] = dict(self._options)
         settings = {"connect_timeout": 5, "read_timeout": 15, "retries": {"max_attempts": 0}, "max_pool_connections": 64}
         settings.update(given.get("config_kwargs", {}))
-        arguments = {key: given[key] for key in ("endpoint_url", "use_ssl") if key in given}
-        arguments.update({name: given[key] for key, name in _CREDENTIALS.items() if key in given})
+        arguments: dict[str, Any] = {key: given[key] for key in ("endpoint_url", "use_ssl") if key in given}
+        arguments.update({name: given[key] for key, name in CREDENTIALS.items() if key in given})
         arguments.update(given.get("client_kwargs", {}))
         if given.get("anon"):
             settings["signature_version"] = UNSIGNED
-            arguments = {key: value for key, value in arguments.items() if key not in _CREDENTIALS.values()}
+            arguments = {key: value for key, value in arguments.items() if key not in CREDENTIALS.values()}
         try:
             client = Session(profile=given.get("profile")).create_client("s3", config=Config(**settings), **arguments)
-        except (TypeError, ValueError, BotoCoreError) as error:
+        except (TypeError, ValueError, AttributeError, BotoCoreError) as error:
             raise InvalidInputError(f"S3 cannot be reached with these options: {error}; correct them", kind="option") from error
         finalize(self, client.close)
         return client

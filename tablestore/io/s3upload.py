@@ -1,10 +1,12 @@
 """A writable file that becomes one S3 object when it is finished, however large it grows.
 
 Up to one part it is a single conditional PUT; beyond that a multi-part upload, completed conditionally.
+Several small files are sent at once: their answers are waited for together.
 """
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tablestore.errors import NotFoundError, StorageError
@@ -12,6 +14,7 @@ from tablestore.io.oserrors import unknown_outcome
 
 PART_BYTES = 16 * 1024 * 1024
 """S3 takes 10,000 parts, so a file may have 160 GB."""
+MOST_AT_ONCE = 8
 
 
 class MultipartWriter(io.RawIOBase):
@@ -84,3 +87,16 @@ class MultipartWriter(io.RawIOBase):
         number = len(self._parts) + 1
         answer = self._call("upload_part", UploadId=self._upload_id, PartNumber=number, Body=data)
         self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})
+
+
+def write_together(write: Callable[[str, bytes], None], files: Mapping[str, bytes]) -> None:
+    """``write`` each of the files by path, which must be safe from several threads. Returns when all were tried; raises the first
+    error, in their order."""
+    if len(files) < 2:
+        for path, data in files.items():
+            write(path, data)
+        return
+    with ThreadPoolExecutor(min(len(files), MOST_AT_ONCE)) as pool:
+        tries = [pool.submit(write, path, data) for path, data in files.items()]
+    for one in tries:
+        one.result()

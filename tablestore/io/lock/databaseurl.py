@@ -11,11 +11,10 @@ try:
     import sqlalchemy as sa
     from sqlalchemy import exc
 except ImportError as error:
-    from tablestore.errors import UnsupportedError
+    from tablestore.lazy import missing_package
 
-    raise UnsupportedError(
-        "a catalog or a lock in a database needs the package SQLAlchemy; run: pip install 'tablestore[sql-catalog]'",
-        kind="missing-package",
+    raise missing_package(
+        "a catalog or a lock in a database needs the package SQLAlchemy", "'tablestore[sql-catalog]'", error
     ) from error
 
 from tablestore.errors import InvalidInputError, UnsupportedError

@@ -14,7 +14,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
-from tablestore.lazy import lazy
+from tablestore.lazy import extra, lazy
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Plan, plan_scan
@@ -56,14 +56,12 @@ class ArrowSource:
 
     def to_pandas(self, **options: Any) -> "pandas.DataFrame":
         """All rows as a pandas frame; ``options`` go to ``pyarrow.Table.to_pandas``."""
+        extra("pandas", "to_pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> "polars.DataFrame":
         """All rows as a polars frame."""
-        import polars
-
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
+        frame: polars.DataFrame = extra("polars", "to_polars").from_arrow(self.to_arrow())
         return frame
 
     def to_duckdb(self, connection: "duckdb.DuckDBPyConnection", name: str) -> "duckdb.DuckDBPyRelation":
