@@ -99,11 +99,15 @@ ROOM_PLACES = {
 BASE = set(LAYERS[0].split())
 CONNECTOR_PLACE = PLACES["cli"]
 
-# What the engine must not know. Exceptions: the demo's Spark step is a Spark program, and whoever starts a broker asks it
+# What the engine must not know. Exceptions: the demo has Spark programs, and whoever starts a broker asks it
 # whether it is up.
 CONNECTORS = {"connectors", "pyspark_tablestore", "tablestore_kafka", "tablestore_duckdb"}
 FOREIGN = {"pyspark", "confluent_kafka", "tests", "benchmarks"} | CONNECTORS
-FOREIGN_ALLOWED = {("tablestore.demo.spark", "pyspark"), ("tablestore.testing.kafka.broker", "confluent_kafka")}
+FOREIGN_ALLOWED = {
+    ("tablestore.demo.spark", "pyspark"),
+    ("tablestore.demo.stream", "pyspark"),
+    ("tablestore.testing.kafka.broker", "confluent_kafka"),
+}
 
 
 

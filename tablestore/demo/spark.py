@@ -58,7 +58,7 @@ def run(warehouse: str, loaded: LoadedYear, report: Report, scratch: Path) -> No
     with report.part("Spark") as counts:
         report.step("Start Spark on two cores")
         with report.busy("starting"):
-            spark = _session(scratch)
+            spark = session(scratch)
         report.say(f"Spark {spark.version}; the data source was found by its name, nothing to register")
         try:
             _read(report, spark, warehouse, loaded)
@@ -103,7 +103,7 @@ def _write(report: Report, spark: "SparkSession", loaded: LoadedYear) -> None:
     report.check(f"all {rows.num_rows:,} flights as pandas has them", difference(rows, expected))
 
 
-def _session(scratch: Path) -> "SparkSession":
+def session(scratch: Path) -> "SparkSession":
     """A local session that says nothing but errors and leaves nothing outside of ``scratch``."""
     from pyspark.sql import SparkSession
 
