@@ -8,12 +8,12 @@ from pathlib import Path
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def start(program: str, folder: Path, *, python: Path | None = None, **env: str) -> "subprocess.Popen[str]":
+def start(program: str, folder: Path, *arguments: str, python: Path | None = None, **env: str) -> "subprocess.Popen[str]":
     """Begin a program; what it says is kept. ``python``: an environment that has everything, in place of this one."""
     inherited = {name: value for name, value in os.environ.items() if python is None or name != "PYTHONPATH"}
     executable = sys.executable if python is None else str(python / "bin" / "python")
     return subprocess.Popen(
-        [executable, str(PROGRAMS / program), str(folder)],
+        [executable, str(PROGRAMS / program), str(folder), *arguments],
         cwd=folder,
         env={**inherited, "PYSPARK_PYTHON": executable, "SPARK_LOCAL_IP": "127.0.0.1", **env},
         stdout=subprocess.PIPE,
