@@ -7,6 +7,8 @@ skipped with the reason; in CI (``CI`` is set) nothing is skipped, so a missing 
 import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,6 +100,17 @@ def _locks_outside_of_the_home(tmp_path_factory: pytest.TempPathFactory) -> Iter
 def project() -> Path:
     """The root folder of the checkout."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def wheel_file(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the checkout, built with what is installed: no network."""
+    target = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "wheel", str(project), "--no-deps", "--no-build-isolation", "--no-index"]
+    done = subprocess.run([*command, "--wheel-dir", str(target)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = target.glob("*.whl")
+    return built
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """A Spark program on two executor processes, one of which is killed while it publishes.
 
-Arguments: an empty folder. TEST_BROKERS in the environment: where the topic is. Run by test_processes.py, which looks at the topic.
+Arguments: an empty folder. In the environment TEST_BROKERS says where the topic is, and TEST_MASTER may name a cluster. Run by
+test_processes.py, which looks at the topic.
 """
 
 import os
@@ -56,7 +57,7 @@ with patch("tablestore.log.publishedlog.PublishedLog.after_commit"):
     table.upsert(pa.table({"id": range(2000), "v": [f"a{i}" for i in range(2000)]}, schema=schema))
     table.upsert(pa.table({"id": range(0, 2000, 4), "v": [f"b{i}" for i in range(0, 2000, 4)]}, schema=schema))
 
-builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+builder = SparkSession.builder.master(os.environ.get("TEST_MASTER", "local-cluster[2,1,1024]"))
 for key, value in {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
