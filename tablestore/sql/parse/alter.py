@@ -7,6 +7,7 @@ from tablestore.sql.parse.columndefinitions import default_value, physical_colum
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.datatype import data_type, nullability
 from tablestore.sql.parse.literals import option_key, option_keys, optional_partition, partition_spec, set_option
+from tablestore.sql.parse.materialized import alter_materialized
 from tablestore.sql.statements.alter import (
     AddColumn,
     AlterAction,
@@ -24,6 +25,7 @@ from tablestore.sql.statements.alter import (
     SetOptions,
     TruncateTable,
 )
+from tablestore.sql.statements.materialized import AlterMaterializedTable
 
 _NO_KEYS = "a table keeps its key, constraints and watermark; make it anew with CREATE TABLE … LIKE"
 _NO_PARTITIONS = "partitions come with their rows; INSERT INTO the table"
@@ -42,11 +44,11 @@ _UNSUPPORTED_SETS = {
 }
 
 
-def alter(cursor: Cursor) -> AlterTable:
-    """Take ALTER TABLE …."""
+def alter(cursor: Cursor) -> AlterTable | AlterMaterializedTable:
+    """Take ALTER TABLE …, ALTER MATERIALIZED TABLE …."""
     cursor.expect("ALTER")
-    if cursor.next.key == "MATERIALIZED":
-        raise cursor.unsupported("materialized tables are not supported yet")
+    if cursor.accept("MATERIALIZED"):
+        return alter_materialized(cursor)
     if cursor.next.key in ("VIEW", "DATABASE", "SCHEMA", "NAMESPACE", "CATALOG", "FUNCTION"):
         raise cursor.unsupported(f"ALTER {cursor.next.key} is not supported; drop it and create it again")
     cursor.expect("TABLE")

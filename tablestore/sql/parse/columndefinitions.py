@@ -60,6 +60,17 @@ def physical_column(cursor: Cursor) -> PhysicalColumn:
     return column
 
 
+def key_constraint(cursor: Cursor) -> tuple[str | None, tuple[str, ...]]:
+    """Take ``[CONSTRAINT name] PRIMARY KEY (column, …) [NOT ENFORCED]``: the name, and the columns."""
+    name = cursor.name("the name of the constraint") if cursor.accept("CONSTRAINT") else None
+    if cursor.next.key in _OTHER_CONSTRAINTS:
+        raise cursor.unsupported(f"a constraint {cursor.next.key} is not supported; only PRIMARY KEY (…) NOT ENFORCED is")
+    cursor.expect("PRIMARY", "KEY")
+    key = cursor.names("a key column")
+    _not_enforced(cursor)
+    return name, key
+
+
 def default_value(cursor: Cursor) -> str | None:
     """Take the literal behind DEFAULT, as the text that the engine reads; None for NULL."""
     text = constant(cursor).text
@@ -77,13 +88,8 @@ def _sees_constraint(cursor: Cursor) -> bool:
 
 def _constraint(cursor: Cursor, elements: Elements) -> None:
     start = cursor.next.start
-    if cursor.accept("CONSTRAINT"):
-        cursor.name("the name of the constraint")
-    if cursor.next.key in _OTHER_CONSTRAINTS:
-        raise cursor.unsupported(f"a constraint {cursor.next.key} is not supported; only PRIMARY KEY (…) NOT ENFORCED is")
-    cursor.expect("PRIMARY", "KEY")
-    _set_key(cursor, elements, cursor.names("a key column"), start)
-    _not_enforced(cursor)
+    _, key = key_constraint(cursor)
+    _set_key(cursor, elements, key, start)
 
 
 def _set_key(cursor: Cursor, elements: Elements, key: tuple[str, ...], start: int) -> None:

@@ -2,6 +2,7 @@
 
 from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import add_option, option_list, set_option
+from tablestore.sql.parse.materialized import create_materialized, drop_materialized
 from tablestore.sql.parse.show import DATABASES
 from tablestore.sql.parse.tabledefinition import create_table
 from tablestore.sql.statements.definition import (
@@ -14,17 +15,17 @@ from tablestore.sql.statements.definition import (
     DropCatalog,
     DropDatabase,
 )
+from tablestore.sql.statements.materialized import CreateMaterializedTable, DropMaterializedTable
 from tablestore.sql.statements.session import EngineStatement
 
 _NOT_YET = {
-    "MATERIALIZED": "materialized tables are not supported yet; write a table AS query",
     "EXTERNAL": "EXTERNAL is not supported; a table with a connector option, or with USING, keeps its data elsewhere",
     "STREAMING": "streaming tables are not supported; write a table, and INSERT INTO it",
     "METRIC": "metric views are not supported; write a TEMPORARY VIEW",
 }
 _ENGINES = ("VARIABLE", "VAR", "MACRO", "SECRET", "TYPE")
 
-Created = CreateTable | CreateView | CreateFunction | CreateDatabase | CreateCatalog | EngineStatement
+Created = CreateTable | CreateView | CreateFunction | CreateDatabase | CreateCatalog | CreateMaterializedTable | EngineStatement
 
 
 def create(cursor: Cursor) -> Created:
@@ -36,9 +37,16 @@ def create(cursor: Cursor) -> Created:
     cursor.expect("CREATE")
     replaces = cursor.accept("OR")
     if replaces:
-        if cursor.sees("ALTER"):
-            raise cursor.unsupported(_NOT_YET["MATERIALIZED"])
+        if cursor.accept("ALTER"):
+            cursor.expect("MATERIALIZED")
+            return create_materialized(cursor, or_alter=True)
+        if cursor.sees("REPLACE", "MATERIALIZED"):
+            raise cursor.unsupported(
+                "CREATE OR REPLACE MATERIALIZED TABLE is not supported: CREATE OR ALTER keeps the rows and what refreshes them"
+            )
         cursor.expect("REPLACE")
+    elif cursor.accept("MATERIALIZED"):
+        return create_materialized(cursor, or_alter=False)
     shared = cursor.accept("GLOBAL")
     temporary = cursor.accept_one("TEMPORARY", "TEMP") is not None
     if cursor.next.key in _NOT_YET:
@@ -63,10 +71,12 @@ def create(cursor: Cursor) -> Created:
     raise cursor.error()
 
 
-def drop(cursor: Cursor) -> Drop | DropDatabase | DropCatalog | EngineStatement:
+def drop(cursor: Cursor) -> Drop | DropDatabase | DropCatalog | DropMaterializedTable | EngineStatement:
     """Take DROP …."""
     start = cursor.next.start
     cursor.expect("DROP")
+    if cursor.accept("MATERIALIZED"):
+        return drop_materialized(cursor)
     temporary = cursor.accept_one("TEMPORARY", "TEMP") is not None
     if cursor.next.key in _NOT_YET:
         raise cursor.unsupported(_NOT_YET[cursor.next.key])

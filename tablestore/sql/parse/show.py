@@ -4,7 +4,8 @@
     SHOW DATABASES | [TEMPORARY] TABLES | VIEWS | [USER] FUNCTIONS | PROCEDURES [FROM|IN path] [[NOT] LIKE|ILIKE 'pattern']
     SHOW COLUMNS FROM|IN table [FROM|IN database] [LIKE 'pattern']
     SHOW SNAPSHOTS | TAGS | BRANCHES | OPTIONS | PARTITIONS [FROM|IN] table [PARTITION (…)]
-    SHOW TBLPROPERTIES table [('key')]  |  SHOW CREATE TABLE|VIEW|CATALOG name  |  SHOW CURRENT CATALOG|DATABASE
+    SHOW MATERIALIZED TABLES [FROM|IN path] [LIKE 'pattern']
+    SHOW TBLPROPERTIES table [('key')]  |  SHOW CREATE TABLE|MATERIALIZED TABLE|VIEW|CATALOG name  |  SHOW CURRENT CATALOG|DATABASE
     DESCRIBE|DESC [TABLE|DATABASE|CATALOG] [EXTENDED|FORMATTED] path [PARTITION (…)]
 
 Patterns are handed on as they are.
@@ -58,6 +59,9 @@ def show(cursor: Cursor) -> Show | EngineStatement:
     words: tuple[str, ...] = _TEMPORARY if temporary else tuple(_LISTS)
     if cursor.sees("USER", "FUNCTIONS"):
         cursor.take()
+    if not temporary and cursor.accept("MATERIALIZED"):
+        cursor.expect("TABLES")
+        return _list(cursor, Show(kind=ShowKind.MATERIALIZED_TABLES))
     return _list(cursor, Show(kind=_LISTS[cursor.expect_one(*words)], temporary=temporary))
 
 
@@ -81,6 +85,9 @@ def describe(cursor: Cursor) -> Describe | EngineStatement:
 
 
 def _create(cursor: Cursor) -> Show:
+    if cursor.accept("MATERIALIZED"):
+        cursor.expect("TABLE")
+        return Show(kind=ShowKind.CREATE_MATERIALIZED_TABLE, path=cursor.path("the name of a materialized table"))
     word = cursor.expect_one("TABLE", "VIEW", "CATALOG")
     path = cursor.path(f"the name of a {word.lower()}", 1 if word == "CATALOG" else 3)
     return Show(kind=ShowKind(f"CREATE {word}"), path=path)

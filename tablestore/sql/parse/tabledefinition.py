@@ -77,7 +77,7 @@ def _clauses(cursor: Cursor, made: CreateTable) -> CreateTable:
             made = replace(made, comment=cursor.string("a comment"))
         elif cursor.accept("PARTITIONED"):
             cursor.expect("BY")
-            made = replace(made, partitioned_by=_partition_columns(cursor))
+            made = replace(made, partitioned_by=partition_columns(cursor))
         elif cursor.accept_one("WITH", "OPTIONS", "TBLPROPERTIES"):
             for _ in cursor.listed():
                 set_option(cursor, options)
@@ -86,7 +86,7 @@ def _clauses(cursor: Cursor, made: CreateTable) -> CreateTable:
         elif cursor.accept("LOCATION"):
             add_option(cursor, options, "path", cursor.string("a path"), cursor.span_from(start))
         elif word := cursor.accept_one("DISTRIBUTED", "CLUSTERED"):
-            _distribution(cursor, options, start, clustered=word == "CLUSTERED")
+            distribution(cursor, options, start, clustered=word == "CLUSTERED")
         elif cursor.accept("LIKE"):
             made = replace(made, like=_like(cursor))
         elif cursor.accept("AS"):
@@ -100,7 +100,8 @@ def _clauses(cursor: Cursor, made: CreateTable) -> CreateTable:
     return replace(made, options=options)
 
 
-def _partition_columns(cursor: Cursor) -> tuple[str, ...]:
+def partition_columns(cursor: Cursor) -> tuple[str, ...]:
+    """Take ``(column, …)``, after PARTITIONED BY."""
     names: dict[str, None] = {}
     for _ in cursor.listed():
         start = cursor.next.start
@@ -122,7 +123,10 @@ def _partition_columns(cursor: Cursor) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _distribution(cursor: Cursor, options: dict[str, str], start: int, *, clustered: bool) -> None:
+def distribution(
+    cursor: Cursor, options: dict[str, str], start: int, *, clustered: bool = False, needs_buckets: bool = True
+) -> None:
+    """Take what follows DISTRIBUTED or CLUSTERED as the options ``bucket`` and ``bucket-key``."""
     keys: tuple[str, ...] = ()
     distributed = cursor.accept("BY")
     if clustered and not distributed:
@@ -134,11 +138,12 @@ def _distribution(cursor: Cursor, options: dict[str, str], start: int, *, cluste
         keys = cursor.names("a column")
         if cursor.next.key == "SORTED":
             raise cursor.unsupported("SORTED BY is not supported; leave it out")
-    cursor.expect("INTO")
-    buckets = cursor.whole_number("a number of buckets")
-    cursor.expect("BUCKETS")
+    if needs_buckets or not keys or cursor.sees("INTO"):
+        cursor.expect("INTO")
+        buckets = cursor.whole_number("a number of buckets")
+        cursor.expect("BUCKETS")
+        add_option(cursor, options, "bucket", str(buckets), cursor.span_from(start))
     place = cursor.span_from(start)
-    add_option(cursor, options, "bucket", str(buckets), place)
     if keys:
         add_option(cursor, options, "bucket-key", ",".join(keys), place)
 

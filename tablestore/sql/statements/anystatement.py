@@ -13,6 +13,7 @@ from tablestore.sql.statements.definition import (
     DropCatalog,
     DropDatabase,
 )
+from tablestore.sql.statements.materialized import AlterMaterializedTable, CreateMaterializedTable, DropMaterializedTable
 from tablestore.sql.statements.rows import Delete, Insert, Merge, Query, StatementSet, Update
 from tablestore.sql.statements.session import Call, Describe, EngineStatement, ResetOption, SetOption, Show, Use
 
@@ -38,6 +39,9 @@ Statement = (
     | Drop
     | AlterTable
     | TruncateTable
+    | CreateMaterializedTable
+    | AlterMaterializedTable
+    | DropMaterializedTable
     | CreateDatabase
     | DropDatabase
     | CreateCatalog

@@ -1,0 +1,164 @@
+"""Materialized tables.
+
+    CREATE [OR ALTER] MATERIALIZED TABLE path
+      [([CONSTRAINT name] PRIMARY KEY (column, …) NOT ENFORCED)]
+      [COMMENT 'text'] [DISTRIBUTED BY [HASH] (column, …) [INTO n BUCKETS] | DISTRIBUTED INTO n BUCKETS]
+      [PARTITIONED BY (column, …)] [WITH (…)] [FRESHNESS = INTERVAL 'n' unit] [REFRESH_MODE = CONTINUOUS | FULL]
+      AS query
+    ALTER MATERIALIZED TABLE path
+      AS query | SET (…) | RESET (…) | SET FRESHNESS = … | SET REFRESH_MODE = …
+      | SUSPEND | RESUME [WITH (…)] | REFRESH [PARTITION (…)] [VERIFY]
+    DROP MATERIALIZED TABLE [IF EXISTS] path
+
+The clauses before AS come in any order.
+"""
+
+from dataclasses import replace
+
+from tablestore.sql.parse.columndefinitions import key_constraint
+from tablestore.sql.parse.cursor import Cursor
+from tablestore.sql.parse.literals import option_keys, option_list, optional_partition, set_option
+from tablestore.sql.parse.tabledefinition import distribution, partition_columns
+from tablestore.sql.parse.tokens import Kind
+from tablestore.sql.source import Fragment
+from tablestore.sql.statements.alter import ResetOptions, SetOptions
+from tablestore.sql.statements.materialized import (
+    AlterMaterializedTable,
+    CreateMaterializedTable,
+    DropMaterializedTable,
+    Interval,
+    MaterializedAction,
+    Refresh,
+    Resume,
+    SetFreshness,
+    SetQuery,
+    SetRefreshMode,
+    Suspend,
+)
+
+_NAME = "the name of a materialized table"
+_MODES = ("CONTINUOUS", "FULL")
+_ONLY_KEY = (
+    "the columns of a materialized table are those of its query: name and cast them there; the brackets hold PRIMARY KEY (…) NOT "
+    "ENFORCED only"
+)
+
+
+def create_materialized(cursor: Cursor, *, or_alter: bool) -> CreateMaterializedTable:
+    """Take the rest of CREATE [OR ALTER] MATERIALIZED TABLE, behind MATERIALIZED."""
+    cursor.expect("TABLE")
+    if cursor.sees("IF", "NOT", "EXISTS"):
+        raise cursor.unsupported(
+            "CREATE MATERIALIZED TABLE IF NOT EXISTS is not supported; CREATE OR ALTER MATERIALIZED TABLE makes it, or makes it so"
+        )
+    path = cursor.path(_NAME)
+    constraint: str | None = None
+    primary_key: tuple[str, ...] = ()
+    if cursor.sees("("):
+        constraint, primary_key = _key(cursor)
+    options: dict[str, str] = {}
+    made = CreateMaterializedTable(
+        path=path, query=Fragment(""), or_alter=or_alter, primary_key=primary_key, constraint=constraint
+    )
+    seen: set[str] = set()
+    while not cursor.accept("AS"):
+        start, clause = cursor.next.start, cursor.next.key
+        if clause in seen:
+            raise cursor.wrong(f"the clause {clause} stands here twice")
+        seen.add(clause)
+        if cursor.accept("COMMENT"):
+            made = replace(made, comment=cursor.string("a comment"))
+        elif cursor.accept("DISTRIBUTED"):
+            distribution(cursor, options, start, needs_buckets=False)
+        elif cursor.accept("PARTITIONED"):
+            cursor.expect("BY")
+            made = replace(made, partitioned_by=partition_columns(cursor))
+        elif cursor.accept("WITH"):
+            for _ in cursor.listed():
+                set_option(cursor, options)
+        elif cursor.accept("FRESHNESS"):
+            made = replace(made, freshness=_freshness(cursor))
+        elif cursor.accept("REFRESH_MODE"):
+            made = replace(made, refresh_mode=_refresh_mode(cursor))
+        else:
+            raise cursor.error()
+    return replace(made, query=cursor.query(), options=options)
+
+
+def alter_materialized(cursor: Cursor) -> AlterMaterializedTable:
+    """Take the rest of ALTER MATERIALIZED TABLE, behind MATERIALIZED."""
+    cursor.expect("TABLE")
+    path = cursor.path(_NAME)
+    return AlterMaterializedTable(path=path, action=_action(cursor))
+
+
+def drop_materialized(cursor: Cursor) -> DropMaterializedTable:
+    """Take the rest of DROP MATERIALIZED TABLE, behind MATERIALIZED."""
+    cursor.expect("TABLE")
+    if_exists = cursor.if_exists()
+    return DropMaterializedTable(path=cursor.path(_NAME), if_exists=if_exists)
+
+
+def _action(cursor: Cursor) -> MaterializedAction:
+    start = cursor.next.start
+    if cursor.accept("AS"):
+        return SetQuery(query=cursor.query())
+    if cursor.accept("SET"):
+        return _set(cursor)
+    if cursor.accept("RESET"):
+        return ResetOptions(keys=option_keys(cursor))
+    if cursor.accept("SUSPEND"):
+        return Suspend()
+    if cursor.accept("RESUME"):
+        return Resume(options=option_list(cursor) if cursor.accept("WITH") else {})
+    if cursor.accept("REFRESH"):
+        partition = optional_partition(cursor)
+        verify = cursor.accept("VERIFY")
+        return Refresh(partition=partition, verify=verify, span=cursor.span_from(start))
+    raise cursor.error()
+
+
+def _set(cursor: Cursor) -> MaterializedAction:
+    if cursor.accept("FRESHNESS"):
+        return SetFreshness(freshness=_freshness(cursor))
+    if cursor.accept("REFRESH_MODE"):
+        return SetRefreshMode(refresh_mode=_refresh_mode(cursor))
+    options: dict[str, str] = {}
+    for _ in cursor.listed():
+        one: dict[str, str] = {}
+        set_option(cursor, one)
+        # Of a key that stands here twice the last value counts.
+        options |= one
+    return SetOptions(options=options)
+
+
+def _key(cursor: Cursor) -> tuple[str | None, tuple[str, ...]]:
+    cursor.expect("(")
+    # The grammar of the seed has empty brackets too.
+    if cursor.accept(")"):
+        return None, ()
+    if not cursor.sees("CONSTRAINT") and not cursor.sees("PRIMARY", "KEY"):
+        if cursor.sees_name():
+            raise cursor.unsupported(_ONLY_KEY)
+        cursor.hope("CONSTRAINT")
+        raise cursor.error("PRIMARY KEY")
+    found = key_constraint(cursor)
+    if cursor.sees(","):
+        raise cursor.unsupported(_ONLY_KEY)
+    cursor.expect(")")
+    return found
+
+
+def _freshness(cursor: Cursor) -> Interval:
+    cursor.expect("=")
+    start = cursor.next.start
+    cursor.expect("INTERVAL")
+    number = cursor.next.kind is Kind.NUMBER
+    text = cursor.take().text if number else cursor.string("a number of units, such as '5',")
+    unit = cursor.name("a unit: SECOND, MINUTE, HOUR or DAY")
+    return Interval(interval=text, unit=unit, span=cursor.span_from(start))
+
+
+def _refresh_mode(cursor: Cursor) -> str:
+    cursor.expect("=")
+    return cursor.expect_one(*_MODES)
