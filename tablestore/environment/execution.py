@@ -55,7 +55,7 @@ _WITH_PARAMETERS: Mapping[str, str] = {
     "Update": "rows.change:change",
     "Merge": "rows.change:change",
     "CreateTable": "pipelines.newtable:create_table",
-    "Explain": "pipelines.explaining:explain",
+    "Explain": "inspection.explaining:explain",
 }
 _WITHOUT: Mapping[str, str] = {
     "CreateView": "definition.views:create_view",
@@ -63,6 +63,9 @@ _WITHOUT: Mapping[str, str] = {
     "Drop": "definition.lifetime:drop",
     "AlterTable": "definition.alter:alter_table",
     "TruncateTable": "definition.alter:truncate_table",
+    "CreateMaterializedTable": "materialized.declaring:create_materialized",
+    "AlterMaterializedTable": "materialized.lifecycle:alter_materialized",
+    "DropMaterializedTable": "materialized.lifecycle:drop_materialized",
     "CreateDatabase": "definition.databases:create_database",
     "DropDatabase": "definition.databases:drop_database",
     "CreateCatalog": "definition.databases:create_catalog",

@@ -5,6 +5,7 @@ keeps the last one that it has seen. A scan, a writer and a stream of changes ke
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -107,6 +108,22 @@ class Table(Maintenance):
         schema = self.change_log.alter(changes)
         self._move_to(self._context.reopened(schema))
         return self
+
+    def writing_with(self, options: Mapping[str, str]) -> "Table":
+        """A handle that writes with these options; nothing is altered, and nobody else sees them.
+
+        Raises InvalidInputError for unknown ones, UnsupportedError for those that say what stored files mean.
+        """
+        from tablestore.options import validate_options
+        from tablestore.types.evolution.optionchanges import check_against_data, check_never_changed
+
+        schema = self._context.schema
+        made = {**schema.options, **options}
+        for key in options:
+            check_never_changed(key)
+        validate_options(made)
+        check_against_data(schema.options, made, has_data=True, was_written=True)
+        return Table(self._context.at_schema(replace(schema, options=made)), self._name, self._logs)
 
     def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.

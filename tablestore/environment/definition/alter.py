@@ -9,9 +9,10 @@ from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.objectpath import ObjectPath, expand
 from tablestore.environment.result import Result, done, landed
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
-from tablestore.environment.session.session import Found, Session, placing
+from tablestore.environment.session.session import Found, Session, made_by_query, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.options import is_materialized
 from tablestore.sql.statements.alter import (
     AlterAction,
     AlterTable,
@@ -41,6 +42,8 @@ def alter_table(session: Session, statement: AlterTable, source: Source) -> Resu
             kind="not-managed",
         )
     table = session.table(statement.path, "ALTER TABLE", source)
+    if is_materialized(table.options()) and not all(isinstance(action, Compact) for action in statement.actions):
+        raise made_by_query(session.expand(statement.path), "ALTER TABLE", source, statement.path.span)
     if len(statement.actions) == 1:
         match statement.actions[0]:
             case RenameTo() as rename:

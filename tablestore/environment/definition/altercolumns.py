@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.definition.samenames import same_in_sql, why_same
+from tablestore.environment.definition.tabledefinition import check_own_options
 from tablestore.environment.managed.nonphysical import (
     Unstored,
     UnstoredColumn,
@@ -162,6 +163,7 @@ class _Alteration:
             yield to.MoveColumn(action.path, first=after is None, after=after)
 
     def _check_key(self, key: str) -> None:
+        check_own_options({key: ""}, self._source)
         if key.startswith(SCHEMA_PREFIX) or key == CONNECTOR:
             why = "a managed table has no connector" if key == CONNECTOR else "that is where columns that are not stored are kept"
             raise InvalidInputError(

@@ -4,9 +4,11 @@ from tablestore.environment.definition.tabledefinition import definition_of
 from tablestore.environment.managed.factory import ManagedTableContext
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
-from tablestore.environment.session.session import Session, placing
-from tablestore.environment.source import Source
+from tablestore.environment.session.session import Session, made_by_query, placing
+from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
+from tablestore.options import is_materialized
+from tablestore.sql.source import NOWHERE
 from tablestore.sql.statements.definition import Drop
 from tablestore.table.table import Table
 
@@ -35,7 +37,7 @@ def drop(session: Session, statement: Drop, source: Source) -> Result:
 def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bool) -> None:
     """Drop a managed table and its log. Raises NotFoundError."""
     try:
-        session.open_table(path)
+        found = session.open_table(path)
     except NotFoundError as error:
         if error.kind not in ("no-such-table", "no-such-database", "no-such-catalog"):
             raise
@@ -46,7 +48,9 @@ def drop_managed(session: Session, path: ObjectPath, *, ignore_if_not_exists: bo
         ) from error
     except TablestoreError:
         # A table that cannot be read can still be dropped.
-        pass
+        found = None
+    if isinstance(found, Table) and is_materialized(found.options()):
+        raise made_by_query(path, "DROP TABLE", NO_SOURCE, NOWHERE)
     session.factory.on_drop_table(stored_context(session, path), ignore_if_not_exists)
 
 

@@ -23,7 +23,7 @@ from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
-from tablestore.options import LOG_KAFKA_TOPIC, SCHEMA_PREFIX
+from tablestore.options import LOG_KAFKA_TOPIC, MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, SCHEMA_PREFIX, TYPE
 from tablestore.sql.statements.definition import (
     Column,
     ComputedColumn,
@@ -62,12 +62,7 @@ def define(session: Session, statement: CreateTable, source: Source, of_query: S
 
     Raises InvalidInputError, and of computed columns what the engine says.
     """
-    for key in statement.options:
-        if key.startswith(SCHEMA_PREFIX):
-            raise InvalidInputError(
-                source.mark(f"option {key!r:.100} is where computed columns are kept: declare it as a column", source.word(key)),
-                kind="invalid-option",
-            )
+    check_own_options(statement.options, source)
     base = TableDefinition() if statement.like is None else _like(session, statement.like, statement.options, source)
     columns: list[str | UnstoredColumn] = in_order([one.name for one in base.fields], base.unstored)
     fields = [*base.fields, *(_stored(one) for one in statement.columns or () if isinstance(one, PhysicalColumn)), *of_query]
@@ -88,6 +83,18 @@ def define(session: Session, statement: CreateTable, source: Source, of_query: S
     )
 
 
+def check_own_options(options: Mapping[str, str], source: Source) -> None:
+    """Raise InvalidInputError for options that other clauses and statements write."""
+    for key in options:
+        if key.startswith(SCHEMA_PREFIX):
+            why = "is where computed columns are kept: declare it as a column"
+        elif key.startswith((MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX)) or key == TYPE.key:
+            why = "is where the definition of a materialized table is kept: CREATE OR ALTER MATERIALIZED TABLE writes it"
+        else:
+            continue
+        raise InvalidInputError(source.mark(f"option {key!r:.100} {why}", source.word(key)), kind="invalid-option")
+
+
 def definition_of(table: Table | ConnectorTable) -> TableDefinition:
     """What defines a table that is there, without what belongs to it alone."""
     if isinstance(table, ConnectorTable):
@@ -100,7 +107,7 @@ def definition_of(table: Table | ConnectorTable) -> TableDefinition:
             options={CONNECTOR: table.connector, **table.options},
         )
     schema = table.table_schema
-    options = {key: value for key, value in schema.options.items() if key not in OWN_OPTIONS}
+    options = {key: value for key, value in schema.options.items() if key not in OWN_OPTIONS and not _of_query(key)}
     return TableDefinition(
         fields=schema.fields,
         unstored=read_unstored(options, schema.field_names),
@@ -109,6 +116,11 @@ def definition_of(table: Table | ConnectorTable) -> TableDefinition:
         comment=schema.comment,
         options={key: value for key, value in options.items() if not key.startswith(SCHEMA_PREFIX)},
     )
+
+
+def _of_query(key: str) -> bool:
+    """Whether an option is about the query that makes the rows of a table: another table has rows of its own."""
+    return key == TYPE.key or key.startswith((MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX))
 
 
 def _stored(column: PhysicalColumn) -> Field:

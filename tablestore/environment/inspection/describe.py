@@ -2,7 +2,7 @@
 
     DESCRIBE t                                  name type null key extras watermark comment
     DESCRIBE EXTENDED t                         name log.* file.path watermark file.format bucket change-tracking
-                                                last-modified num-files
+                                                last-modified num-files; of a materialized table its definition too
     DESCRIBE EXTENDED t PARTITION (day = …)     partition file.path last-modified num-files
 """
 
@@ -15,8 +15,10 @@ from tablestore import options as opt
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
+from tablestore.environment.inspection.materializeddetails import materialized_rows
 from tablestore.environment.inspection.watermark import newest_watermark
 from tablestore.environment.managed.nonphysical import read_unstored
+from tablestore.environment.materialized.storing import read_found
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, records
 from tablestore.environment.session.objects import VIEWS, ConnectorTable, View
@@ -26,7 +28,7 @@ from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import partition_dir
-from tablestore.options import TableOptions
+from tablestore.options import TableOptions, is_materialized
 from tablestore.sql.statements.session import Describe
 from tablestore.store.datapaths import entry_directory
 from tablestore.table.system.systemtable import SystemTable
@@ -98,6 +100,8 @@ def _table_rows(session: Session, path: ObjectPath, table: Table) -> Iterator[tu
     yield "file.format", "String", options.text(opt.FILE_FORMAT)
     yield "bucket", "Integer", options.value(opt.BUCKET)
     yield "change-tracking", "Boolean", options.flag(opt.CHANGE_TRACKING)
+    if is_materialized(stored):
+        yield from materialized_rows(read_found(path, table), session.clock.now_ms())
     context = table.context.still_there()
     entries = context.manifests.live(context.snapshots.latest())
     yield from _files_rows(list(entries))

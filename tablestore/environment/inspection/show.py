@@ -9,7 +9,10 @@ import pyarrow.compute as pc
 from tablestore.environment.definition.databases import database_path
 from tablestore.environment.definition.partitions import partition_of
 from tablestore.environment.inspection.columns import COLUMNS_SCHEMA, column_rows
+from tablestore.environment.inspection.materializeddetails import create_materialized_statement
 from tablestore.environment.inspection.showcreate import create_catalog_statement, create_statement
+from tablestore.environment.materialized.due import materialized_tables
+from tablestore.environment.materialized.storing import find_materialized
 from tablestore.environment.procedures.call import SYSTEM
 from tablestore.environment.procedures.registry import PROCEDURES
 from tablestore.environment.result import Result, listed, pairs, records
@@ -17,6 +20,7 @@ from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.options import is_materialized
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import NOWHERE, Path
 from tablestore.sql.statements.session import Show, ShowKind
@@ -39,6 +43,14 @@ def show(session: Session, statement: Show, source: Source) -> Result:
         case ShowKind.TABLES:
             names = _temporary if statement.temporary else _tables
             return listed("table", matching(names(session, statement, source), statement))
+        case ShowKind.MATERIALIZED_TABLES:
+            catalog, database = _database(session, statement, source)
+            with placing(source, statement.path.span if statement.path else NOWHERE):
+                found_names = [path.name for path, _ in materialized_tables(session, catalog, database)]
+            return listed("materialized_table", matching(found_names, statement))
+        case ShowKind.CREATE_MATERIALIZED_TABLE:
+            found_table = find_materialized(session, _path(statement), source)
+            return listed("result", [create_materialized_statement(found_table)])
         case ShowKind.VIEWS:
             names = _temporary if statement.temporary else _views
             return listed("view", matching(names(session, statement, source), statement))
@@ -76,6 +88,11 @@ def _of_table(session: Session, statement: Show, source: Source) -> Result:
         case ShowKind.COLUMNS if isinstance(found, Table | SystemTable | ConnectorTable):
             rows = {row["name"]: row for row in column_rows(found)}
             return records(COLUMNS_SCHEMA, [rows[name] for name in matching(rows, statement)])
+        case ShowKind.CREATE_TABLE if isinstance(found, Table) and is_materialized(found.options()):
+            raise InvalidInputError(
+                source.mark(f"{path} is a materialized table: SHOW CREATE MATERIALIZED TABLE shows its statement", path.span),
+                kind="materialized-table",
+            )
         case ShowKind.CREATE_TABLE if isinstance(found, Table | ConnectorTable):
             return listed("result", [create_statement(session.expand(path), found)])
         case ShowKind.OPTIONS if isinstance(found, ConnectorTable):

@@ -18,16 +18,16 @@ def create_statement(path: ObjectPath, found: Table | ConnectorTable) -> str:
 
 def create_catalog_statement(name: str, options: Mapping[str, str]) -> str:
     """The text of CREATE CATALOG."""
-    return f"CREATE CATALOG {quote_identifier(name)}{_options(options)}"
+    return f"CREATE CATALOG {quote_identifier(name)}{with_options(options)}"
 
 
 def _statement(path: ObjectPath, definition: TableDefinition) -> str:
     lines = list(_lines(definition))
     columns = " (\n  " + ",\n  ".join(lines) + "\n)" if lines else ""
-    comment = "" if definition.comment is None else f"\nCOMMENT {_quoted(definition.comment)}"
+    comment = "" if definition.comment is None else f"\nCOMMENT {quoted_text(definition.comment)}"
     by = ", ".join(map(quote_identifier, definition.partition_by))
     partitioned = f"\nPARTITIONED BY ({by})" if by else ""
-    return f"CREATE TABLE {path.quoted}{columns}{comment}{partitioned}{_options(definition.options)}"
+    return f"CREATE TABLE {path.quoted}{columns}{comment}{partitioned}{with_options(definition.options)}"
 
 
 def _lines(definition: TableDefinition) -> Iterator[str]:
@@ -41,7 +41,7 @@ def _lines(definition: TableDefinition) -> Iterator[str]:
 
 
 def _stored(field: Field) -> str:
-    default = "" if field.default_value is None else f" DEFAULT {_quoted(field.default_value)}"
+    default = "" if field.default_value is None else f" DEFAULT {quoted_text(field.default_value)}"
     data_type = type_to_sql(field.type, about=lambda inner: _comment(inner.description))
     return f"{quote_identifier(field.name)} {data_type}{default}{_comment(field.description)}"
 
@@ -50,20 +50,22 @@ def _unstored(column: UnstoredColumn) -> str:
     name = quote_identifier(column.name)
     if column.expression is not None:
         return f"{name} AS {column.expression}{_comment(column.comment)}"
-    source = f" FROM {_quoted(column.metadata)}" if column.metadata not in (None, column.name) else ""
+    source = f" FROM {quoted_text(column.metadata)}" if column.metadata not in (None, column.name) else ""
     return f"{name} {column.type_text} METADATA{source}{' VIRTUAL' if column.virtual else ''}{_comment(column.comment)}"
 
 
 def _comment(text: str | None) -> str:
-    return "" if text is None else f" COMMENT {_quoted(text)}"
+    return "" if text is None else f" COMMENT {quoted_text(text)}"
 
 
-def _options(options: Mapping[str, str]) -> str:
+def with_options(options: Mapping[str, str]) -> str:
+    """``WITH (…)`` on lines of its own; nothing where there are none."""
     if not options:
         return ""
-    pairs = ",\n  ".join(f"{_quoted(key)} = {_quoted(value)}" for key, value in sorted(options.items()))
+    pairs = ",\n  ".join(f"{quoted_text(key)} = {quoted_text(value)}" for key, value in sorted(options.items()))
     return f"\nWITH (\n  {pairs}\n)"
 
 
-def _quoted(text: str | None) -> str:
+def quoted_text(text: str | None) -> str:
+    """A text as SQL."""
     return "'" + (text or "").replace("\\", "\\\\").replace("'", "''") + "'"

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from enum import Enum
-from threading import Lock, Thread, get_ident
+from threading import Event, Lock, Thread, get_ident
 from typing import Generic, TypeVar
 
 from tablestore.environment.jobs.hooks import JobStatusHook
@@ -46,7 +46,7 @@ class Job(Generic[T]):
         self._status = JobStatus.CREATED
         self._future: Future[T] = Future()
         self._lock = Lock()
-        self._asked = False
+        self._cancel = Event()
         self._thread: int | None = None
         self._told: list[JobStatusHook] = []
 
@@ -86,15 +86,20 @@ class Job(Generic[T]):
         with self._lock:
             if self._status not in (JobStatus.CREATED, JobStatus.RUNNING):
                 return False
-            self._asked = True
+            self._cancel.set()
             if self._thread is not None:
                 self._interrupt(self._thread)
         return True
 
     def check(self) -> None:
         """Raise UnsupportedError of kind ``cancelled`` if it was asked to cancel: the work calls this between its steps."""
-        if self._asked:
+        if self._cancel.is_set():
             raise self._cancellation()
+
+    def pause(self, seconds: float) -> None:
+        """Wait between two steps of the work. Raises as :meth:`check`, at once when it is asked to cancel."""
+        self._cancel.wait(seconds)
+        self.check()
 
     def start(self) -> "Job[T]":
         """Run it in a thread of its own; the job."""
@@ -146,11 +151,11 @@ class Job(Generic[T]):
 
     def _failed(self, error: BaseException) -> BaseException:
         """Settle how a job ended that has an error, and tell its hooks; the error that it ends with."""
-        canceled = self._asked or not isinstance(error, Exception) or getattr(error, "kind", None) == CANCELLED
+        canceled = self._cancel.is_set() or not isinstance(error, Exception) or getattr(error, "kind", None) == CANCELLED
         self._set(JobStatus.CANCELED if canceled else JobStatus.FAILED)
         ended = error
         # Whether a commit landed is worth more than that it was to be canceled.
-        if self._asked and getattr(error, "kind", None) != CANCELLED and not isinstance(error, CommitOutcomeUnknown):
+        if self._cancel.is_set() and getattr(error, "kind", None) != CANCELLED and not isinstance(error, CommitOutcomeUnknown):
             ended = self._cancellation()
         if canceled:
             problems = self._tell(lambda hook: hook.on_canceled(self._id))

@@ -22,11 +22,20 @@ class Jobs:
 
     def run(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> T:
         """Run a job here, to its end; what it gives. Raises what it ends with."""
-        return self._new(work, hooks).run()
+        return self.prepare(work, hooks).run()
 
     def start(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = (), *, ends: bool = True) -> Job[T]:
         """Start a job in a thread of its own. ``ends``: by itself, or only when it is canceled."""
-        job = self._new(work, hooks)
+        return self.launch(self.prepare(work, hooks), ends=ends)
+
+    def prepare(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook] = ()) -> Job[T]:
+        """A job that has its id and does not run yet."""
+        hooks = tuple(hooks)
+        check_serializable(hooks)
+        return Job(self.ids.uuid(), work, hooks=hooks, interrupt=self.interrupt)
+
+    def launch(self, job: Job[T], *, ends: bool = True) -> Job[T]:
+        """Start a job that was prepared, as :meth:`start`."""
         self._started = [one for one in self._started if not one.done()]
         self._endless = [one for one in self._endless if not one.done()]
         (self._started if ends else self._endless).append(job)
@@ -42,8 +51,3 @@ class Jobs:
             job.cancel()
         for job in (*self._started, *self._endless):
             job.wait()
-
-    def _new(self, work: Callable[[Job[T]], T], hooks: Iterable[JobStatusHook]) -> Job[T]:
-        hooks = tuple(hooks)
-        check_serializable(hooks)
-        return Job(self.ids.uuid(), work, hooks=hooks, interrupt=self.interrupt)

@@ -12,7 +12,7 @@ It is CREATE TABLE and then INSERT: with IF NOT EXISTS the rows go into the tabl
 anything is made, and runs once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.environment.definition.create import connector_of, connector_table, created_path, new_managed
@@ -28,14 +28,15 @@ from tablestore.environment.result import Result
 from tablestore.environment.rows.explain import explained
 from tablestore.environment.rows.insert import Insertion, QueryToInsert, check_batch, check_writes
 from tablestore.environment.session.objects import ConnectorTable
-from tablestore.environment.session.session import Session, placing
+from tablestore.environment.session.session import Session, made_by_query, placing
 from tablestore.environment.session.sessionsettings import CTAS_ATOMICITY
 from tablestore.environment.source import Source
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.names import did_you_mean
+from tablestore.options import is_materialized
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.rowlevel import ROW_KIND
-from tablestore.sql.source import Span
+from tablestore.sql.source import Fragment, Span
 from tablestore.sql.statements.definition import CreateTable, PhysicalColumn
 from tablestore.sql.statements.rows import Insert
 from tablestore.sql.writing.insertion import Given
@@ -81,6 +82,9 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
     connector, options = connector_of(statement.provider, definition)
     made = None if connector is None else connector_table(path, definition, connector, options)
     existing = _existing(session, path)
+    if isinstance(existing, Table) and is_materialized(existing.options()):
+        what = "CREATE OR REPLACE TABLE" if statement.replace else "CREATE TABLE"
+        raise made_by_query(path, what, source, statement.path.span)
     if statement.replace:
         with placing(source, statement.path.span):
             _check_replaceable(session, path, existing, made, must_exist=statement.must_exist)
@@ -232,7 +236,14 @@ def _check_replaceable(
 def _columns(statement: CreateTable, given: Given, source: Source) -> list[Field]:
     """The columns that the query adds to those of the statement, in their order."""
     assert statement.query is not None
-    if (found := unusable_column(statement.query)) is not None:
+    declared = {one.name.casefold() for one in statement.columns or () if isinstance(one, PhysicalColumn)}
+    fields = query_fields(statement.query, given, source, declared)
+    return _ordered(statement, fields, source) if statement.names else fields
+
+
+def query_fields(query: Fragment, given: Given, source: Source, declared: Collection[str] = ()) -> list[Field]:
+    """The columns of a table that a query gives, without those ``declared``, in lower case. Raises InvalidInputError."""
+    if (found := unusable_column(query)) is not None:
         if found.name is not None:
             raise _duplicate(source, found.name, found.column.span)
         raise InvalidInputError(
@@ -246,8 +257,7 @@ def _columns(statement: CreateTable, given: Given, source: Source) -> list[Field
     names = [name.casefold() for name, _ in given]
     for place, (name, _) in enumerate(given):
         if name.casefold() in names[:place]:
-            raise _duplicate(source, name, source.word(name, statement.query.span))
-    declared = {one.name.casefold() for one in statement.columns or () if isinstance(one, PhysicalColumn)}
+            raise _duplicate(source, name, source.word(name, query.span))
     fields: list[Field] = []
     for name, data_type in given:
         if name == ROW_KIND or name.casefold() in declared:
@@ -256,12 +266,12 @@ def _columns(statement: CreateTable, given: Given, source: Source) -> list[Field
             raise InvalidInputError(
                 source.mark(
                     f"the type of the column {name!r} is not known: write CAST(NULL AS …), or declare the column",
-                    source.word(name, statement.query.span),
+                    source.word(name, query.span),
                 ),
                 kind="column-type",
             )
         fields.append(Field(id=0, name=name, type=nullable_throughout(data_type)))
-    return _ordered(statement, fields, source) if statement.names else fields
+    return fields
 
 
 def _duplicate(source: Source, name: str, place: Span) -> InvalidInputError:

@@ -20,6 +20,7 @@ from tablestore.environment.session.objects import VIEWS, ConnectorTable, RowsVi
 from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
+from tablestore.options import is_materialized
 from tablestore.sql.source import Path, Span
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemtable import SystemTable
@@ -27,6 +28,8 @@ from tablestore.table.table import Table
 
 Found = Table | SystemTable | ConnectorTable | View | RowsView
 Place = tuple[str, str]
+# Statements for tables whose rows are the user's own.
+_CHANGES = ("INSERT", "DELETE", "UPDATE", "MERGE", "TRUNCATE TABLE")
 _NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog", "invalid-name")
 
 
@@ -111,6 +114,8 @@ class Session:
         """
         found = self.find(written, source, place)
         if isinstance(found, Table):
+            if what in _CHANGES and is_materialized(found.table_schema.options):
+                raise made_by_query(self.expand(written, place=place), what, source, written.span)
             return found
         kind, way_out = _KINDS[type(found)]
         path = self.expand(written, place=place)
@@ -136,6 +141,22 @@ class Session:
         return NotFoundError(
             f"Table with identifier '{path.plain.quoted}' does not exist{known(names, path.name)}", kind="no-such-table"
         )
+
+
+def made_by_query(path: ObjectPath, what: str, source: Source, span: Span) -> InvalidInputError:
+    """The error of a statement that changes the rows of a materialized table, or what they are."""
+    if what == "DROP TABLE":
+        way_out = "DROP MATERIALIZED TABLE drops it, and ends what refreshes it"
+    elif what in ("ALTER TABLE", "CREATE OR REPLACE TABLE"):
+        way_out = "ALTER MATERIALIZED TABLE and CREATE OR ALTER MATERIALIZED TABLE change its definition"
+    else:
+        way_out = (
+            "its rows are those of its query: change the tables that it reads, and ALTER MATERIALIZED TABLE … REFRESH it, or AS "
+            "another query"
+        )
+    return InvalidInputError(
+        source.mark(f"{path} is a materialized table, and {what} is not for these: {way_out}", span), kind="materialized-table"
+    )
 
 
 def spec_of(catalog: Catalog, table: Table) -> TableSpec:

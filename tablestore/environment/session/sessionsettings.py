@@ -60,10 +60,49 @@ CHECKPOINT_INTERVAL = Option(
     default=None,
     sentence="How often a stream commits, such as 10 s; where it is not set, whenever it is done with what it commits.",
 )
-OPTIONS = {option.key: option for option in (RUNTIME_MODE, DML_SYNC, CTAS_ATOMICITY, CHECKPOINTS, CHECKPOINT_INTERVAL)}
+FRESHNESS_THRESHOLD = Option(
+    key="materialized-table.refresh-mode.freshness-threshold",
+    kind="duration",
+    default="30 min",
+    sentence="A materialized table of a freshness below this is refreshed continuously, others by FULL refreshes.",
+)
+CONTINUOUS_FRESHNESS = Option(
+    key="materialized-table.default-freshness.continuous",
+    kind="duration",
+    default="3 min",
+    sentence="The freshness of a materialized table whose statement does not say it.",
+    minimum=1_000,
+)
+FULL_FRESHNESS = Option(
+    key="materialized-table.default-freshness.full",
+    kind="duration",
+    default="1 h",
+    sentence="The same where the statement asks for REFRESH_MODE = FULL.",
+    minimum=1_000,
+)
+WORKFLOW_SCHEDULER = Option(
+    key="workflow-scheduler.type",
+    kind="text",
+    default="embedded",
+    sentence="Who runs FULL refreshes: embedded (any process that refreshes what is due), none, or an installed scheduler.",
+)
+OPTIONS = {
+    option.key: option
+    for option in (
+        RUNTIME_MODE,
+        DML_SYNC,
+        CTAS_ATOMICITY,
+        CHECKPOINTS,
+        CHECKPOINT_INTERVAL,
+        FRESHNESS_THRESHOLD,
+        CONTINUOUS_FRESHNESS,
+        FULL_FRESHNESS,
+        WORKFLOW_SCHEDULER,
+    )
+}
 # Other names of the same settings.
 ALIASES = {"table.rtas-ctas.atomicity-enabled": CTAS_ATOMICITY.key}
-_OUR_FAMILIES = ("table-storage.", "tablestore.", "execution.", "table.")
+_OUR_FAMILIES = ("table-storage.", "tablestore.", "execution.", "table.", "materialized-table.", "workflow-scheduler.")
 
 Forward = Callable[[str, str | None], None]
 T = TypeVar("T")
@@ -99,6 +138,12 @@ class Settings:
         if option is None or option.default is None:
             return default
         return str(option.default).lower() if option.kind == "bool" else str(option.default)
+
+    def millis(self, option: Option) -> int:
+        """The value of an option of ours that is a duration, in milliseconds."""
+        found = option.parse(str(self.get(option.key)))
+        assert isinstance(found, int), f"{option.key} is no duration"
+        return found
 
     def flag(self, option: Option) -> bool:
         """The value of an option of ours that is true or false."""

@@ -130,7 +130,7 @@ def _drop(context: TableContext, log: ChangeLog, choose: Choose, *, dry_run: boo
         chosen = choose(live)
         return [replace(e, kind=EntryKind.DELETE) for e in live if e.partition in chosen]
 
-    effect = overwriting(plan_deletes=plan_deletes, replaces=lambda partition: partition in chosen)
+    effect = overwriting(plan_deletes=plan_deletes, replaces=lambda partition: partition in chosen, keeps_rows=True)
     landed = commit_message(context, log, context.message(latest), effect, Origin(user=context.ids.uuid()))
     return replace(report, snapshot=landed)
 

@@ -99,7 +99,7 @@ def _rewrite(context: TableContext, log: ChangeLog, partition: bytes) -> None:
 
     plan = plan_scan(context, snapshot, wanted=lambda entry: entry.partition == partition)
     reader = SplitReader.of(context, context.schema.field_names, None)
-    effect = overwriting(plan_deletes=plan_deletes, replaces=lambda candidate: candidate == partition)
+    effect = overwriting(plan_deletes=plan_deletes, replaces=lambda candidate: candidate == partition, keeps_rows=True)
     with TableWriter(context, log, replaces=True) as writer:
         for split in plan.splits:
             for batch in reader.read(split):

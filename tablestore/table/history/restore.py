@@ -128,7 +128,7 @@ def _restore_once(
         now = manifests.read_index(latest) if latest is not None else ()
         return restored_index(index_then, now, renamed, index_files)
 
-    effect = overwriting(plan_deletes=plan_deletes, plan_index=plan_index, properties=properties)
+    effect = overwriting(plan_deletes=plan_deletes, plan_index=plan_index, properties=properties, keeps_rows=True)
     return commit_message(context, log, replace(message, entries=copies), effect, Origin(user=context.ids.uuid()))
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.log.port import ChangeLog, RowsAhead
+from tablestore.options import is_materialized
 from tablestore.store.commit.committer import CommitRequest, Guard, PlanDeletes, PlanIndex
 from tablestore.store.commit.committerfactory import committer
 from tablestore.store.context import TableContext
@@ -26,7 +28,8 @@ class CommitNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """What a commit does besides adding rows. ``replaces``: the partitions that an overwrite empties."""
+    """What a commit does besides adding rows. ``replaces``: the partitions that an overwrite empties. ``keeps_rows``: they
+    stay what they are or were, so that materialized tables take it too."""
 
     kind: CommitKind = CommitKind.APPEND
     operation: str = "WRITE"
@@ -36,6 +39,7 @@ class Effect:
     replaces_everything_it_meets: bool = False
     allow_empty: bool = False
     properties: Mapping[str, str] | None = None
+    keeps_rows: bool = False
 
 
 def overwriting(
@@ -44,6 +48,7 @@ def overwriting(
     plan_index: PlanIndex | None = None,
     replaces: Callable[[bytes], bool] | None = None,
     properties: Mapping[str, str] | None = None,
+    keeps_rows: bool = False,
 ) -> Effect:
     """The effect of an overwrite."""
     return Effect(
@@ -54,6 +59,7 @@ def overwriting(
         replaces=replaces,
         replaces_everything_it_meets=True,
         properties=properties,
+        keeps_rows=keeps_rows,
     )
 
 
@@ -83,6 +89,12 @@ def commit_message(
     Does nothing if the message, or the commit of that identifier, has landed before. If the commit certainly did not land, the
     files are removed before the error is raised. Nothing is raised once it has landed.
     """
+    if is_materialized(context.schema.options) and not (origin.note.properties or effect.keeps_rows):
+        raise InvalidInputError(
+            f"table {context.files.root_uri} is a materialized table: its rows are those of its query. Change the tables that it "
+            "reads, and ALTER MATERIALIZED TABLE … REFRESH it",
+            kind="materialized-table",
+        )
     # A commit that plans its index files itself brings files that have their buckets.
     hashes = effect.plan_index is None and bool(message.entries or effect.replaces)
     dynamic = dynamic_commit(context, effect.replaces) if hashes else None

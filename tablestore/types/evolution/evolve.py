@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
 from tablestore.options import BUCKET, TABLE_OPTIONS, validate_options
 from tablestore.types.evolution import columnchanges as columns
 from tablestore.types.evolution.optionchanges import (
@@ -38,6 +38,7 @@ from tablestore.types.evolution.schemachanges import (
     MoveColumn,
     RemoveOption,
     RenameColumn,
+    RequireOption,
     SchemaChange,
     SetOption,
     SetTableComment,
@@ -71,7 +72,8 @@ def evolve(
 
     ``has_data``: the newest snapshot has files; ``was_written``: some older one had (None: as the newest). ``rescaling``: the
     caller will rewrite the data, so ``bucket`` may change.
-    Raises InvalidInputError, UnsupportedError, NotFoundError (no such column) or AlreadyExistsError (its new name is taken).
+    Raises InvalidInputError, UnsupportedError, NotFoundError (no such column) or AlreadyExistsError (its new name is taken),
+    ConflictError (an option that is required has another value).
     """
     state = columns.State(schema=schema, has_data=has_data, options_before=schema.options)
     for change in _checked(changes):
@@ -142,6 +144,16 @@ def _remove_option(state: columns.State, change: RemoveOption) -> None:
     state.change(options=options)
 
 
+def _require_option(state: columns.State, change: RequireOption) -> None:
+    found = state.schema.options.get(change.key)
+    if found != change.value:
+        raise ConflictError(
+            f"the option {change.key!r} was altered meanwhile: expected {change.value!r:.100}, found {found!r:.100}; nothing was "
+            "altered: read the table again, and repeat",
+            kind="option-changed",
+        )
+
+
 def _set_table_comment(state: columns.State, change: SetTableComment) -> None:
     columns.check_text(change.comment, "comment")
     state.change(comment=change.comment)
@@ -159,6 +171,7 @@ _APPLY: dict[type, Callable[[columns.State, Any], None]] = {
     SetOption: _set_option,
     RemoveOption: _remove_option,
     SetTableComment: _set_table_comment,
+    RequireOption: _require_option,
 }
 
 

@@ -129,6 +129,14 @@ class SetTableComment:
     comment: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class RequireOption:
+    """Change nothing, unless a table option still has this value: a read-modify-write of options lands on what it read."""
+
+    key: str
+    value: str | None
+
+
 SchemaChange: TypeAlias = (
     AddColumn
     | DropColumn
@@ -141,4 +149,5 @@ SchemaChange: TypeAlias = (
     | SetOption
     | RemoveOption
     | SetTableComment
+    | RequireOption
 )

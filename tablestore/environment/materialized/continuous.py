@@ -1,0 +1,135 @@
+"""The job of a continuous table: it refreshes at the interval of the freshness, until it is to stop.
+
+    each round:   read the definition -> still my table? -> refresh -> wait for the next time, or for the end
+
+It stops when it is canceled, when the table is suspended, altered or dropped, or when another job has taken over: the definition
+names the one that counts. The first refresh is waited for, and its error is the error of the job; a later one is logged, and the
+next round tries again. Where the job stands is in the table: one that dies leaves nothing but a table that is due.
+"""
+
+import json
+import logging
+import os
+import platform
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore.environment.jobs.job import Job
+from tablestore.environment.materialized.materializedtable import RefreshHandler, RefreshStatus
+from tablestore.environment.materialized.refreshing import CONFLICTS, refresh_once, with_options
+from tablestore.environment.materialized.storing import Found, open_materialized
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.result import Result, done
+from tablestore.environment.session.session import Session
+from tablestore.errors import ConflictError, NotFoundError, TablestoreError
+
+LOG = logging.getLogger(__name__)
+_LOOK_S = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class ContinuousRefresh:
+    """What the job of one table runs. ``options`` hold for what it writes, and are kept nowhere."""
+
+    session: Session
+    path: ObjectPath
+    options: Mapping[str, str] = field(default_factory=dict)
+    _begun: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, job: Job[Result]) -> Result:
+        """Refresh until the end. Raises what the first refresh raises, and UnsupportedError when it is canceled."""
+        while (found := self._mine(job.id)) is not None:
+            try:
+                refresh_once(self.session, with_options(found, self.options))
+            except ConflictError as error:
+                if error.kind in CONFLICTS:
+                    # Another refresh or definition was faster: what is to be done now is read anew.
+                    job.check()
+                    continue
+                self._failed(error)
+            except TablestoreError as error:
+                self._failed(error)
+            self._begun.set()
+            job.pause(found.definition.freshness.millis / 1000)
+        return done()
+
+    def wait_begun(self, job: Job[Result]) -> None:
+        """Wait for the end of the first refresh. Raises what it has raised."""
+        while not self._begun.wait(_LOOK_S):
+            if job.done():
+                job.result()
+                return
+
+    def _failed(self, error: TablestoreError) -> None:
+        if not self._begun.is_set():
+            raise error
+        LOG.warning("materialized table %s could not be refreshed, it is tried again: %s", self.path, error)
+
+    def _mine(self, job_id: str) -> Found | None:
+        """The table, if this job is the one that refreshes it."""
+        try:
+            found = open_materialized(self.session, self.path)
+        except NotFoundError:
+            return None
+        active = found.upkeep.status is RefreshStatus.ACTIVATED
+        return found if active and job_of(found.upkeep.handler) == job_id else None
+
+
+def handler_of(job_id: str) -> RefreshHandler:
+    """What leads to a job of this process."""
+    host, process = platform.node(), os.getpid()
+    data = {"jobId": job_id, "host": host, "process": process}
+    return RefreshHandler(summary=f"job {job_id} of process {process} on {host}", data=json.dumps(data).encode())
+
+
+def job_of(handler: RefreshHandler | None) -> str | None:
+    """The job that a handler leads to; None if it leads to none."""
+    found = _content(handler).get("jobId")
+    return found if isinstance(found, str) else None
+
+
+def is_alive(session: Session, handler: RefreshHandler | None) -> bool:
+    """Whether the job of a handler runs. One on another host is believed to."""
+    found = _content(handler)
+    if local_job(session, handler) is not None:
+        return True
+    process = found.get("process")
+    if not isinstance(process, int) or isinstance(process, bool) or process <= 0:
+        return False
+    if found.get("host") != platform.node():
+        return True
+    return process != os.getpid() and _runs(process)
+
+
+def local_job(session: Session, handler: RefreshHandler | None) -> Job[Result] | None:
+    """The job of a handler, if this session runs it."""
+    wanted = job_of(handler)
+    return next((job for job in session.jobs.under_way() if job.id == wanted), None)
+
+
+def stop_local(session: Session, handler: RefreshHandler | None) -> None:
+    """End the job of a handler, if this session runs it; one elsewhere ends by itself when it looks at the table."""
+    if (job := local_job(session, handler)) is not None:
+        job.cancel()
+        job.wait()
+
+
+def _content(handler: RefreshHandler | None) -> dict[str, object]:
+    if handler is None:
+        return {}
+    try:
+        found = json.loads(handler.data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,138 @@
+"""What is due, and refreshing it: what any process may do at any time, and several at one time.
+
+    due(definition, …)   the time that a refresh is due for, None if none is; pure
+    refresh_due(…)       every table of a catalog whose refresh is due, sources before what is made from them
+
+Two processes that find the same table due both refresh it; one of them lands, and the other finds nothing due any more. A
+continuous table is due only where its job does not run. A workflow of another scheduler is left to that.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from tablestore.environment.materialized.continuous import is_alive
+from tablestore.environment.materialized.expansion import sources_of
+from tablestore.environment.materialized.freshness import RefreshMode, next_due
+from tablestore.environment.materialized.materializedtable import RefreshStatus
+from tablestore.environment.materialized.refreshing import (
+    CONFLICTS,
+    RefreshNote,
+    last_refresh,
+    partition_of_schedule,
+    refresh_once,
+    zone_of,
+)
+from tablestore.environment.materialized.refreshreport import RefreshReport
+from tablestore.environment.materialized.storing import Found, open_materialized
+from tablestore.environment.materialized.workflows import EMBEDDED, scheduler_of
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.session.session import Session
+from tablestore.errors import ConflictError, TablestoreError
+from tablestore.options import is_materialized, partition_date_column
+from tablestore.table.table import Table
+
+# A table that was left alone for long catches up over several calls.
+MOST_PERIODS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueRefresh:
+    """A refresh that was due, for a time: what it did, or why it failed. It is due again then."""
+
+    table: ObjectPath
+    schedule_ms: int
+    report: RefreshReport | None = None
+    error: TablestoreError | None = None
+
+
+def due(found: Found, last: RefreshNote | None, now_ms: int) -> int | None:
+    """The time that a refresh of an active table is due for; None if none is."""
+    if found.upkeep.status is not RefreshStatus.ACTIVATED:
+        return None
+    definition = found.definition
+    return next_due(
+        definition.freshness,
+        definition.refresh_mode,
+        last_ms=None if last is None else last.schedule_ms,
+        since_ms=found.upkeep.since_ms,
+        now_ms=now_ms,
+        zone=zone_of(found),
+        each=any(partition_date_column(key) for key in definition.options),
+    )
+
+
+def refresh_due(session: Session, now_ms: int | None = None) -> tuple[DueRefresh, ...]:
+    """Refresh what is due now in the current catalog. An error of one table does not keep the others."""
+    now = session.clock.now_ms() if now_ms is None else now_ms
+    return tuple(one for path in _in_order(session) for one in _refresh_table(session, path, now))
+
+
+def refresh_scheduled(session: Session, found: Found, schedule_ms: int) -> RefreshReport:
+    """The refresh that a table has at a time of its schedule: of the partition that has just closed, where it says so."""
+    partition = None if found.definition.refresh_mode is RefreshMode.CONTINUOUS else partition_of_schedule(found, schedule_ms)
+    return refresh_once(session, found, schedule_ms=schedule_ms, partition=partition)
+
+
+def _refresh_table(session: Session, path: ObjectPath, now: int) -> Iterator[DueRefresh]:
+    for _ in range(MOST_PERIODS):
+        schedule = now
+        try:
+            found = open_materialized(session, path)
+            when = None if _is_anothers(session, found) else due(found, last_refresh(found), now)
+            if when is None:
+                return
+            schedule = when
+            report = refresh_scheduled(session, found, schedule)
+        except ConflictError as error:
+            if error.kind in CONFLICTS:
+                # Somebody else was faster: what is due now is read anew.
+                continue
+            yield DueRefresh(table=path, schedule_ms=schedule, error=error)
+            return
+        except TablestoreError as error:
+            yield DueRefresh(table=path, schedule_ms=schedule, error=error)
+            return
+        yield DueRefresh(table=path, schedule_ms=schedule, report=report)
+        if report.mode == "none":
+            return
+
+
+def _is_anothers(session: Session, found: Found) -> bool:
+    handler = found.upkeep.handler
+    if found.definition.refresh_mode is RefreshMode.CONTINUOUS:
+        return is_alive(session, handler)
+    return handler is not None and scheduler_of(handler) != EMBEDDED
+
+
+def _in_order(session: Session) -> Sequence[ObjectPath]:
+    """The materialized tables of the current catalog, each behind those that it is made from."""
+    tables = dict(materialized_tables(session, session.catalogs.current))
+    sorter: TopologicalSorter[ObjectPath] = TopologicalSorter()
+    for path in tables:
+        try:
+            sources = sources_of(open_materialized(session, path).definition.expanded_query)
+        except TablestoreError:
+            # What is wrong with it is said when it is refreshed.
+            sources = ()
+        sorter.add(path, *(one for one in sources if one in tables and one != path))
+    try:
+        return tuple(sorter.static_order())
+    except CycleError:
+        # Two were altered at one time. Each refresh still lands whole.
+        return tuple(tables)
+
+
+def materialized_tables(
+    session: Session, catalog: str, database: str | None = None
+) -> Iterator[tuple[ObjectPath, Table]]:
+    """The materialized tables of a catalog, or of one of its databases; what cannot be read is left out."""
+    for one in session.catalogs.databases(catalog) if database is None else (database,):
+        for name in session.catalogs.tables(catalog, one):
+            path = ObjectPath(catalog, one, name)
+            try:
+                table = session.open_table(path)
+            except TablestoreError:
+                continue
+            if isinstance(table, Table) and is_materialized(table.options()):
+                yield path, table

@@ -1,0 +1,160 @@
+"""SUSPEND, RESUME, REFRESH and DROP: what is done with a materialized table, whatever it declares.
+
+INITIALIZING -> ACTIVATED <-> SUSPENDED -> gone
+"""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from tablestore.environment.definition.drop import stored_context
+from tablestore.environment.jobs.job import Job
+from tablestore.environment.materialized.continuous import is_alive, job_of, stop_local
+from tablestore.environment.materialized.declaring import alter_declared
+from tablestore.environment.materialized.freshness import RefreshMode
+from tablestore.environment.materialized.materializedtable import RefreshStatus
+from tablestore.environment.materialized.refreshing import check_partition, refresh_once, refresh_until_landed
+from tablestore.environment.materialized.refreshreport import RefreshReport
+from tablestore.environment.materialized.storing import (
+    Found,
+    check_not_initializing,
+    find_materialized,
+    open_materialized,
+    store,
+)
+from tablestore.environment.materialized.upkeep import end_upkeep, prepare_upkeep
+from tablestore.environment.materialized.workflows import modify_workflow
+from tablestore.environment.result import Result, done
+from tablestore.environment.session.catalogs import sweep_dead
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.source import Source
+from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.sql.statements.materialized import (
+    AlterMaterializedTable,
+    DropMaterializedTable,
+    Refresh,
+    Resume,
+    Suspend,
+)
+
+REFRESH_SCHEMA = pa.schema(
+    [
+        ("job_id", pa.string()),
+        ("mode", pa.string()),
+        ("reason", pa.string()),
+        ("rows_in", pa.int64()),
+        ("rows_out", pa.int64()),
+        ("snapshot_id", pa.int64()),
+    ]
+)
+
+
+def alter_materialized(session: Session, statement: AlterMaterializedTable, source: Source) -> Result:
+    """ALTER MATERIALIZED TABLE. Raises NotFoundError, InvalidInputError, UnsupportedError, ConflictError."""
+    match statement.action:
+        case Suspend():
+            return _suspend(session, find_materialized(session, statement.path, source))
+        case Resume() as resume:
+            return _resume(session, find_materialized(session, statement.path, source), resume)
+        case Refresh() as refresh:
+            return _refresh(session, find_materialized(session, statement.path, source), refresh, source)
+    return alter_declared(session, statement, source)
+
+
+def drop_materialized(session: Session, statement: DropMaterializedTable, source: Source) -> Result:
+    """DROP MATERIALIZED TABLE. Raises NotFoundError, InvalidInputError."""
+    path = session.expand(statement.path, source)
+    with placing(source, statement.path.span):
+        session.objects.check_permanent(path, "table")
+        try:
+            found = open_materialized(session, path)
+            if found.upkeep.status is RefreshStatus.INITIALIZING:
+                # Whoever was about to make it may have died long ago.
+                sweep_dead(session.catalogs.get(path.catalog))
+                found = open_materialized(session, path)
+        except NotFoundError:
+            if statement.if_exists:
+                return done()
+            raise
+        if found.upkeep.status is RefreshStatus.INITIALIZING:
+            raise InvalidInputError(
+                f"Current refresh status of materialized table {path} is initializing, skip the drop operation.",
+                kind="materialized-status",
+            )
+        end_upkeep(session, found)
+        session.factory.on_drop_table(stored_context(session, path), statement.if_exists)
+    return done()
+
+
+def _suspend(session: Session, found: Found) -> Result:
+    check_not_initializing(found, "suspend")
+    continuous = found.definition.refresh_mode is RefreshMode.CONTINUOUS
+    if found.upkeep.status is RefreshStatus.SUSPENDED:
+        raise InvalidInputError(_has_been(found, "suspended"), kind="materialized-status")
+    if not continuous:
+        modify_workflow(found.upkeep.handler, "suspend")
+    # From here on nothing that its job still does can land.
+    store(found, replace(found.upkeep, status=RefreshStatus.SUSPENDED))
+    if continuous:
+        stop_local(session, found.upkeep.handler)
+    return done()
+
+
+def _resume(session: Session, found: Found, resume: Resume) -> Result:
+    check_not_initializing(found, "resume")
+    upkeep = found.upkeep
+    active = upkeep.status is RefreshStatus.ACTIVATED
+    continuous = found.definition.refresh_mode is RefreshMode.CONTINUOUS
+    if active and (not continuous or is_alive(session, upkeep.handler)):
+        raise InvalidInputError(_has_been(found, "resumed"), kind="materialized-status")
+    resumed = replace(upkeep, status=RefreshStatus.ACTIVATED, since_ms=session.clock.now_ms())
+    if not continuous and upkeep.handler is not None:
+        modify_workflow(upkeep.handler, "resume")
+        store(found, resumed)
+        return done()
+    prepared = prepare_upkeep(session, found.path, found.definition, resume.options)
+    stored = found
+    try:
+        stored = store(found, replace(resumed, handler=prepared.handler))
+        prepared.begin()
+    except BaseException:
+        prepared.take_back()
+        if stored is not found:
+            store(stored, upkeep)
+        raise
+    return done()
+
+
+def _has_been(found: Found, what: str) -> str:
+    if found.definition.refresh_mode is RefreshMode.FULL:
+        return f"Materialized table {found.path} refresh workflow has been {what}."
+    job = job_of(found.upkeep.handler)
+    return f"Materialized table {found.path} continuous refresh job has been {what}, jobId is {job}."
+
+
+def _refresh(session: Session, found: Found, refresh: Refresh, source: Source) -> Result:
+    check_not_initializing(found, "refresh")
+    if refresh.partition is not None:
+        with placing(source, refresh.span):
+            check_partition(found, refresh.partition)
+    if refresh.verify:
+        raise UnsupportedError(source.mark("REFRESH … VERIFY is not supported", refresh.span), kind="unsupported")
+
+    def work(job: Job[Result]) -> Result:
+        report = refresh_until_landed(session, found, lambda now: refresh_once(session, now, partition=refresh.partition))
+        return _reported(found, job.id, report)
+
+    return session.jobs.run(work)
+
+
+def _reported(found: Found, job_id: str, report: RefreshReport) -> Result:
+    row = {
+        "job_id": job_id,
+        "mode": report.mode,
+        "reason": report.reason,
+        "rows_in": report.rows_in,
+        "rows_out": report.rows_out,
+        "snapshot_id": report.snapshot_id,
+    }
+    snapshot = None if report.snapshot_id is None else found.table.context.snapshots.find(report.snapshot_id)
+    return Result(pa.Table.from_pylist([row], schema=REFRESH_SCHEMA), kind="snapshot", snapshot=snapshot)

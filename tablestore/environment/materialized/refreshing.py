@@ -1,0 +1,225 @@
+"""One refresh of a materialized table: all of it, or one partition, as one commit.
+
+    whole         the rows become those of the query
+    partition     the rows of this partition become those of the query in it
+
+The commit says what it is (:class:`RefreshNote`) and lands only on the refresh that it started from: of two refreshes at one time
+one loses, with ConflictError of kind ``refresh-conflict``. The schema that it was planned with carries the definition, and a
+commit on another schema is refused: a refresh of an older definition loses too.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from tablestore.environment.engine import InsertTarget
+from tablestore.environment.materialized.difference import is_text
+from tablestore.environment.materialized.refreshreport import RefreshReport
+from tablestore.environment.materialized.storing import Found, open_materialized
+from tablestore.environment.rows.insert import QueryToInsert
+from tablestore.environment.session.functions import Functions
+from tablestore.environment.session.objects import SessionObjects
+from tablestore.environment.session.session import Session
+from tablestore.environment.session.sessionsettings import Settings
+from tablestore.environment.source import Source
+from tablestore.errors import ConflictError, InvalidInputError
+from tablestore.format.snapshot import Snapshot
+from tablestore.options import OWN_MATERIALIZED_PREFIX, PROCESS_TIME_ZONE, TableOptions, partition_date_column
+from tablestore.sql.source import Fragment, Path, Span
+from tablestore.sql.statements.rows import Insert
+from tablestore.store.commit.committer import Guard
+from tablestore.table.history.partitionexpiry import strptime_format
+from tablestore.table.write.committing import CommitNote
+from tablestore.types.partitionspec import parse_partition_value
+from tablestore.types.typestring import quote_identifier
+
+# Stored, never renamed.
+REFRESH_PROPERTY = f"{OWN_MATERIALIZED_PREFIX}refresh"
+CONFLICTS = ("refresh-conflict", "schema-changed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshNote:
+    """What a snapshot says of the refresh that made it. ``schedule_ms``: the time that the table is made for, which an unplanned
+    refresh of all rows moves on too."""
+
+    id: str
+    epoch: int
+    at_ms: int
+    schedule_ms: int | None
+    mode: str
+    reason: str | None = None
+
+
+def last_refresh(found: Found) -> RefreshNote | None:
+    """The refresh that the newest rows are from; None where there is none, or somebody else has written."""
+    return note_in(found.table.context.snapshots.latest())
+
+
+def note_in(snapshot: Snapshot | None) -> RefreshNote | None:
+    """What a snapshot says of its refresh; None if that is nothing, or nothing that can be read."""
+    text = None if snapshot is None else snapshot.properties.get(REFRESH_PROPERTY)
+    if text is None:
+        return None
+    try:
+        return RefreshNote(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        # The next refresh is one of all rows.
+        return None
+
+
+def refresh_session(session: Session) -> Session:
+    """The session of a refresh: nothing that is temporary is known in it, and its settings are the first ones."""
+    return replace(session, objects=SessionObjects(), functions=Functions(), settings=Settings())
+
+
+def with_options(found: Found, options: Mapping[str, str]) -> Found:
+    """A table whose rows are written with other options than the stored ones. Raises InvalidInputError, UnsupportedError."""
+    return replace(found, table=found.table.writing_with(options)) if options else found
+
+
+def refresh_once(
+    session: Session,
+    found: Found,
+    *,
+    schedule_ms: int | None = None,
+    partition: Mapping[str, str | None] | None = None,
+) -> RefreshReport:
+    """Refresh a table as it was read, and say what was done.
+
+    ``schedule_ms``: the time that the refresh is for; None: now. Raises ConflictError of one of the kinds ``CONFLICTS`` where
+    another refresh or definition was faster, and what the query raises; nothing is visible then.
+    """
+    inner = refresh_session(session)
+    now = session.clock.now_ms()
+    before = note_in(found.table.context.snapshots.latest())
+    for_ms = schedule_ms if schedule_ms is not None else (before.schedule_ms if before and partition else now)
+    note = RefreshNote(
+        id=session.jobs.ids.uuid(),
+        epoch=found.upkeep.epoch,
+        at_ms=now,
+        schedule_ms=for_ms,
+        mode="full",
+        reason="it was asked for by partition" if partition is not None else "its query is computed as a whole",
+    )
+    snapshot = _overwritten(inner, found, partition or {}, CommitNote(properties=note_text(note), guard=guard_of(found, before)))
+    rows = None if snapshot is None else snapshot.total_record_count
+    return RefreshReport(
+        mode="full", reason=note.reason, rows_out=None if partition else rows, snapshot_id=None if snapshot is None else snapshot.id
+    )
+
+
+def note_text(note: RefreshNote) -> dict[str, str]:
+    """The properties of a snapshot that carry a note."""
+    return {REFRESH_PROPERTY: json.dumps(asdict(note), sort_keys=True)}
+
+
+def guard_of(found: Found, before: RefreshNote | None) -> Guard:
+    """Refuses a snapshot on which the newest refresh is another one than ``before``."""
+
+    def check(latest: Snapshot | None) -> None:
+        now = note_in(latest)
+        if (now.id if now else None) != (before.id if before else None):
+            raise ConflictError(
+                f"Materialized table {found.path} was refreshed by another job meanwhile; nothing of this refresh is visible, the "
+                "next one goes on from what is there",
+                kind="refresh-conflict",
+            )
+
+    return check
+
+
+def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Found], RefreshReport]) -> RefreshReport:
+    """Refresh again where another refresh was faster, for ``commit.timeout`` at most."""
+    context = found.table.context
+    deadline_s = context.clock.steady_s() + context.settings.commit_timeout_s
+    while True:
+        try:
+            return refresh(found)
+        except ConflictError as error:
+            if error.kind not in CONFLICTS or context.clock.steady_s() >= deadline_s:
+                raise
+        found = open_materialized(session, found.path)
+
+
+def _overwritten(session: Session, found: Found, partition: Mapping[str, str | None], note: CommitNote) -> Snapshot | None:
+    """Put the rows of the query in the place of those of the partition, of all where it is empty."""
+    table = found.table
+    names = ", ".join(quote_identifier(one.name) for one in table.table_schema.fields)
+    wanted = {
+        name: None if text is None else parse_partition_value(table.table_schema, name, text) for name, text in partition.items()
+    }
+    where = " AND ".join(
+        f"{quote_identifier(name)} IS NULL" if text is None else f"{quote_identifier(name)} = {_quoted(text)}"
+        for name, text in partition.items()
+    )
+    text = f"SELECT {names} FROM (\n{found.definition.expanded_query}\n) AS `definition`{' WHERE ' + where if where else ''}"
+    path = found.path
+    insert = Insert(target=Path((path.catalog, path.database, path.name)), query=Fragment(text, Span(0, len(text))), overwrite=True)
+    rows = QueryToInsert.of(session, insert, Source(text), ())
+    query = rows.bound(table.table_schema.fields)
+    target = InsertTarget(table=table, pin=rows.relations.pin(path, table), overwrite=wanted, note=note)
+    return session.engine_for("REFRESH").insert(query, target)
+
+
+def check_partition(found: Found, partition: Mapping[str, str | None]) -> None:
+    """Raise InvalidInputError for a partition that REFRESH does not take."""
+    keys = found.definition.partition_by
+    if unknown := [name for name in partition if name not in keys]:
+        raise InvalidInputError(
+            f"The partition spec contains unknown partition keys: {', '.join(unknown)}. All known partition keys are: "
+            f"{', '.join(keys) or 'none, the table is not partitioned'}.",
+            kind="unknown-partition-column",
+        )
+    types = {one.name: one.type for one in found.definition.fields}
+    if others := [name for name in partition if not is_text(types[name])]:
+        raise InvalidInputError(
+            "Currently, refreshing materialized table only supports referring to char, varchar and string type partition keys. All "
+            f"specific partition keys in partition spec with unsupported types are: {', '.join(others)}.",
+            kind="partition",
+        )
+
+
+def partition_of_schedule(found: Found, schedule_ms: int) -> dict[str, str] | None:
+    """The partition that a refresh for this time is of: the period that has just closed. None: the whole table."""
+    definition = found.definition
+    formats = {column: text for key, text in definition.options.items() if (column := partition_date_column(key))}
+    if not formats:
+        return None
+    moment = datetime.fromtimestamp((schedule_ms - definition.freshness.millis) // 1000, UTC)
+    wall = moment.astimezone(zone_of(found)).replace(tzinfo=None)
+    return {
+        column: wall.strftime(strptime_format(text, f"partition.fields.{column}.date-formatter"))
+        for column, text in formats.items()
+    }
+
+
+def check_formats(options: Mapping[str, str]) -> None:
+    """Raise InvalidInputError for a ``date-formatter`` that cannot be read."""
+    for key, text in options.items():
+        if partition_date_column(key):
+            strptime_format(text, key)
+
+
+def zone_of(found: Found) -> ZoneInfo | None:
+    """The time zone of the times of refreshes; None: that of the machine. Raises InvalidInputError."""
+    name = TableOptions(found.table.options()).value(PROCESS_TIME_ZONE)
+    try:
+        return ZoneInfo(str(name)) if name else None
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise InvalidInputError(
+            f"option {PROCESS_TIME_ZONE.key}: expected a time zone such as Europe/Berlin, found {name!s:.80}",
+            kind="invalid-option",
+        ) from error
+
+
+def wall_time(millis: int, zone: ZoneInfo | None) -> str:
+    """A time as people read it."""
+    moment = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=millis)
+    return moment.astimezone(zone).isoformat(sep=" ", timespec="seconds")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,147 @@
+"""Finding a materialized table, and writing its definition: one schema, on top of the one that was read.
+
+What was read is named by its epoch. Where another session was faster, nothing is written, and a ConflictError says so.
+"""
+
+from dataclasses import dataclass, replace
+
+from tablestore.environment.materialized.difference import ModifyComment, ModifyOptions, Plan
+from tablestore.environment.materialized.freshness import FreshnessRules
+from tablestore.environment.materialized.materializedtable import (
+    EPOCH,
+    MaterializedTable,
+    RefreshStatus,
+    Upkeep,
+    definition_of,
+    options_of,
+    upkeep_of,
+)
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.session.session import Session, placing
+from tablestore.environment.session.sessionsettings import CONTINUOUS_FRESHNESS, FRESHNESS_THRESHOLD, FULL_FRESHNESS, Settings
+from tablestore.environment.source import NO_SOURCE, Source
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
+from tablestore.options import TYPE, is_materialized
+from tablestore.sql.source import Path
+from tablestore.table.table import Table
+from tablestore.types.evolution import schemachanges as to
+
+_NOT_THERE = ("no-such-table", "no-such-database", "no-such-catalog")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A materialized table as it was read. ``table`` is a handle at the schema that carries the other two."""
+
+    path: ObjectPath
+    table: Table
+    definition: MaterializedTable
+    upkeep: Upkeep
+
+
+def find_materialized(session: Session, written: Path, source: Source = NO_SOURCE) -> Found:
+    """The materialized table of a name. Raises NotFoundError, InvalidInputError for another table."""
+    path = session.expand(written, source)
+    with placing(source, written.span):
+        return open_materialized(session, path)
+
+
+def open_materialized(session: Session, path: ObjectPath) -> Found:
+    """The materialized table of a whole name, as it is now. Raises as :func:`find_materialized`."""
+    try:
+        table = session.open_table(path) if session.objects.permanent(path) is None else None
+    except NotFoundError as error:
+        if error.kind not in _NOT_THERE:
+            raise
+        raise NotFoundError(f"Materialized table with identifier {path} does not exist.", kind=error.kind) from error
+    if not isinstance(table, Table) or path.suffix or not is_materialized(table.options()):
+        raise InvalidInputError(
+            f"Table {path} is not a materialized table, does not support materialized table related operation.",
+            kind="not-materialized",
+        )
+    return read_found(path, table)
+
+
+def read_found(path: ObjectPath, table: Table) -> Found:
+    """What the schema of a handle carries."""
+    schema = table.table_schema
+    return Found(path=path, table=table, definition=definition_of(schema), upkeep=upkeep_of(schema))
+
+
+def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
+    """Write how a table stands, and what a plan changes in its definition, with the next epoch; what is there then.
+
+    Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
+    """
+    upkeep = replace(upkeep, epoch=found.upkeep.epoch + 1)
+    definition = found.definition if plan is None else plan.new
+    before = found.table.options()
+    after = options_of(definition, upkeep)
+    handled = options_of(found.definition, found.upkeep)
+    changes: list[to.SchemaChange] = [to.RequireOption(EPOCH, before.get(EPOCH))]
+    if plan is not None:
+        changes += _of_plan(plan)
+    changes += [to.SetOption(key, text) for key, text in after.items() if key != TYPE.key and before.get(key) != text]
+    changes += [to.RemoveOption(key) for key in handled if key not in after and key in before]
+    try:
+        return read_found(found.path, found.table.alter(changes))
+    except ConflictError as error:
+        if error.kind != "option-changed":
+            raise
+        raise ConflictError(
+            f"Materialized table {found.path} was changed by another session meanwhile; nothing was changed here: repeat the "
+            "statement",
+            kind="materialized-changed",
+        ) from error
+
+
+def store_back(found: Found, plan: Plan, upkeep: Upkeep) -> Found:
+    """Take back what a plan has changed: the columns that it added go, the definition becomes the old one."""
+    back = replace(plan, old=plan.new, new=plan.old)
+    columns: list[to.SchemaChange] = [to.DropColumn((one.name,)) for one in plan.appended]
+    if columns:
+        found = read_found(found.path, found.table.alter([to.RequireOption(EPOCH, found.table.options().get(EPOCH)), *columns]))
+    undone: list[ModifyOptions | ModifyComment] = []
+    for change in plan.changes:
+        match change:
+            case ModifyOptions():
+                old = plan.old.options
+                undone.append(
+                    ModifyOptions(
+                        set={key: old[key] for key in (*change.set, *change.reset) if key in old},
+                        reset=tuple(key for key in change.set if key not in old),
+                    )
+                )
+            case ModifyComment():
+                undone.append(ModifyComment(comment=plan.old.comment))
+    return store(found, upkeep, replace(back, changes=tuple(undone)))
+
+
+def rules_of(settings: Settings) -> FreshnessRules:
+    """The rules of freshness that hold in a session."""
+    return FreshnessRules(
+        threshold_ms=settings.millis(FRESHNESS_THRESHOLD),
+        continuous_ms=settings.millis(CONTINUOUS_FRESHNESS),
+        full_ms=settings.millis(FULL_FRESHNESS),
+    )
+
+
+def check_not_initializing(found: Found, operation: str) -> None:
+    """Raise InvalidInputError for a table that another session is about to make."""
+    if found.upkeep.status is RefreshStatus.INITIALIZING:
+        raise InvalidInputError(
+            f"Materialized table {found.path} is being initialized and does not support {operation} operation.",
+            kind="materialized-status",
+        )
+
+
+def _of_plan(plan: Plan) -> list[to.SchemaChange]:
+    changes: list[to.SchemaChange] = [to.AddColumn((one.name,), one.type) for one in plan.appended]
+    for change in plan.changes:
+        match change:
+            case ModifyOptions():
+                changes += [to.SetOption(key, text) for key, text in change.set.items()]
+                changes += [to.RemoveOption(key) for key in change.reset]
+            case ModifyComment():
+                changes.append(to.SetTableComment(change.comment))
+    return changes
