@@ -117,13 +117,14 @@ class Table(Maintenance):
         from tablestore.options import validate_options
         from tablestore.types.evolution.optionchanges import check_against_data, check_never_changed
 
-        schema = self._context.schema
+        context = self._now
+        schema = context.schema
         made = {**schema.options, **options}
         for key in options:
             check_never_changed(key)
         validate_options(made)
         check_against_data(schema.options, made, has_data=True, was_written=True)
-        return Table(self._context.at_schema(replace(schema, options=made)), self._name, self._logs)
+        return Table(context.at_schema(replace(schema, options=made)), self._name, self._logs)
 
     def rescale(self, buckets: int, *, progress: Progress | None = None) -> "Table":
         """Change the fixed number of buckets and overwrite every partition with its own rows, one after another.

@@ -38,7 +38,7 @@ def _plan(session: Session, statement: Explain, source: Source, parameters: Para
             bound, _ = plan_change(session, inner, source, parameters)
             return explained(session, bound)
     raise UnsupportedError(
-        "EXPLAIN is for queries, INSERT, STATEMENT SET, CREATE TABLE … AS, CREATE [OR ALTER] MATERIALIZED TABLE, DELETE, UPDATE and "
-        "MERGE",
+        "EXPLAIN is for queries, INSERT, STATEMENT SET, CREATE TABLE … AS, CREATE [OR ALTER] MATERIALIZED TABLE, DELETE, UPDATE "
+        "and MERGE",
         kind="unsupported",
     )

@@ -12,6 +12,7 @@ from dataclasses import replace
 from tablestore.environment.materialized.continuous import local_job
 from tablestore.environment.materialized.difference import Plan
 from tablestore.environment.materialized.freshness import RefreshMode
+from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.materializedtable import RefreshStatus, Upkeep
 from tablestore.environment.materialized.storing import Found, store, store_back
 from tablestore.environment.materialized.upkeep import Prepared, end_upkeep, prepare_upkeep
@@ -58,6 +59,9 @@ def _active(session: Session, found: Found, plan: Plan) -> None:
     stored = found
     try:
         prepared = prepare_upkeep(session, found.path, plan.new)
+        if plan.changes_query:
+            # Those of the new query are held from its first refresh on.
+            release_sources(session, found.table)
         stored = store(found, _active_upkeep(session, found, prepared), plan)
         prepared.begin()
     except BaseException as error:

@@ -68,10 +68,10 @@ def refresh_due(session: Session, now_ms: int | None = None) -> tuple[DueRefresh
     return tuple(one for path in _in_order(session) for one in _refresh_table(session, path, now))
 
 
-def refresh_scheduled(session: Session, found: Found, schedule_ms: int) -> RefreshReport:
+def refresh_scheduled(session: Session, found: Found, last: RefreshNote | None, schedule_ms: int) -> RefreshReport:
     """The refresh that a table has at a time of its schedule: of the partition that has just closed, where it says so."""
     partition = None if found.definition.refresh_mode is RefreshMode.CONTINUOUS else partition_of_schedule(found, schedule_ms)
-    return refresh_once(session, found, schedule_ms=schedule_ms, partition=partition)
+    return refresh_once(session, found, before=last, schedule_ms=schedule_ms, partition=partition)
 
 
 def _refresh_table(session: Session, path: ObjectPath, now: int) -> Iterator[DueRefresh]:
@@ -79,11 +79,12 @@ def _refresh_table(session: Session, path: ObjectPath, now: int) -> Iterator[Due
         schedule = now
         try:
             found = open_materialized(session, path)
-            when = None if _is_anothers(session, found) else due(found, last_refresh(found), now)
+            last = last_refresh(found)
+            when = None if _is_anothers(session, found) else due(found, last, now)
             if when is None:
                 return
             schedule = when
-            report = refresh_scheduled(session, found, schedule)
+            report = refresh_scheduled(session, found, last, schedule)
         except ConflictError as error:
             if error.kind in CONFLICTS:
                 # Somebody else was faster: what is due now is read anew.
@@ -123,9 +124,7 @@ def _in_order(session: Session) -> Sequence[ObjectPath]:
         return tuple(tables)
 
 
-def materialized_tables(
-    session: Session, catalog: str, database: str | None = None
-) -> Iterator[tuple[ObjectPath, Table]]:
+def materialized_tables(session: Session, catalog: str, database: str | None = None) -> Iterator[tuple[ObjectPath, Table]]:
     """The materialized tables of a catalog, or of one of its databases; what cannot be read is left out."""
     for one in session.catalogs.databases(catalog) if database is None else (database,):
         for name in session.catalogs.tables(catalog, one):

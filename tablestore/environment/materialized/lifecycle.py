@@ -12,8 +12,14 @@ from tablestore.environment.jobs.job import Job
 from tablestore.environment.materialized.continuous import is_alive, job_of, stop_local
 from tablestore.environment.materialized.declaring import alter_declared
 from tablestore.environment.materialized.freshness import RefreshMode
+from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.materializedtable import RefreshStatus
-from tablestore.environment.materialized.refreshing import check_partition, refresh_once, refresh_until_landed
+from tablestore.environment.materialized.refreshing import (
+    check_partition,
+    last_refresh,
+    refresh_once,
+    refresh_until_landed,
+)
 from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.materialized.storing import (
     Found,
@@ -82,6 +88,7 @@ def drop_materialized(session: Session, statement: DropMaterializedTable, source
                 kind="materialized-status",
             )
         end_upkeep(session, found)
+        release_sources(session, found.table)
         session.factory.on_drop_table(stored_context(session, path), statement.if_exists)
     return done()
 
@@ -141,8 +148,10 @@ def _refresh(session: Session, found: Found, refresh: Refresh, source: Source) -
         raise UnsupportedError(source.mark("REFRESH … VERIFY is not supported", refresh.span), kind="unsupported")
 
     def work(job: Job[Result]) -> Result:
-        report = refresh_until_landed(session, found, lambda now: refresh_once(session, now, partition=refresh.partition))
-        return _reported(found, job.id, report)
+        def once(now: Found) -> RefreshReport:
+            return refresh_once(session, now, before=last_refresh(now), partition=refresh.partition)
+
+        return _reported(found, job.id, refresh_until_landed(session, found, once))
 
     return session.jobs.run(work)
 

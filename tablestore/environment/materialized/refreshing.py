@@ -1,11 +1,10 @@
 """One refresh of a materialized table: all of it, or one partition, as one commit.
 
-    whole         the rows become those of the query
+    whole         the rows become those of the query, from the changes of its sources where that can be (:mod:`incremental.refresh`)
     partition     the rows of this partition become those of the query in it
 
-The commit says what it is (:class:`RefreshNote`) and lands only on the refresh that it started from: of two refreshes at one time
-one loses, with ConflictError of kind ``refresh-conflict``. The schema that it was planned with carries the definition, and a
-commit on another schema is refused: a refresh of an older definition loses too.
+The commit says what it is (:class:`RefreshNote`). It lands only on the refresh and under the definition that it started from: of
+two refreshes at one time one loses, and so does one that an altered, suspended or resumed table has left behind.
 """
 
 import json
@@ -16,6 +15,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tablestore.environment.engine import InsertTarget
 from tablestore.environment.materialized.difference import is_text
+from tablestore.environment.materialized.incremental.refresh import refresh
+from tablestore.environment.materialized.materializedtable import EPOCH
 from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.materialized.storing import Found, open_materialized
 from tablestore.environment.rows.insert import QueryToInsert
@@ -84,30 +85,32 @@ def refresh_once(
     session: Session,
     found: Found,
     *,
+    before: RefreshNote | None = None,
     schedule_ms: int | None = None,
     partition: Mapping[str, str | None] | None = None,
 ) -> RefreshReport:
     """Refresh a table as it was read, and say what was done.
 
-    ``schedule_ms``: the time that the refresh is for; None: now. Raises ConflictError of one of the kinds ``CONFLICTS`` where
-    another refresh or definition was faster, and what the query raises; nothing is visible then.
+    ``before``: the refresh that it goes on from (:func:`last_refresh`). ``schedule_ms``: the time that it is for; None: now. Raises
+    ConflictError of one of the kinds ``CONFLICTS`` where another refresh or definition was faster, and what the query raises;
+    nothing is visible then.
     """
     inner = refresh_session(session)
     now = session.clock.now_ms()
-    before = note_in(found.table.context.snapshots.latest())
     for_ms = schedule_ms if schedule_ms is not None else (before.schedule_ms if before and partition else now)
-    note = RefreshNote(
-        id=session.jobs.ids.uuid(),
-        epoch=found.upkeep.epoch,
-        at_ms=now,
-        schedule_ms=for_ms,
-        mode="full",
-        reason="it was asked for by partition" if partition is not None else "its query is computed as a whole",
-    )
-    snapshot = _overwritten(inner, found, partition or {}, CommitNote(properties=note_text(note), guard=guard_of(found, before)))
-    rows = None if snapshot is None else snapshot.total_record_count
-    return RefreshReport(
-        mode="full", reason=note.reason, rows_out=None if partition else rows, snapshot_id=None if snapshot is None else snapshot.id
+    note = RefreshNote(id=session.jobs.ids.uuid(), epoch=found.upkeep.epoch, at_ms=now, schedule_ms=for_ms, mode="full")
+    guard = guard_of(found, before)
+    if partition is not None:
+        note = replace(note, reason="a partition is computed as a whole")
+        snapshot = _overwritten(inner, found, partition, CommitNote(properties=note_text(note), guard=guard))
+        return RefreshReport(mode="full", reason=note.reason, snapshot_id=None if snapshot is None else snapshot.id)
+    return refresh(
+        inner,
+        found.table,
+        found.definition.expanded_query,
+        spec=inner.spec(found.path, found.table),
+        guard=guard,
+        describe=lambda mode, reason: note_text(replace(note, mode=mode, reason=reason)),
     )
 
 
@@ -117,16 +120,22 @@ def note_text(note: RefreshNote) -> dict[str, str]:
 
 
 def guard_of(found: Found, before: RefreshNote | None) -> Guard:
-    """Refuses a snapshot on which the newest refresh is another one than ``before``."""
+    """Refuses a snapshot on which the newest refresh is another one than ``before``, and a definition that is another one now."""
+    schemas, epoch = found.table.context.schemas, str(found.upkeep.epoch)
 
     def check(latest: Snapshot | None) -> None:
         now = note_in(latest)
-        if (now.id if now else None) != (before.id if before else None):
-            raise ConflictError(
-                f"Materialized table {found.path} was refreshed by another job meanwhile; nothing of this refresh is visible, the "
-                "next one goes on from what is there",
-                kind="refresh-conflict",
-            )
+        if schemas.latest().options.get(EPOCH, "0") != epoch:
+            what = "altered, suspended or resumed"
+        elif (now.id if now else None) != (before.id if before else None):
+            what = "refreshed by another job"
+        else:
+            return
+        raise ConflictError(
+            f"Materialized table {found.path} was {what} meanwhile; nothing of this refresh is visible, the next one goes on from "
+            "what is there",
+            kind="refresh-conflict",
+        )
 
     return check
 
@@ -145,7 +154,7 @@ def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Foun
 
 
 def _overwritten(session: Session, found: Found, partition: Mapping[str, str | None], note: CommitNote) -> Snapshot | None:
-    """Put the rows of the query in the place of those of the partition, of all where it is empty."""
+    """Put the rows of the query in the place of those of the partition."""
     table = found.table
     names = ", ".join(quote_identifier(one.name) for one in table.table_schema.fields)
     wanted = {
@@ -155,7 +164,7 @@ def _overwritten(session: Session, found: Found, partition: Mapping[str, str | N
         f"{quote_identifier(name)} IS NULL" if text is None else f"{quote_identifier(name)} = {_quoted(text)}"
         for name, text in partition.items()
     )
-    text = f"SELECT {names} FROM (\n{found.definition.expanded_query}\n) AS `definition`{' WHERE ' + where if where else ''}"
+    text = f"SELECT {names} FROM (\n{found.definition.expanded_query}\n) AS `definition` WHERE {where}"
     path = found.path
     insert = Insert(target=Path((path.catalog, path.database, path.name)), query=Fragment(text, Span(0, len(text))), overwrite=True)
     rows = QueryToInsert.of(session, insert, Source(text), ())

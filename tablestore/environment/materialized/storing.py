@@ -78,7 +78,7 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
     before = found.table.options()
     after = options_of(definition, upkeep)
     handled = options_of(found.definition, found.upkeep)
-    changes: list[to.SchemaChange] = [to.RequireOption(EPOCH, before.get(EPOCH))]
+    changes: list[to.SchemaChange] = [_unchanged(found)]
     if plan is not None:
         changes += _of_plan(plan)
     changes += [to.SetOption(key, text) for key, text in after.items() if key != TYPE.key and before.get(key) != text]
@@ -100,7 +100,7 @@ def store_back(found: Found, plan: Plan, upkeep: Upkeep) -> Found:
     back = replace(plan, old=plan.new, new=plan.old)
     columns: list[to.SchemaChange] = [to.DropColumn((one.name,)) for one in plan.appended]
     if columns:
-        found = read_found(found.path, found.table.alter([to.RequireOption(EPOCH, found.table.options().get(EPOCH)), *columns]))
+        found = read_found(found.path, found.table.alter([_unchanged(found), *columns]))
     undone: list[ModifyOptions | ModifyComment] = []
     for change in plan.changes:
         match change:
@@ -133,6 +133,12 @@ def check_not_initializing(found: Found, operation: str) -> None:
             f"Materialized table {found.path} is being initialized and does not support {operation} operation.",
             kind="materialized-status",
         )
+
+
+def _unchanged(found: Found) -> to.RequireOption:
+    epoch = found.upkeep.epoch
+    # A table that another engine made has none.
+    return to.RequireOption(EPOCH, str(epoch) if epoch else None)
 
 
 def _of_plan(plan: Plan) -> list[to.SchemaChange]:

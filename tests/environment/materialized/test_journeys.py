@@ -38,7 +38,8 @@ def table_of(env: ts.TableEnvironment, name: str = "high_value_orders") -> ts.Ta
 def stamp(env: ts.TableEnvironment) -> tuple[Any, ...]:
     """What any action would change: schema, snapshots, job."""
     table = table_of(env)
-    return table.table_schema.id, len(table.snapshots()), [row["job_id"] for row in env.execute_sql("SHOW JOBS").to_arrow().to_pylist()]
+    jobs = env.execute_sql("SHOW JOBS").to_arrow()["job_id"].to_pylist()
+    return table.table_schema.id, len(table.snapshots()), jobs
 
 
 def test_the_first_deployment_makes_the_table_and_starts_its_job(env: ts.TableEnvironment, rows_of: Rows) -> None:
@@ -123,7 +124,9 @@ def test_create_makes_and_create_or_alter_makes_or_alters(env: ts.TableEnvironme
     with pytest.raises(ts.AlreadyExistsError, match="CREATE OR ALTER MATERIALIZED TABLE"):
         env.execute_sql(plain)
     env.execute_sql(plain.replace("CREATE", "CREATE OR ALTER"))
-    message = "Table tablestore.default.orders is not a materialized table. Only materialized table support create or alter operation."
+    message = (
+        "Table tablestore.default.orders is not a materialized table. Only materialized table support create or alter operation."
+    )
     with pytest.raises(ts.InvalidInputError) as error:
         env.execute_sql("CREATE OR ALTER MATERIALIZED TABLE orders AS SELECT 1 AS a")
     assert str(error.value).startswith(message)

@@ -8,6 +8,7 @@ Exactly once: rows and cursor are one commit, which lands only on the refresh th
 snapshot throughout.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from tablestore.environment.materialized.incremental.refreshcursor import (
 )
 from tablestore.environment.materialized.incremental.running import PlanRun
 from tablestore.environment.materialized.incremental.sources import Source, Sources, find_sources, has_changed, why_not_from
-from tablestore.environment.materialized.refreshreport import RefreshReport, SourceRange
+from tablestore.environment.materialized.refreshreport import RefreshMode, RefreshReport, SourceRange
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.format.snapshot import Snapshot
@@ -38,18 +39,28 @@ from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
 from tablestore.table.write.current import newest_to_change, run_until_current
 
+Describe = Callable[[RefreshMode, str | None], Mapping[str, str]]
+"""Mode and reason of a refresh -> what its snapshot says of it besides the cursor."""
+
 
 def refresh(
-    session: Session, target: Table, query: str, *, spec: TableSpec, full: bool = False, guard: Guard | None = None
+    session: Session,
+    target: Table,
+    query: str,
+    *,
+    spec: TableSpec,
+    full: bool = False,
+    guard: Guard | None = None,
+    describe: Describe = lambda mode, reason: {},
 ) -> RefreshReport:
     """Refresh a target from its query, and say what was done. ``spec``: how engines find the target; ``full``: as a whole in any
     case.
 
-    ``guard`` looks at the newest snapshot of the target before the commit lands. Raises ConflictError (of kind ``refresh-conflict``
-    where another refresh or a writer was faster; nothing is visible then), NotFoundError for a source that is gone, and what the
-    query raises.
+    ``guard`` looks at the newest snapshot of the target before the commit lands; ``describe`` gives more of what this says.
+    Raises ConflictError (of kind ``refresh-conflict`` where another refresh or a writer was faster; nothing is visible then),
+    NotFoundError for a source that is gone, and what the query raises.
     """
-    return _Refresh(session, spec, target, query, guard).run(full=full)
+    return _Refresh(session, spec, target, query, guard, describe).run(full=full)
 
 
 @dataclass(slots=True)
@@ -59,6 +70,7 @@ class _Refresh:
     target: Table
     query: str
     guard: Guard | None
+    describe: Describe
 
     def run(self, *, full: bool) -> RefreshReport:
         engine = self.session.engine_for("a refresh")
@@ -107,7 +119,9 @@ class _Refresh:
         if isinstance(change, FullRefresh):
             return change
         try:
-            snapshot = apply_change(self.session, engine, self.target, self.spec, change, self._note(base, found.sources))
+            snapshot = apply_change(
+                self.session, engine, self.target, self.spec, change, self._note(base, found.sources, "incremental")
+            )
         except NotThereError:
             return FullRefresh("the table does not hold the rows that are to go")
         let_go_before(self.target, found.sources)
@@ -132,7 +146,7 @@ class _Refresh:
         columns = ", ".join(map(quote_name, names))
         rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
         pin = ReadPin(spec=self.spec, snapshot_id=base.id if base else None, schema_id=self.target.context.schema.id)
-        note = self._note(base, sources)
+        note = self._note(base, sources, "full", why)
         snapshot = engine.insert(rows, InsertTarget(table=self.target, pin=pin, overwrite={}, note=note))
         let_go_before(self.target, sources)
         return RefreshReport(
@@ -142,9 +156,9 @@ class _Refresh:
             snapshot_id=snapshot.id if snapshot else None,
         )
 
-    def _note(self, base: Snapshot | None, sources: tuple[Source, ...]) -> CommitNote:
+    def _note(self, base: Snapshot | None, sources: tuple[Source, ...], mode: RefreshMode, reason: str | None = None) -> CommitNote:
         cursor = Cursor(query=digest_of(self.query), points=tuple(source.point for source in sources))
-        return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text()}, self.guard)
+        return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text(), **self.describe(mode, reason)}, self.guard)
 
 
 def plan_target(query: str, found: Sources, target: Table) -> IncrementalPlan | FullRefresh:
