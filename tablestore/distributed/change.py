@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from tablestore.distributed.read import ReadPin, decode_splits, encode_split, pack_tasks
+from tablestore.distributed.read import ReadPin, decode_splits, encode_split, pack_tasks, pin_at
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
 from tablestore.format.index.deletionvector import decode_deletion_vector, encode_deletion_vector
@@ -85,7 +85,7 @@ def pin_change(table: Table, spec: TableSpec, change: RowChange) -> ReadPin:
     """
     check_change(table.context, change)
     base = newest_to_change(table.context)
-    return ReadPin(spec=spec, snapshot_id=base.id if base else None, schema_id=table.context.schema.id)
+    return pin_at(table.context, spec, base.id if base else None)
 
 
 def prepare_change(table: Table, pin: ReadPin, change: RowChange) -> ChangeJob:

@@ -24,6 +24,7 @@ from tablestore.options import MIB
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import SPLIT_BYTES, DeletionFile, Split, plan_scan
+from tablestore.store.schemas import check_is_same
 from tablestore.table.read.scan import Readable, ReadOptimizedScan, Scan, check_columns, check_positions, compacted_files
 from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
 from tablestore.table.tablenames import BRANCH_PREFIX
@@ -45,7 +46,7 @@ _MARKER = b"tablestore:task1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPin:
-    """The snapshot (None: the table had none) and the schema of a read, fixed before it is planned.
+    """The snapshot (None: the table had none) and the schema of a read, fixed before it is planned; of the table of this identity.
 
     ``read_optimised``: of a keyed table only the files of the top level (the system table ``$ro``).
     """
@@ -53,18 +54,19 @@ class ReadPin:
     spec: TableSpec
     snapshot_id: int | None
     schema_id: int
+    table_uuid: str | None
     read_optimised: bool = False
     _opened: list[TableContext] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def open(self) -> TableContext:
-        """The table at the schema of the read, opened once in a process."""
+        """The table at the schema of the read, opened once in a process. Raises ConflictError if another one is in its place."""
         if not self._opened:
-            self._opened.append(self.spec.open(self.schema_id))
+            self._opened.append(_opened(self.spec, self.schema_id, self.table_uuid))
         return self._opened[0]
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is open stays in this process.
-        return _pin, (self.spec, self.snapshot_id, self.schema_id, self.read_optimised)
+        return _pin, (self.spec, self.snapshot_id, self.schema_id, self.table_uuid, self.read_optimised)
 
     @property
     def suffix(self) -> str:
@@ -73,8 +75,16 @@ class ReadPin:
         return branch + (f"{SEPARATOR}{READ_OPTIMIZED}" if self.read_optimised else "")
 
 
-def _pin(spec: TableSpec, snapshot_id: int | None, schema_id: int, read_optimised: bool) -> ReadPin:
-    return ReadPin(spec=spec, snapshot_id=snapshot_id, schema_id=schema_id, read_optimised=read_optimised)
+def _pin(spec: TableSpec, snapshot_id: int | None, schema_id: int, table_uuid: str | None, read_optimised: bool) -> ReadPin:
+    return ReadPin(
+        spec=spec, snapshot_id=snapshot_id, schema_id=schema_id, table_uuid=table_uuid, read_optimised=read_optimised
+    )
+
+
+def _opened(spec: TableSpec, schema_id: int, table_uuid: str | None) -> TableContext:
+    context = spec.open()
+    check_is_same(table_uuid, context.schema, table=spec.location)
+    return context.at_schema(context.schemas.read(schema_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +112,19 @@ class ReadPlan:
 def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
     """Fix what a read sees: the newest snapshot, or the one of an id or of a time in milliseconds. Raises NotFoundError."""
     scan = table.scan(snapshot_id=snapshot_id, timestamp=timestamp)
-    return ReadPin(spec=spec, snapshot_id=scan.snapshot_id, schema_id=scan.context.schema.id)
+    return pin_at(scan.context, spec, scan.snapshot_id)
+
+
+def pin_at(context: TableContext, spec: TableSpec, snapshot_id: int | None) -> ReadPin:
+    """A read at a snapshot, with the columns of an open table."""
+    return ReadPin(spec=spec, snapshot_id=snapshot_id, schema_id=context.schema.id, table_uuid=context.table_uuid)
 
 
 def at_newest(pin: ReadPin) -> ReadPin:
     """The same columns of the newest snapshot."""
-    latest = pin.spec.open().snapshots.latest()
+    context = _opened(pin.spec, pin.schema_id, pin.table_uuid)
+    latest = context.snapshots.latest()
+    context.check_is_there()
     return replace(pin, snapshot_id=latest.id if latest else None)
 
 
@@ -165,7 +182,7 @@ def plan_read(
     if plain_files is not None:
         needed = [name for name in schema.field_names if name in {*names, *filter_columns(predicate)}]
         aside = set_plain_aside(context, plan.splits, needed, plain_files, layers=layers)
-    head = {"schema": schema.id, "columns": list(names), "filter": filter, "positions": positions}
+    head = {"table": pin.table_uuid, "schema": schema.id, "columns": list(names), "filter": filter, "positions": positions}
     packed = pack_tasks(aside.splits, task_bytes=task_bytes, parallelism=parallelism)
     return ReadPlan(
         pin=pin,
@@ -186,13 +203,18 @@ def plan_layers(plan: ReadPlan, filter: str | None) -> Iterator[LayerPlan]:
 
 def read_task(spec: TableSpec, task: bytes) -> Iterator[pa.RecordBatch]:
     """The rows of one task of :func:`plan_read`, in batches of 64 k rows or more, or of 64 MiB if these are fewer rows."""
-    parsed = decode_task(_KIND, task, {"schema", "columns", "filter", "positions", "splits"})
-    context = spec.open(int(parsed["schema"]))
+    parsed = decode_task(_KIND, task, {"table", "schema", "columns", "filter", "positions", "splits"})
+    context = _opened(spec, int(parsed["schema"]), parsed["table"])
     fields = context.schema.fields
     columns = check_columns(parsed["columns"], context.schema.field_names)
     reader = SplitReader.of(context, columns, parse_filter(parsed["filter"], fields), positions=bool(parsed["positions"]))
-    batches = (batch for split in decode_splits(parsed["splits"]) for batch in reader.read(split))
-    return gathered(batches, max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with context.reading():
+            for split in decode_splits(parsed["splits"]):
+                yield from reader.read(split)
+
+    return gathered(batches(), max_rows=2 * BATCH_ROWS, max_bytes=BATCH_BYTES, small_rows=BATCH_ROWS)
 
 
 def pack_tasks(splits: Sequence[Split], *, task_bytes: int, parallelism: int) -> tuple[tuple[Split, ...], ...]:

@@ -38,6 +38,10 @@ class Identity:
         self._context = context
         self._names: dict[int, str | None] = {0: None}
 
+    def check_is_there(self) -> None:
+        """The table must still be there. Raises NotFoundError, ConflictError."""
+        self._context.still_there()
+
     def note(self, snapshot: Snapshot) -> None:
         """A snapshot that was read: its name is known."""
         self._remember(snapshot.id, snapshot_name(snapshot))

@@ -4,11 +4,13 @@ A context is bound to one schema: what a handle read when it was opened. It pick
 when it is unpickled. (Tasks on other processes find their table by a TableSpec, which is plain values.)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tablestore.clock import Clock, SystemClock
+from tablestore.errors import ConflictError, FormatError, NotFoundError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.paths import MAIN_BRANCH, schema_path
 from tablestore.format.snapshot import Snapshot
@@ -106,13 +108,36 @@ class TableContext:
         """
         seen = self.snapshots.histories
         if self._known.get("history") != seen:
-            check_is_same(self.table_uuid, Schemas(self.files).latest(), table=self.files.root_uri)
+            self.still_there()
             self._known["history"] = seen
 
     def still_there(self) -> "TableContext":
         """Itself. Raises as :meth:`check_is_there`, and reads the schema each time."""
-        check_is_same(self.table_uuid, Schemas(self.files).latest(), table=self.files.root_uri)
+        try:
+            newest = Schemas(self.files).latest()
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"table {self.files.root_uri} is not there any more: it was dropped since it was opened; create it again, and "
+                "repeat what was begun",
+                kind="no-such-table",
+            ) from error
+        check_is_same(self.table_uuid, newest, table=self.files.root_uri)
         return self
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """For what reads the files of a snapshot: where they are gone with their table, the error says so.
+
+        Raises NotFoundError of kind ``no-such-table``, ConflictError of kind ``table-replaced`` in place of what is raised inside.
+        """
+        try:
+            yield
+        except (NotFoundError, FormatError) as error:
+            try:
+                self.still_there()
+            except (NotFoundError, ConflictError) as gone:
+                raise gone from error
+            raise
 
     @property
     def paths(self) -> DataPaths:

@@ -17,6 +17,7 @@ from tablestore.types.schema import TableSchema
 _MOST_DECODED = 16
 
 TABLE_UUID_OPTION = "tablestore.table-uuid"
+TABLE_REPLACED = "table-replaced"
 
 
 class FieldsById(Mapping[int, tuple[Field, ...]]):
@@ -107,7 +108,7 @@ def check_is_same(table_uuid: str | None, latest: TableSchema, *, table: str) ->
     """The table of this identity must still be there. Raises ConflictError."""
     if table_uuid != table_uuid_of(latest):
         raise ConflictError(
-            f"table {table} was dropped and created again: it was {table_uuid} when it was opened, now it is "
+            f"table {table} was dropped and created again, or replaced: it was {table_uuid} when it was opened, now it is "
             f"{table_uuid_of(latest)}; open the table again, and repeat what was begun",
-            kind="table-replaced",
+            kind=TABLE_REPLACED,
         )

@@ -273,3 +273,38 @@ def test_the_next_session_removes_what_a_dead_one_has_left_and_spares_a_live_one
         assert later.catalog().list_creations() == ("live",)
     live.publish()
     assert catalog.list_tables("default") == ("live",)
+
+
+@pytest.mark.parametrize("atomic", ["false", "true"])
+@pytest.mark.parametrize(
+    ("statement", "lost"),
+    [("CREATE TABLE d.t", "table"), ("CREATE TABLE d.t", "database"), ("CREATE OR REPLACE TABLE d.t", "table")],
+)
+def test_what_is_dropped_under_a_creation_is_named(
+    duck: ts.TableEnvironment, tmp_path: Path, atomic: str, statement: str, lost: str
+) -> None:
+    catalog = ts.open_catalog(str(tmp_path / "wh"))
+    catalog.create_database("d")
+    if "REPLACE" in statement:
+        duck.execute_sql("CREATE TABLE d.t (id BIGINT)")
+
+    def drop() -> None:
+        if lost == "database":
+            catalog.drop_database("d", cascade=True)
+        else:
+            catalog.drop_table("d.t", ignore_if_not_exists=True)
+
+    held = Held()
+    duck.create_temporary_view("held", held)
+    duck.get_config().set("table.ctas.atomicity-enabled", atomic).set("table.dml-sync", "false")
+    job = duck.execute_sql(f"{statement} AS SELECT * FROM held").job
+    assert job is not None and held.asked.wait(60)
+    drop()
+    held.go_on.set()
+    if (statement, lost, atomic) == ("CREATE TABLE d.t", "table", "true"):
+        # Nobody sees it before it is whole.
+        assert job.result(60).snapshot is not None
+        return
+    with pytest.raises(ts.NotFoundError, match=r"tablestore\.d\.t was dropped while"):
+        job.result(60)
+    assert not catalog.table_exists("d.t") and catalog.list_creations() == ()

@@ -97,3 +97,56 @@ def test_what_cannot_be_replaced_is_refused(env: ts.TableEnvironment) -> None:
             env.execute_sql(statement)
     with pytest.raises(ts.UnsupportedError, match="CREATE OR REPLACE TABLE is not supported"):
         env.execute_sql("CREATE OR REPLACE TABLE t (id INT)")
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_query_finds_a_table_that_was_replaced_or_says_so(env: ts.TableEnvironment, rows_of: Rows, compacted: bool) -> None:
+    """Before its rows are read; files that are merged, and files that DuckDB reads itself."""
+
+    def ready(text: str) -> ts.environment.result.Result:
+        env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (id) NOT ENFORCED) AS SELECT 1 AS id, 'old' AS v")
+        if compacted:
+            env.execute_sql("CALL sys.compact('t')")
+        found = env.execute_sql(text)
+        env.execute_sql(
+            "CREATE OR REPLACE TABLE t (PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2') AS SELECT 2 AS id, 'new' AS v"
+        )
+        return found
+
+    assert rows_of(ready("SELECT * FROM t")) == [(2, "new")]
+    env.create_temporary_view("w", "SELECT v FROM t")
+    assert rows_of(ready("SELECT * FROM w WHERE v LIKE '%e%'")) == [("new",)]
+    found = ready("SELECT * FROM t")
+    env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (k) NOT ENFORCED) AS SELECT 'a' AS k")
+    with pytest.raises(ts.ConflictError, match="open the table again") as refused:
+        found.to_arrow()
+    assert refused.value.kind == "table-replaced"
+    found = ready("SELECT * FROM t")
+    env.execute_sql("DROP TABLE t")
+    with pytest.raises(ts.NotFoundError, match="does not exist"):
+        found.to_arrow()
+
+
+class Replacing(Held):
+    """Rows that replace a table while they are read."""
+
+    def __init__(self, catalog: ts.Catalog) -> None:
+        super().__init__()
+        self.catalog = catalog
+        self.go_on.set()
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        with self.catalog.stage_replacement("default.t", self.schema.set(0, pa.field("id", pa.int64())), ["id"]) as staged:
+            staged.publish()
+        yield from super().to_batches()
+
+
+def test_a_table_that_is_replaced_while_a_job_still_has_to_read_it_is_named(env: ts.TableEnvironment) -> None:
+    env.create_temporary_view("replacing", Replacing(env.catalog()))
+    env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2') AS SELECT 1 AS id, 'old' AS v")
+    env.execute_sql("CREATE TABLE u (id BIGINT)")
+    statements = env.create_statement_set()
+    statements.add_insert_sql("INSERT INTO u SELECT id FROM replacing")
+    statements.add_insert_sql("INSERT INTO u SELECT id FROM t")
+    with pytest.raises(ts.ConflictError, match=r"(?s)default\.db/t was dropped and created again, or replaced.*INSERT 2 of 2"):
+        statements.execute()

@@ -128,9 +128,14 @@ class PlannedScan:
         parts += [self._layer_sql(layer, view) for layer in self.layers if layer.base]
         if self.rest or not parts:
             # Filtered as far as the plan was, so DuckDB sees fewer rows.
-            rows = Stream(reader.arrow_schema, lambda: (batch for split in self.rest for batch in reader.read(split)))
+            rows = Stream(reader.arrow_schema, lambda: self._merged(reader))
             parts.append(f"SELECT * FROM {view(rows)}")
         return " UNION ALL ".join(parts)
+
+    def _merged(self, reader: SplitReader) -> Iterator[pa.RecordBatch]:
+        with self.scan.context.reading():
+            for split in self.rest:
+                yield from reader.read(split)
 
     def _layer_sql(self, layer: LayeredFiles, view: Callable[[Stream], str]) -> str:
         columns = self.scan.columns
@@ -171,7 +176,8 @@ def plan_managed(relation: ManagedRelation) -> PlannedScan:
     made = ReadOptimizedScan if pin.read_optimised else Scan
     scan = made(context, snapshot, names or (_narrowest(schema),), predicate, positions=relation.positions)
     _check_clear(relation.name, scan.schema)
-    return _shared_out(PlannedScan(scan=scan, location=pin.spec.location, read_columns=names))
+    with context.reading():
+        return _shared_out(PlannedScan(scan=scan, location=pin.spec.location, read_columns=names))
 
 
 def _shared_out(planned: PlannedScan) -> PlannedScan:

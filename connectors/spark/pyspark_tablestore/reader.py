@@ -119,6 +119,12 @@ def pin_options(options: SourceOptions) -> ReadPin | MetadataPin:
     table: Readable = found.base if isinstance(found, SystemTable) else found
     if options.pinned is not None:
         fixed = options.pinned
-        return ReadPin(spec=spec, snapshot_id=fixed["snapshot"], schema_id=fixed["schema"], read_optimised=optimised)
+        return ReadPin(
+            spec=spec,
+            snapshot_id=fixed["snapshot"],
+            schema_id=fixed["schema"],
+            table_uuid=fixed["table"],
+            read_optimised=optimised,
+        )
     pin = pin_read(table, spec, snapshot_id=options.snapshot_id, timestamp=options.timestamp_millis)
     return replace(pin, read_optimised=optimised)

@@ -254,11 +254,18 @@ def _cheapest(fields: Sequence[Field]) -> str:
 def _our_part(spark: SparkSession, plan: ReadPlan, filter: str | None, rule: NativeRule | None) -> DataFrame:
     """The rows of a plan's tasks, through the data source, planned again on the same snapshot and schema."""
     native = rule.to_json() if rule is not None and (plan.plain_files or plan.layers) else None
-    pinned = {"snapshot": plan.pin.snapshot_id, "schema": plan.pin.schema_id, "native": native, "positions": plan.positions}
+    pin = plan.pin
+    pinned = {
+        "table": pin.table_uuid,
+        "snapshot": pin.snapshot_id,
+        "schema": pin.schema_id,
+        "native": native,
+        "positions": plan.positions,
+    }
     given = {PINNED: json.dumps(pinned), "columns": json.dumps([field.name for field in plan.fields])}
     if filter is not None:
         given["filter"] = filter
-    place = placed(plan.pin.spec.location + plan.pin.suffix, storage_options=plan.pin.spec.storage_options)
+    place = placed(pin.spec.location + pin.suffix, storage_options=pin.spec.storage_options)
     return spark.read.format("tablestore").options(**given, **place).load()
 
 

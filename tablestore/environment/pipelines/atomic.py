@@ -33,7 +33,7 @@ from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, spec_of
 from tablestore.environment.source import Source
-from tablestore.errors import AlreadyExistsError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, NotFoundError, UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.table.creation.stagedtable import StagedTable
 from tablestore.table.table import Table
@@ -78,14 +78,34 @@ class StagedCreation:
         sweep_dead(self.context.catalog)
         try:
             with self._staged(job.id) as staged:
-                self.rows.write(staged.table, self.context.catalog, job)
-                job.check()
-                staged.publish()
+                self._fill(staged, job)
                 return landed(staged.snapshot)
         except AlreadyExistsError:
             if self.when_taken is None:
                 raise
             return self.when_taken().run(job)
+
+    def _fill(self, staged: StagedTable, job: Job[Result]) -> None:
+        try:
+            self.rows.write(staged.table, self.context.catalog, job)
+        except NotFoundError:
+            # Whoever takes a job for dead removes what it writes to.
+            staged.renew()
+            raise
+        job.check()
+        try:
+            staged.publish()
+        except NotFoundError as error:
+            path = self.context.path
+            if error.kind == "no-such-database":
+                gone, way_out = f"the database of {path}", "CREATE DATABASE makes it again"
+            elif error.kind == "no-such-table" and self.replaces:
+                gone, way_out = f"table {path}", "CREATE OR REPLACE TABLE makes it anew"
+            else:
+                raise
+            raise NotFoundError(
+                f"{gone} was dropped while the new table was made, of which nothing is left; {way_out}", kind=error.kind
+            ) from error
 
     def _staged(self, job_id: str) -> StagedTable:
         if self.replaces:

@@ -23,13 +23,14 @@ from tablestore.environment.engine import (
 from tablestore.environment.heldrows import HeldRows
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.rows.expressions import types_of
+from tablestore.environment.rows.freshrows import no_longer_there
 from tablestore.environment.rows.literalrows import literal_rows
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.rows.rowsinks import row_sink
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.errors import ConflictError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.options import DYNAMIC_PARTITION_OVERWRITE, TableOptions
@@ -60,6 +61,37 @@ class Insertion:
 def run_insertion(session: Session, insertion: Insertion, job_id: str) -> Snapshot | None:
     """Write the rows; the snapshot, None where there is none. Raises InvalidInputError, UnsupportedError, ConflictError."""
     engine = session.engine_for("INSERT")
+    try:
+        return _written(engine, insertion, job_id)
+    except TablestoreError as error:
+        gone = _target_gone(insertion) or no_longer_there(insertion.query, error)
+        if gone is None or gone is error:
+            raise
+        raise gone from error
+
+
+def _target_gone(insertion: Insertion) -> TablestoreError | None:
+    """What to say where the table was dropped or replaced while its rows were made."""
+    if not isinstance(insertion.target, InsertTarget):
+        return None
+    try:
+        insertion.target.table.context.still_there()
+    except NotFoundError as error:
+        return NotFoundError(
+            f"table {insertion.name} was dropped while rows were written to it, and they are gone with it; create it again, and "
+            "repeat the statement",
+            kind=error.kind,
+        )
+    except ConflictError as error:
+        return ConflictError(
+            f"table {insertion.name} was dropped and created again, or replaced, while rows were written to it: the new one has "
+            "none of them; repeat the statement if it is to have them",
+            kind=error.kind,
+        )
+    return None
+
+
+def _written(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot | None:
     if isinstance(insertion.target, InsertTarget):
         return engine.insert(insertion.query, insertion.target)
     if (sink := row_sink(insertion.target)) is not None:

@@ -2,6 +2,7 @@
 
 from tablestore.environment.engine import BoundQuery
 from tablestore.environment.result import Result
+from tablestore.environment.rows.freshrows import FreshRows, Planned
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
@@ -12,7 +13,10 @@ from tablestore.sql.statements.rows import Query
 
 
 def run_query(session: Session, statement: Query, source: Source, parameters: Parameters) -> Result:
-    """Make a query ready: its names, types and snapshots are settled, its rows come when they are read."""
+    """Make a query ready: its names, types and snapshots are settled, its rows come when they are read.
+
+    A table that was replaced by then is found anew, once.
+    """
     engine = session.engine_for("a query")
     if session.settings.is_streaming:
         raise UnsupportedError(
@@ -20,7 +24,12 @@ def run_query(session: Session, statement: Query, source: Source, parameters: Pa
             "table.consume(), or with spark.readStream, or SET 'execution.runtime-mode' = 'batch'",
             kind="streaming",
         )
-    return Result(engine.query(bound_query(session, statement.query, source, parameters)))
+
+    def plan() -> Planned:
+        query = bound_query(session, statement.query, source, parameters)
+        return query, engine.query(query)
+
+    return Result(FreshRows(plan))
 
 
 def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:

@@ -38,6 +38,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.history.consumers import Consumer, Consumers
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
+from tablestore.store.snapshots import follows
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 from tablestore.types.schema import TableSchema
 
@@ -63,7 +64,11 @@ class ChangeBatch:
         self._progress = progress
 
     def commit(self) -> None:
-        """Record in the table that the named consumer is done with this batch and all before it."""
+        """Record in the table that the named consumer is done with this batch and all before it.
+
+        Raises ConflictError if another table is in its place, NotFoundError if it was dropped.
+        """
+        self._progress.check_is_there()
         self._progress.commit(self.position.place)
 
     def __repr__(self) -> str:
@@ -81,6 +86,10 @@ class Progress:
     def named(self, place: Place) -> Position:
         """The place, with the history that it is of."""
         return self._identity.position(place)
+
+    def check_is_there(self) -> None:
+        """Another table that has the place now knows nothing of the consumer."""
+        self._identity.check_is_there()
 
     @property
     def is_begun(self) -> bool:
@@ -132,6 +141,7 @@ class FileStoreConsumption:
         schema = SplitReader.of(context, request.columns, None).arrow_schema
         self.schema = pa.schema([pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False), *schema])
         self.last: StorePlace | None = None
+        self._last_read: Snapshot | None = None
         self._schema_id = context.schema.id
         self._gap = ""
         self.resumed = self.wants_older = False
@@ -140,7 +150,7 @@ class FileStoreConsumption:
     def batches(self) -> Iterator[ChangeBatch]:
         """The batches, for ever if the request follows. Where to begin is decided now, not with the first batch.
 
-        Raises NotFoundError (expired, discontinuity).
+        Raises NotFoundError (expired, discontinuity), ConflictError if another table is in the place of this one.
         """
         start = self.start()
         # A position in a log that the table no longer has: everything up to its base is done.
@@ -148,6 +158,10 @@ class FileStoreConsumption:
 
     def batches_from(self, position: StorePlace) -> Iterator[ChangeBatch]:
         """As :meth:`batches`, from a place on."""
+        with self._context.reading():
+            yield from self._batches_from(position)
+
+    def _batches_from(self, position: StorePlace) -> Iterator[ChangeBatch]:
         while not self._stopped():
             if position.phase == "frame":
                 yield from self._frame(position)
@@ -278,6 +292,7 @@ class FileStoreConsumption:
         snapshot = context.snapshots.find(position.snapshot_id)
         if snapshot is None:
             raise self.expired(position.snapshot_id)
+        self._check_history(snapshot)
         self._identity.note(snapshot)
         if (landed := self.schema_landed(snapshot.id, context.schemas.read(snapshot.schema_id), position)) is not None:
             yield landed
@@ -341,12 +356,24 @@ class FileStoreConsumption:
         return None if way == "skip" else StorePlace(phase="frame", snapshot_id=found.snapshot_id)
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot, None if it is still to come. Raises NotFoundError if it has expired."""
+        """The snapshot, None if it is still to come. Raises NotFoundError (expired), ConflictError (the table was replaced)."""
+        if (found := self._found(snapshot_id)) is not None:
+            self._check_history(found)
+        return found
+
+    def _check_history(self, snapshot: Snapshot) -> None:
+        """A snapshot that was built on the one that was read last is of the same table; for another one that is looked up."""
+        last, self._last_read = self._last_read, snapshot
+        if last is None or snapshot.id != last.id + 1 or follows(snapshot, last) is not True:
+            self._context.still_there()
+
+    def _found(self, snapshot_id: int) -> Snapshot | None:
         context = self._context
         if (snapshot := context.snapshots.find(snapshot_id)) is not None and self._feed.is_whole(snapshot):
             return snapshot
         latest = context.snapshots.latest()
         if latest is None or latest.id < snapshot_id:
+            context.check_is_there()
             return None
         # It may have landed between the two looks.
         if (snapshot := context.snapshots.find(snapshot_id)) is not None and self._feed.is_whole(snapshot):

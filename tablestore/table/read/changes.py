@@ -28,6 +28,7 @@ from tablestore.store.changes.changefeed import ChangeFeed, SnapshotChanges
 from tablestore.store.changes.changescope import Discontinuity
 from tablestore.store.changes.expiredchanges import Changelogs
 from tablestore.store.context import TableContext
+from tablestore.store.snapshots import follows
 from tablestore.table.read.scan import ArrowSource, check_columns
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.filter.predicate import Predicate
@@ -82,20 +83,23 @@ class Changes(ArrowSource):
         """The changes as record batches, streamed: by snapshot, then partition, bucket, file and row.
 
         Raises NotFoundError of kind ``discontinuity`` for a snapshot whose changes are not known, and of kind
-        ``snapshot-expired`` for one that is gone.
+        ``snapshot-expired`` for one that is gone; ConflictError if another table is in the place of this one.
         """
         target = self.schema
-        for snapshot, changes in self._each():
-            for batch in changes.batches():
-                yield self._labelled(batch, snapshot.id, target)
+        with self._context.reading():
+            for snapshot, changes in self._each():
+                for batch in changes.batches():
+                    yield self._labelled(batch, snapshot.id, target)
 
     def count(self) -> int:
         """The number of changes."""
-        return sum(changes.count() for _, changes in self._each())
+        with self._context.reading():
+            return sum(changes.count() for _, changes in self._each())
 
     def discontinuities(self) -> tuple[Discontinuity, ...]:
         """The snapshots whose changes are not all known, with the reason, oldest first."""
-        found = (self._plan(snapshot_id)[1].gap for snapshot_id in self._ids)
+        with self._context.reading():
+            found = [plan.gap for _, plan in self._plans()]
         return tuple(gap for gap in found if gap is not None)
 
     def __repr__(self) -> str:
@@ -106,13 +110,22 @@ class Changes(ArrowSource):
     def _ids(self) -> range:
         return range(self._from + 1, self._to + 1)
 
-    def _each(self) -> Iterator[tuple[Snapshot, SnapshotChanges]]:
+    def _plans(self) -> Iterator[tuple[Snapshot, SnapshotChanges]]:
+        """Of each snapshot. One that was built on the last is of the same table; for another one that is looked up."""
+        last: Snapshot | None = None
         for snapshot_id in self._ids:
             snapshot, plan = self._plan(snapshot_id)
+            if last is None or follows(snapshot, last) is not True:
+                self._context.still_there()
+            last = snapshot
+            yield snapshot, plan
+
+    def _each(self) -> Iterator[tuple[Snapshot, SnapshotChanges]]:
+        for snapshot, plan in self._plans():
             if (gap := plan.gap) is not None and self._on_discontinuity == "raise":
                 raise NotFoundError(
                     f"table {self._context.files.root_uri}: {gap.reason}, so the changes from {self._from} to {self._to} are not "
-                    f"known; read the table at snapshot {snapshot_id} and go on with changes(from_snapshot={snapshot_id}), or "
+                    f"known; read the table at snapshot {snapshot.id} and go on with changes(from_snapshot={snapshot.id}), or "
                     'go on without with on_discontinuity="skip"',
                     kind="discontinuity",
                 )

@@ -129,9 +129,10 @@ class Scan(ArrowSource):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run."""
-        reader = self.reader
-        for split in self.plan.splits:
-            yield from reader.read(split)
+        with self._context.reading():
+            reader = self.reader
+            for split in self.plan.splits:
+                yield from reader.read(split)
 
     @property
     def reader(self) -> SplitReader:
@@ -144,12 +145,14 @@ class Scan(ArrowSource):
         if self._predicate is None and not context.schema.is_keyed and not any(s.deletions for s in self.plan.splits):
             return sum(file.row_count for file in self.plan.files)
         reader = SplitReader.of(context, (), self._predicate)
-        return sum(batch.num_rows for split in self.plan.splits for batch in reader.read(split))
+        with context.reading():
+            return sum(batch.num_rows for split in self.plan.splits for batch in reader.read(split))
 
     @lazy
     def plan(self) -> Plan:
         """Which files are read. Planned once: the snapshot is fixed, so it cannot change."""
-        return plan_scan(self._context, self._snapshot, self._predicate, wanted=self._wanted)
+        with self._context.reading():
+            return plan_scan(self._context, self._snapshot, self._predicate, wanted=self._wanted)
 
     @property
     def _wanted(self) -> Callable[[ManifestEntry], bool] | None:

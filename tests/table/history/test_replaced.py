@@ -1,6 +1,7 @@
 """A handle of a table that was dropped and made anew keeps its hands off the new one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -92,3 +93,68 @@ def test_a_table_that_is_gone_is_not_begun_again(tmp_path: Path, what: str) -> N
         ACTS[what](old)
     assert refused.value.kind == "no-such-table"
     assert not (tmp_path / "shop.db" / "t").exists()
+
+
+Begun = Callable[[], object]
+BEGUN: dict[str, Callable[[ts.Table], Begun]] = {
+    "a scan": lambda table: table.scan().to_arrow,
+    "a planned scan": lambda table: (scan := table.scan(), scan.plan)[0].to_arrow,  # type: ignore[return-value, union-attr]
+    "a count": lambda table: table.scan().count,
+    "a scan in progress": lambda table: after_first(table.scan().to_batches()),
+    "changes": lambda table: table.changes(from_snapshot=0).to_arrow,
+    "changes in progress": lambda table: after_first(table.changes(from_snapshot=0).to_batches()),
+    "changes that are counted": lambda table: table.changes(from_snapshot=0, columns=["id"]).count,
+    "consuming all rows": lambda table: after_first(table.consume(scan="full", follow=False)),
+    "following": lambda table: after_first(table.consume(scan="full", follow=True)),
+    "following with the next change": lambda table: after_first(table.consume(scan="from-timestamp", timestamp=0, follow=True)),
+    "a batch to be committed": lambda table: next(table.consume(scan="full", consumer_id="mine")).commit,
+}
+
+
+def after_first(found: Iterator[object]) -> Begun:
+    """What goes on behind the first batch."""
+    first = next(found)
+    return lambda: list(chain([first], found))
+
+
+@pytest.mark.parametrize("more", [0, 3])
+@pytest.mark.parametrize("what", BEGUN)
+def test_what_was_begun_before_says_that_the_table_was_replaced(tmp_path: Path, what: str, more: int) -> None:
+    """Also where the new table has snapshots of the same numbers, and files of the same columns."""
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("shop")
+    old = made_of_buckets(catalog, 2)
+    for number in range(3):
+        old.upsert([{"id": id, "v": "old"} for id in range(number, 4000 + number)])
+    begun = BEGUN[what](old)
+    with catalog.stage_replacement("shop.t", KEYED, ["id"], options={"bucket": "3"}) as staged:
+        for number in range(more + 1):
+            staged.table.upsert([{"id": number, "v": "new"}])
+        new = staged.publish()
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(ts.ConflictError, match="or replaced") as refused:
+        begun()
+    assert refused.value.kind == "table-replaced"
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert new.scan().count() == more + 1
+
+
+def test_what_was_begun_before_says_that_the_table_was_dropped(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(str(tmp_path))
+    catalog.create_database("shop")
+    for what, begin in BEGUN.items():
+        old = made_of_buckets(catalog, 2)
+        old.upsert([{"id": 1, "v": "old"}])
+        old.upsert([{"id": 2, "v": "old"}])
+        begun = begin(old)
+        catalog.drop_table("shop.t")
+        with pytest.raises(ts.NotFoundError, match="it was dropped since it was opened") as refused:
+            begun()
+        assert refused.value.kind == "no-such-table", what
+
+
+KEYED = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+
+
+def made_of_buckets(catalog: ts.Catalog, buckets: int) -> ts.Table:
+    return catalog.create_table("shop.t", KEYED, primary_key=["id"], options={"bucket": str(buckets), "write-only": "true"})

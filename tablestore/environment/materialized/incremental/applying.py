@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.distributed.change import change_partition, commit_changes, prepare_change
-from tablestore.distributed.read import ReadPin
+from tablestore.distributed.read import ReadPin, pin_at
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import ManagedRelation, QueryEngine, Relation, RowsRelation
 from tablestore.environment.heldrows import HeldRows
@@ -73,7 +73,7 @@ def apply_change(
         base = newest_to_change(target.context)
         assert note.guard is not None, "refreshes have one"
         note.guard(base)
-        pin = ReadPin(spec=spec, snapshot_id=base.id if base else None, schema_id=target.context.schema.id)
+        pin = pin_at(target.context, spec, base.id if base else None)
         places = _places(session, engine, target, pin, removed)
         job = prepare_change(target, pin, RowChange(operation=OPERATION, inserts=True, deletes=True))
         message = change_partition(job, _moved(target, added, places).to_batches(), 0)

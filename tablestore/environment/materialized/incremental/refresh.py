@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore.distributed.read import ReadPin
+from tablestore.distributed.read import pin_at
 from tablestore.distributed.spec import TableSpec
 from tablestore.environment.engine import InsertTarget, ManagedRelation, QueryEngine
 from tablestore.environment.materialized.incremental.applying import NotThereError, apply_change, note_of
@@ -111,7 +111,7 @@ class _Refresh:
     def _incremental(
         self, engine: QueryEngine, base: Snapshot | None, before: Cursor, found: Sources, plan: IncrementalPlan
     ) -> RefreshReport | FullRefresh:
-        pin = ReadPin(spec=self.spec, snapshot_id=base.id if base else None, schema_id=self.target.context.schema.id)
+        pin = pin_at(self.target.context, self.spec, base.id if base else None)
         held = ManagedRelation(name=self.target.name, table=self.target, pin=pin)
         run = PlanRun(session=self.session, engine=engine, target=held)
         changed = frozenset(number for number, source in enumerate(found.sources) if has_changed(before, source))
@@ -145,7 +145,7 @@ class _Refresh:
         names = _target_names(engine.query(relations.bind(self.query)).schema, self.target)
         columns = ", ".join(map(quote_name, names))
         rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
-        pin = ReadPin(spec=self.spec, snapshot_id=base.id if base else None, schema_id=self.target.context.schema.id)
+        pin = pin_at(self.target.context, self.spec, base.id if base else None)
         note = self._note(base, sources, "full", why)
         snapshot = engine.insert(rows, InsertTarget(table=self.target, pin=pin, overwrite={}, note=note))
         let_go_before(self.target, sources)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore.distributed.read import ReadPin
+from tablestore.distributed.read import ReadPin, pin_at
 from tablestore.environment.engine import ManagedRelation
 from tablestore.environment.materialized.incremental.refreshcursor import Cursor, Point, point_of
 from tablestore.environment.objectpath import ObjectPath
@@ -55,7 +55,7 @@ class Source:
 
     def pin(self, session: Session, snapshot_id: int | None) -> ReadPin:
         """A read of it at a snapshot, with the columns that it has now."""
-        return ReadPin(spec=session.spec(self.path, self.table), snapshot_id=snapshot_id, schema_id=self.table.context.schema.id)
+        return pin_at(self.table.context, session.spec(self.path, self.table), snapshot_id)
 
     def relation(self, session: Session, snapshot_id: int | None) -> ManagedRelation:
         """Its rows at a snapshot."""
