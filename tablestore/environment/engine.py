@@ -11,12 +11,15 @@ kind ``engine`` for what it cannot do, with the name of an engine that can.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from tablestore.sql.source import Edit, apply_edits
+from tablestore.errors import InvalidInputError
+from tablestore.sql.query.querytext import Piece, origin_of
+from tablestore.sql.source import Edit, Span, apply_edits
 
 if TYPE_CHECKING:
     from tablestore.distributed.read import ReadPin
@@ -106,7 +109,8 @@ Relation = ManagedRelation | RowsRelation | ConnectorRelation | QueryRelation | 
 class BoundQuery:
     """A query in Spark's dialect whose tables are resolved. ``edits`` do not overlap and are in order of their place.
 
-    ``parameters`` are named (a mapping) or by position. ``statement``: what the user wrote, where the query is made of parts of it.
+    ``parameters`` are named (a mapping) or by position. ``statement``: what the user wrote, where the query is made of ``pieces``
+    of it.
     """
 
     text: str
@@ -114,6 +118,18 @@ class BoundQuery:
     edits: tuple[Edit, ...] = ()
     parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
     statement: str | None = None
+    pieces: tuple[Piece, ...] = ()
+
+    def made_of(self, statement: str, pieces: tuple[Piece, ...]) -> "BoundQuery":
+        """The same query, which was made of pieces of a statement."""
+        return replace(self, statement=statement or None, pieces=pieces)
+
+    def written(self, span: Span) -> tuple[str, Span] | None:
+        """The user's text, and its place that a place of ``text`` came from; None where it is tablestore's own."""
+        if self.statement is None:
+            return self.text, span
+        found = origin_of(self.pieces, span)
+        return None if found is None else (self.statement, found)
 
     def edited(self, name: Callable[[int], str], plain: Callable[[str], str] = lambda text: text) -> str:
         """The text with each relation's number replaced by its name; ``plain`` is applied to all text that is the user's."""
@@ -132,6 +148,12 @@ class Function:
     arguments: tuple[pa.DataType, ...] | None = None
     returns: pa.DataType | None = None
     by_column: bool = False
+
+    def failed(self, error: Exception) -> InvalidInputError:
+        """The error of a query in which the function raised one: with the line, since the trace ends at the engine."""
+        frames = extract_tb(error.__traceback__)
+        where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""
+        return InvalidInputError(f"function {self.name} raised {type(error).__name__}: {error}{where}", kind="query")
 
 
 class QueryRows(Protocol):

@@ -1,5 +1,6 @@
 """Statements that are nested deeply: they work, or a limit is named. Messages speak of the user's text alone."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -91,3 +92,57 @@ def test_there_is_no_snapshot_at_the_beginning_of_the_calendar(duck: ts.TableEnv
     duck.execute_sql("INSERT INTO t VALUES (1)")
     with pytest.raises(NotFoundError, match="no snapshot at or before"):
         duck.execute_sql("SELECT * FROM t TIMESTAMP AS OF '0001-01-01 00:00:00'")
+
+
+def refuse_two(value: int) -> int:
+    if value == 2:
+        raise ValueError("two is odd here")
+    return value
+
+
+@pytest.mark.parametrize("statement", ["INSERT INTO t (i) {}", "CREATE TABLE made AS {}"])
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT refuse_two(n) AS i FROM s", "function refuse_two raised ValueError: two is odd here ({file}, line "),
+        ("SELECT CAST(w AS INT) AS i FROM s", "'x' to INT32 when casting from source column w\nline 1, column "),
+    ],
+)
+def test_what_fails_while_rows_are_written_is_named_with_its_place(
+    duck: ts.TableEnvironment, statement: str, query: str, message: str
+) -> None:
+    duck.execute_sql("CREATE TABLE t (i INT, v STRING)")
+    duck.execute_sql("CREATE TABLE s AS SELECT * FROM (VALUES (1, '1'), (2, 'x')) AS r (n, w)")
+    duck.create_temporary_function("refuse_two", refuse_two)
+    with pytest.raises(InvalidInputError) as refused:
+        duck.execute_sql(statement.format(query))
+    assert message.format(file=__file__) in str(refused.value) and statement.format(query) in str(refused.value)
+    assert refused.value.kind == "query"
+
+
+def test_a_value_that_does_not_go_into_a_column_names_it(duck: ts.TableEnvironment) -> None:
+    duck.execute_sql("CREATE TABLE t (i INT, v STRING)")
+    duck.execute_sql("CREATE TABLE s AS SELECT CAST(1000000000000 AS BIGINT) AS n")
+    with pytest.raises(InvalidInputError, match=r"1000000000000 .*source column i$"):
+        duck.execute_sql("INSERT INTO t SELECT n, 'a' FROM s")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 1 AS ``",
+        "SELECT `` FROM t",
+        "SELECT * FROM ``",
+        "SELECT * FROM db.``",
+        "CREATE TABLE `` AS SELECT 1 AS i",
+        "CREATE TABLE u AS SELECT 1 AS ``",
+        "INSERT INTO t (``) VALUES (1)",
+        "CREATE TEMPORARY VIEW `` AS SELECT 1 AS i",
+        "DROP TABLE ``.t",
+    ],
+)
+def test_an_empty_name_is_refused_at_its_place(duck: ts.TableEnvironment, statement: str) -> None:
+    duck.execute_sql("CREATE TABLE t (i INT)")
+    column = statement.index("``") + 1
+    with pytest.raises(InvalidInputError, match=f"found an empty name\nline 1, column {column}:\n  {re.escape(statement)}"):
+        duck.execute_sql(statement)

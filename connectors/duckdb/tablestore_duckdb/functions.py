@@ -32,7 +32,7 @@ def create_function(connection: duckdb.DuckDBPyConnection, name: str, function: 
     create: Any = connection.create_function
     create(
         name,
-        _called(function.call, len(function.arguments), function.returns if function.by_column else None),
+        _called(function, len(function.arguments)),
         [_type(one, function) for one in function.arguments],
         _type(function.returns, function),
         type="arrow" if function.by_column else "native",
@@ -40,17 +40,23 @@ def create_function(connection: duckdb.DuckDBPyConnection, name: str, function: 
     )
 
 
-def _called(call: Callable[..., Any], arguments: int, returns: pa.DataType | None) -> Callable[..., Any]:
-    """What DuckDB calls: with values, or where ``returns`` is given with columns. It counts the parameters of the signature."""
+def _called(function: Function, arguments: int) -> Callable[..., Any]:
+    """What DuckDB calls, with values or with columns. It counts the parameters of the signature, and keeps the text of an error."""
 
     def by_value(*values: Any) -> Any:
-        return call(*values)
+        try:
+            return function.call(*values)
+        except Exception as error:
+            raise function.failed(error) from error
 
     def by_column(*columns: Any) -> Any:
         whole = (column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns)
-        return call(*whole).cast(returns)
+        try:
+            return function.call(*whole).cast(function.returns)
+        except Exception as error:
+            raise function.failed(error) from error
 
-    called: Any = by_value if returns is None else by_column
+    called: Any = by_column if function.by_column else by_value
     called.__signature__ = Signature([Parameter(f"p{place}", Parameter.POSITIONAL_ONLY) for place in range(arguments)])
     return cast(Callable[..., Any], called)
 

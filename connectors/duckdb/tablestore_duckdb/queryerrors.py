@@ -28,6 +28,8 @@ _NAMED = tuple(
         ),
     )
 )
+# What a function of the user's raised (``Function.failed``).
+_OF_A_FUNCTION = re.compile(r"Python exception occurred while executing the UDF: InvalidInputError: (.*)", re.DOTALL)
 _HAS_PLACE = re.compile(r"^line \d+, column \d+:$", re.MULTILINE)
 # Of the functions that DuckDB has instead so many are named.
 _MOST_CANDIDATES = 3
@@ -48,6 +50,8 @@ def translated(message: str, text: str) -> TablestoreError:
     if named in _STORAGE:
         return StorageError(f"DuckDB failed while it ran the query: {message}")
     message = _shortened(_MADE.sub("", message))
+    if (raised := _OF_A_FUNCTION.search(message)) is not None:
+        return InvalidInputError(f"{raised[1]}{_place(raised[1], text)}", kind="query")
     where = _place(message, text)
     if named == "Not implemented" or _LACKING.search(message):
         return UnsupportedError(

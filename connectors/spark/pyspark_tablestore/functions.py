@@ -29,8 +29,15 @@ def register_function(spark: SparkSession, name: str, function: Function) -> Non
         )
     returns = from_arrow_type(function.returns)
     make: Any = arrow_udf if function.by_column else sf.udf
+
     # A method of an object has no place for what Spark notes on a function.
-    spark.udf.register(name, make(lambda *values: call(*values), returnType=returns))
+    def called(*values: Any) -> Any:
+        try:
+            return call(*values)
+        except Exception as error:
+            raise function.failed(error) from error
+
+    spark.udf.register(name, make(called, returnType=returns))
 
 
 def _is_table_function(call: object) -> bool:

@@ -85,12 +85,12 @@ class _Plan:
         }
         if rows.source is not None:
             relations.where = _places(rows.source)
-            query = replace(relations.bind(rows.source.text), statement=source.text or None)
+            query = relations.bind(rows.source.text).made_of(source.text, rows.source.pieces)
             given[SOURCE] = QueryRelation(name=SOURCE, query=query)
         if types := _value_types(session, statement, source, relations, given, self.table):
             rows = _rows(statement, source, self.table, types)
         relations.where = _places(rows)
-        self.query = replace(relations.bind(rows.text, given), statement=source.text or None)
+        self.query = relations.bind(rows.text, given).made_of(source.text, rows.pieces)
         self.change = replace(change, reads=_reads(self.query, self.table))
         self.matching = _matching(rows, relations.given_places)
 
@@ -106,7 +106,7 @@ def _value_types(
     relations.where = _places(assigned.query)
     # Types do not depend on rows.
     bound = relations.bind(assigned.query.text, {**given, TARGET: _without_rows(given[TARGET])})
-    rows = session.engine_for(type(statement).__name__.upper()).query(replace(bound, statement=source.text or None))
+    rows = session.engine_for(type(statement).__name__.upper()).query(bound.made_of(source.text, assigned.query.pieces))
     return assigned.checked(source.text, types_of(rows.schema))
 
 

@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -183,7 +183,7 @@ class QueryToInsert:
             self.source.text, self.statement, fields, self.given, rows=f"SELECT * FROM {_VALUES}" if tables else None
         )
         self.relations.where = lambda span: made.place(span) or NOWHERE
-        return replace(self.relations.bind(made.text, tables), statement=self.source.text or None)
+        return self.relations.bind(made.text, tables).made_of(self.source.text, made.pieces)
 
     def table_target(self, path: ObjectPath, table: Table) -> InsertTarget:
         """Where they go in a managed table."""

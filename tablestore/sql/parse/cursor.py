@@ -98,10 +98,7 @@ class Cursor:
         """Take a name."""
         if not self.sees_name():
             raise self.error(what)
-        token = self.take()
-        if token.text == "``":
-            raise syntax_error(self.text, token.span, f"expected {what}, found an empty name")
-        return name_of(token)
+        return name_of(self.take())
 
     def dotted(self, what: str) -> Path:
         """Take names with dots between them, any number."""

@@ -64,7 +64,10 @@ _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", 
 
 
 def tokenize(text: str, span: Span | None = None) -> list[Token]:
-    """The tokens of a text, or of a part of it, and one of kind END. Raises InvalidInputError for what is not closed."""
+    """The tokens of a text, or of a part of it, and one of kind END.
+
+    Raises InvalidInputError for what is not closed, and for an empty name.
+    """
     at, end = (0, len(text)) if span is None else (span.start, span.end)
     tokens: list[Token] = []
     while at < end:
@@ -87,6 +90,8 @@ def tokenize(text: str, span: Span | None = None) -> list[Token]:
                     text, Span(start, at), f"the {_NOT_CLOSED[word]} that begins here is not closed: expected another {word}"
                 )
             tokens.append(Token(Kind.SIGN, word, start, at, word))
+        elif word == "``":
+            raise syntax_error(text, Span(start, at), "expected a name between the backticks, found an empty name")
         else:
             tokens.append(Token(_KINDS[kind], word, start, at, ""))
     last = tokens[-1].end if tokens else at

@@ -1,7 +1,8 @@
 """Which rows does an INSERT write? As one query around the user's, with the table's column names and types.
 
     INSERT INTO t PARTITION (day = '2024-01-01') (id, x) SELECT a, b FROM s
-    SELECT CAST(`_c0` AS BIGINT) AS `id`, CAST(`_c1` AS INT) AS `x`, CAST('2024-01-01' AS DATE) AS `day` FROM (SELECT …) AS …
+    SELECT CAST(`id` AS BIGINT) AS `id`, CAST(`x` AS INT) AS `x`, CAST('2024-01-01' AS DATE) AS `day`
+    FROM (SELECT a, b FROM s) AS `_rows` (`id`, `x`)
 
 Columns are taken by their place, or with BY NAME by their name. Those that the statement does not name are left out: the table
 fills in their defaults. A column ``_row_kind`` of the query makes the rows changes.
@@ -53,8 +54,9 @@ def insert_query(
     pairs = _by_name(statement, insert, fields, given) if insert.by_name else _by_place(statement, insert, fields, given, fixed)
     text = RowText(statement, ())
     text.add("SELECT ")
+    columns = _called([ROW_KIND if field is None else field.name for _, field in pairs])
     for place, ((name, given_type), field) in enumerate(pairs):
-        column = quote_name(f"_c{place}")
+        column = columns[place]
         if field is None:
             text.add(", " if place else "", f"{column} AS {quote_name(ROW_KIND)}")
             continue
@@ -66,9 +68,17 @@ def insert_query(
         if field.name in fixed:
             opening, closing = cast_text("\0", field.type).split("\0")
             text.add(", " if pairs else "", opening, fixed[field.name], f"{closing} AS {quote_name(field.name)}")
-    names = ", ".join(quote_name(f"_c{place}") for place in range(len(given)))
-    text.add(" FROM (", rows or rows_to_insert(insert), f") AS `_rows` ({names})")
+    text.add(" FROM (", rows or rows_to_insert(insert), f") AS `_rows` ({', '.join(columns)})")
     return RowQuery(text=text.text, pieces=text.pieces, inserts=True)
+
+
+def _called(names: Sequence[str]) -> list[str]:
+    """What the query calls the columns that come from the user's: as the table does, since an engine names them in its errors.
+
+    Names that are equal but for their case would be one for some engines.
+    """
+    alike = len({name.casefold() for name in names}) < len(names)
+    return [quote_name(f"_c{place}" if alike else name) for place, name in enumerate(names)]
 
 
 _Pairs = Sequence[tuple[tuple[str, DataType | None], Field | None]]

@@ -133,3 +133,59 @@ def sent(broker: KafkaBroker, topic: str) -> list[tuple[Any, ...]]:
     found: list[Any] = messages(broker.servers, topic)
     assert all(key == {"id": row["id"]} for key, row in found)
     return sorted((row["id"], row["name"], row.get("at")) for _, row in found)
+
+
+def test_what_fails_while_rows_are_written_is_named_in_the_users_text(env: ts.TableEnvironment) -> None:
+    def refuse(x: int) -> int:
+        raise ValueError(f"{x} is odd here")
+
+    env.create_temporary_function("refuse", refuse)
+    env.execute_sql("CREATE TABLE t (i INT)")
+    env.execute_sql("CREATE TABLE s AS SELECT 10000000000 AS n, 'x' AS w")
+    for statement in ("INSERT INTO t {}", "CREATE TABLE u AS {}"):
+        for query, message in (
+            ("SELECT CAST(w AS INT) AS i FROM s", "cannot be cast to"),
+            ("SELECT CAST(n AS INT) AS i FROM s", "cannot be cast to"),
+            ("SELECT refuse(n) AS i FROM s", "function refuse raised ValueError: 10000000000 is odd here"),
+        ):
+            text, column = statement.format(query), len(statement) - 1 + len("SELECT ") - 1 + 1
+            with pytest.raises(ts.InvalidInputError, match=message) as refused:
+                env.execute_sql(text)
+            assert f"line 1, column {column}:\n  {text}\n" in str(refused.value)
+            env.execute_sql("DROP TABLE IF EXISTS u")
+    with pytest.raises(ts.InvalidInputError, match=r"due to an overflow.*\(column 'i'\)"):
+        env.execute_sql("INSERT INTO t SELECT n FROM s")
+
+
+def test_a_query_finds_a_table_that_was_replaced_or_says_so(env: ts.TableEnvironment) -> None:
+    def replaced(query: str) -> ts.environment.result.Result:
+        env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (id) NOT ENFORCED) AS SELECT 1 AS id, 'old' AS v")
+        env.execute_sql("INSERT INTO t VALUES (1, 'older'), (2, 'x')")
+        found = env.execute_sql(query)
+        clause = "(PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket' = '2')"
+        env.execute_sql(f"CREATE OR REPLACE TABLE t {clause} AS SELECT 2 AS id, 'new' AS v")
+        return found
+
+    # Files that Spark reads itself, and files that are merged.
+    assert replaced("SELECT * FROM t").to_arrow().to_pylist() == [{"id": 2, "v": "new"}]
+    assert replaced("SELECT * FROM t VERSION AS OF 1").to_arrow().to_pylist() == [{"id": 2, "v": "new"}]
+    found = replaced("SELECT * FROM t")
+    env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (k) NOT ENFORCED) AS SELECT 'a' AS k")
+    with pytest.raises(ts.ConflictError, match="open the table again") as refused:
+        found.to_arrow()
+    assert refused.value.kind == "table-replaced"
+
+
+def test_a_stream_in_a_batch_query_is_refused_with_the_way_out(env: ts.TableEnvironment, spark: "SparkSession") -> None:
+    env.create_temporary_view("stream", spark.readStream.format("rate").load())
+    env.execute_sql("CREATE TABLE t (id BIGINT)")
+    for statement in (
+        "SELECT * FROM stream",
+        "EXPLAIN SELECT * FROM stream",
+        "INSERT INTO t SELECT value FROM stream",
+        "CREATE TABLE u AS SELECT value FROM stream",
+        "DELETE FROM t WHERE id IN (SELECT value FROM stream)",
+    ):
+        with pytest.raises(ts.UnsupportedError, match=r"does not end[:.] SET 'execution.runtime-mode' = 'streaming'") as refused:
+            env.execute_sql(statement).to_arrow()
+        assert refused.value.kind == "streaming" and "writeStream" not in str(refused.value)

@@ -41,7 +41,7 @@ WRONG = [
     ("CREATE TABLE t AS INSERT INTO x SELECT 1", "expected a query (SELECT, WITH, VALUES, TABLE, FROM), found 'INSERT'"),
     ("CREATE TABLE IF NOT EXIST t (a INT)", "expected EXISTS, found 'EXIST'; did you mean 'EXISTS'?"),
     ("CREATE TABLE a.b.c.d (a INT)", "expected the name of a table of at most 3 parts, found 4"),
-    ("CREATE TABLE `` (a INT)", "expected the name of a table, found an empty name"),
+    ("CREATE TABLE `` (a INT)", "expected a name between the backticks, found an empty name"),
     ("CREATE TABLE 't' (a INT)", "expected IF NOT EXISTS or the name of a table, found 't'"),
     ("CREATE TABEL t (a INT)", "found 'TABEL'; did you mean 'TABLE'?"),
     ("CREATE TEMPORARY DATABASE d", "found 'DATABASE'"),

@@ -34,7 +34,7 @@ def value(text: str) -> str:
     ("text", "found"),
     [
         ("select A_1 t$x 1a ärger", [(Kind.WORD, word) for word in ("select", "A_1", "t$x", "1a", "ärger")]),
-        ("`a``b` ``", [(Kind.NAME, "`a``b`"), (Kind.NAME, "``")]),
+        ("`a``b` `c`", [(Kind.NAME, "`a``b`"), (Kind.NAME, "`c`")]),
         ("1 1.5 .5 1. 1e3", [(Kind.NUMBER, number) for number in ("1", "1.5", ".5", "1.", "1e3")]),
         ("1.5E-3 10L 1.5BD 2d", [(Kind.NUMBER, number) for number in ("1.5E-3", "10L", "1.5BD", "2d")]),
         ("t.1a", [(Kind.WORD, "t"), (Kind.SIGN, "."), (Kind.WORD, "1a")]),

@@ -28,11 +28,19 @@ _THROWN = re.compile(r"An error occurred while calling \S+\n: [\w.$]+: \[([A-Z0-
 _UNSUPPORTED = ("UNSUPPORTED_FEATURE", "NOT_SUPPORTED", "UNSUPPORTED_")
 _NO_SOURCE = ("DATA_SOURCE_NOT_FOUND", "KAFKA_DATA_SOURCE_NOT_ENABLED")
 _DAMAGED = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
+_STREAMING = (
+    "Queries with streaming sources must be executed",
+    "Streaming query is not allowed",
+    "can not be called on streaming Dataset",
+)
 _CANCELLED = ("cancelled job", "JOB_CANCELLED", "OPERATION_CANCELED", "was cancelled", "cancelled as part of")
 _MOST = 2000
 
 # pyspark makes these names for the DataFrames in a text.
 _VIEW = re.compile(r"`?_pyspark_(?:connect_temp_view_)?[0-9a-f]{32}`?")
+_QUOTED = re.compile(r"`((?:[^`]|``)+)`")
+_NO_CAST = re.compile(r'cannot be cast to "([^"]+)"')
+_FUNCTION = re.compile(r"function (\S+) raised ")
 _VIEW_LENGTH = len("_pyspark_") + 32
 _PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
 # What concerns Spark's own developers and its way to look names up.
@@ -62,10 +70,16 @@ def ours(error: Exception, what: str, query: BoundQuery | None = None) -> Tables
     """The error of tablestore's that says what Spark's says."""
     text = str(error)
     if (found := _from_worker(text)) is not None:
-        return found
+        return _of_function(found, query)
     condition = _condition(error)
     if any(sign in text for sign in _CANCELLED):
         return UnsupportedError(f"{what} was cancelled; what it wrote is not in the table", kind="cancelled")
+    if any(sign in text for sign in _STREAMING):
+        return UnsupportedError(
+            f"{what}: it reads a stream, which does not end. SET 'execution.runtime-mode' = 'streaming' and INSERT the stream INTO "
+            "a managed table, or CREATE TABLE … AS it, and query that table",
+            kind="streaming",
+        )
     message = f"{what}: {_said(text, query)}{_where(error, text, query)}"
     if condition.startswith("PARSE_") or type(error).__name__ == "ParseException":
         return InvalidInputError(message, kind="sql-syntax")
@@ -112,7 +126,7 @@ def _condition(error: Exception) -> str:
 
 def _said(text: str, query: BoundQuery | None) -> str:
     """The message without plans and traces behind it, and without names that pyspark made."""
-    for mark in ("\n\nJVM stacktrace", ";\n'", "\n== SQL", "\n\tat "):
+    for mark in ("\n\nJVM stacktrace", ";\n", "\n== SQL", "\n\tat "):
         text = text.partition(mark)[0]
     text = re.sub(r"^An error occurred while calling \S+\n: [\w.$]+: ", "", text)
     names = {relation.name for relation in query.relations} if query is not None else set()
@@ -120,10 +134,32 @@ def _said(text: str, query: BoundQuery | None) -> str:
 
 
 def _where(error: Exception, text: str, query: BoundQuery | None) -> str:
-    """The place in the user's text, on lines of its own; empty where Spark names none."""
-    if query is None or (span := _span(error, text, query)) is None:
+    """The place in the user's text, on lines of its own, or the column of the rows to write; empty where Spark names none."""
+    if query is None or (span := _span(error, text, query) or _only_cast(text, query)) is None:
         return ""
-    return f"\n{marked(query.text, span)}"
+    if (written := query.written(span)) is not None:
+        return f"\n{marked(*written)}"
+    # A cast of a column to the type that the table has.
+    column = _QUOTED.search(query.text[span.start : span.end])
+    return "" if column is None else f" (column {column[1].replace('``', '`')!r})"
+
+
+def _only_cast(text: str, query: BoundQuery) -> Span | None:
+    """Where the query has one cast to the type that a value does not go into: Spark does not always say where it is."""
+    if (wanted := _NO_CAST.search(text)) is None:
+        return None
+    found = list(re.finditer(rf"\bCAST\([^()]* AS {re.escape(wanted[1])}\)", query.text, re.IGNORECASE))
+    return Span(*found[0].span()) if len(found) == 1 else None
+
+
+def _of_function(error: TablestoreError, query: BoundQuery | None) -> TablestoreError:
+    """An error of a worker, with the place of the function that raised it."""
+    if query is None or (named := _FUNCTION.match(error.message)) is None:
+        return error
+    text = query.text if query.statement is None else query.statement
+    calls = list(re.finditer(rf"(?<!\w){re.escape(named[1])}(?=`?\s*\()", text, re.IGNORECASE))
+    where = f"\n{marked(text, Span(*calls[0].span()))}" if len(calls) == 1 else ""
+    return type(error)(f"{error.message}{where}", kind="query")
 
 
 def _span(error: Exception, text: str, query: BoundQuery) -> Span | None:
