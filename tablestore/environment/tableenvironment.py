@@ -195,12 +195,12 @@ class TableEnvironment(DeprecatedNames):
     @property
     def current_catalog(self) -> str:
         """The name of the current catalog."""
-        return self._session.catalogs.current
+        return self._session.place[0]
 
     @property
     def current_database(self) -> str:
         """The name of the current database."""
-        return self._session.catalogs.current_database
+        return self._session.place[1]
 
     def list_catalogs(self) -> tuple[str, ...]:
         """Names of all catalogs, ascending."""
@@ -221,6 +221,7 @@ class TableEnvironment(DeprecatedNames):
 
     def get_config(self) -> Configuration:
         """The settings."""
+        self._session.check_open()
         return Configuration(self._session.settings)
 
     @property
@@ -229,7 +230,10 @@ class TableEnvironment(DeprecatedNames):
         return self._session.engine
 
     def close(self) -> None:
-        """Wait for jobs that run, and give up what was opened here; catalogs and sessions that were handed in stay."""
+        """Wait for jobs that run, and give up what was opened here; catalogs and sessions that were handed in stay.
+
+        What is asked of the environment afterwards raises InvalidInputError of kind ``closed``. Closing it twice is allowed.
+        """
         self._session.jobs.wait()
         if (engine := self._session.engine) is not None:
             for name in self._session.functions.called():
@@ -248,7 +252,8 @@ class TableEnvironment(DeprecatedNames):
 
     def __repr__(self) -> str:
         engine = self._session.engine.name if self._session.engine is not None else None
-        return f"TableEnvironment(engine={engine!r}, current={self.current_catalog}.{self.current_database})"
+        catalogs = self._session.catalogs
+        return f"TableEnvironment(engine={engine!r}, current={catalogs.current}.{catalogs.current_database})"
 
 
 def _engine(engine: str | QueryEngine | None, spark: Any) -> tuple[QueryEngine | None, bool]:

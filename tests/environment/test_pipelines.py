@@ -217,3 +217,41 @@ def test_closing_waits_for_the_jobs_that_run(env: ts.TableEnvironment, held: Hel
     env.close()
     letting_go.join()
     assert job.done() and table.scan().count() == 1
+
+
+def test_a_closed_environment_says_so_whatever_it_is_asked(env: ts.TableEnvironment) -> None:
+    query, pipeline = env.sql_query("SELECT 1 AS id"), env.insert_into("t", "SELECT 1, 'a'")
+    result, settings = env.execute_sql("SELECT * FROM t"), env.get_config()
+    env.create_temporary_function("f", len, arguments=["STRING"], returns="INT")
+    env.close()
+    asked: list[Callable[[], object]] = [
+        lambda: env.execute_sql("SELECT 1"),
+        lambda: env.execute_sql("SHOW TABLES"),
+        lambda: env.execute_script("SELECT 1; SELECT 2"),
+        lambda: env.create_temporary_view("v", "SELECT 1 AS a"),
+        lambda: env.create_temporary_table("v", {"connector": "kafka"}),
+        lambda: env.create_temporary_function("g", len, arguments=["STRING"], returns="INT"),
+        lambda: env.drop_temporary_function("f"),
+        lambda: env.from_path("t"),
+        lambda: env.list_tables(),
+        lambda: env.list_catalogs(),
+        lambda: env.use_database("default"),
+        lambda: env.register_catalog("more", "/nowhere"),
+        lambda: env.current_catalog,
+        lambda: env.catalog(),
+        lambda: env.get_config(),
+        lambda: settings.set("threads", "1"),
+        query.to_arrow,
+        query.explain,
+        pipeline.execute,
+        pipeline.explain,
+        lambda: query.save_as("u").create(),
+        lambda: result.to_arrow(),
+        lambda: env.create_statement_set().add_insert_sql("INSERT INTO t VALUES (1, 'a')").execute(),
+    ]
+    for ask in asked:
+        with pytest.raises(ts.InvalidInputError, match=r"close\(\)") as refused:
+            ask()
+        assert refused.value.kind == "closed"
+    env.close()
+    assert "TableEnvironment(engine='duckdb'" in repr(env)

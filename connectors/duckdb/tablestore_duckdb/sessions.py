@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from tablestore.errors import TablestoreError
+from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore_duckdb.checksums import Checked
 from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View
 from tablestore_duckdb.quoting import identifier
@@ -53,6 +53,7 @@ class Sessions:
     settings: dict[str, str] = field(default_factory=dict)
     checked: Checked | None = field(default_factory=Checked)
     _running: set[Run] = field(default_factory=set)
+    _closed: bool = False
     _kept: list[View] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _numbers: Iterator[int] = field(default_factory=count)
@@ -67,6 +68,7 @@ class Sessions:
 
         ``thread``: the one that asked for it, by default this one.
         """
+        self._check_open()
         thread = threading.get_ident() if thread is None else thread
         with self._lock:
             is_free = all(run.connection is not self.connection for run in self._running)
@@ -89,6 +91,7 @@ class Sessions:
 
     def native(self, prepared: Prepared) -> duckdb.DuckDBPyRelation:
         """A query as a relation on the session's own connection; its views stay until the session is closed."""
+        self._check_open()
         run = Run(self.connection, prepared, threading.get_ident())
         with translating(run):
             self.check_files(run)
@@ -98,7 +101,8 @@ class Sessions:
             return relation_of(self.connection, prepared)
 
     def close(self) -> None:
-        """Drop the views that were kept."""
+        """Drop the views that were kept. What is asked afterwards raises InvalidInputError."""
+        self._closed = True
         with suppress(duckdb.Error):
             while self._kept:
                 self._kept.pop().drop(self.connection)
@@ -110,6 +114,12 @@ class Sessions:
                 if thread is None or run.thread == thread:
                     run.cancelled = True
                     run.connection.interrupt()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidInputError(
+                "the engine duckdb was closed, with its environment: read the rows of a query before env.close()", kind="closed"
+            )
 
     def _set_up(self, copy: duckdb.DuckDBPyConnection) -> None:
         for key, value in self.settings.items():

@@ -87,6 +87,7 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession, *, owned: bool = False, ids: Ids | None = None) -> None:
         self._spark, self._owned = spark, owned
+        self._closed = False
         self._tag = f"tablestore-{(ids or SystemIds()).uuid()}"
 
     @property
@@ -210,11 +211,13 @@ class SparkEngine:
 
     def close(self) -> None:
         if self._owned:
+            self._closed = True
             self._spark.stop()
 
     @contextmanager
     def cancellable(self) -> Iterator[None]:
-        """What runs inside ends when another thread calls :meth:`cancel`."""
+        """What runs inside ends when another thread calls :meth:`cancel`. Raises InvalidInputError once the session was stopped."""
+        self._check_open()
         tags = (self._tag, self._tag_of(get_ident()))
         add, remove = self._spark.addTag, self._spark.removeTag
         if not is_remote():
@@ -226,6 +229,12 @@ class SparkEngine:
         finally:
             for tag in tags:
                 remove(tag)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidInputError(
+                "the engine spark was closed, with its environment: read the rows of a query before env.close()", kind="closed"
+            )
 
     def _tag_of(self, thread: int) -> str:
         return f"{self._tag}-{thread}"
@@ -253,6 +262,7 @@ class SparkEngine:
     def _frame(self, query: BoundQuery, relations: Sequence[DataFrame] | None = None, *, seals: bool = False) -> DataFrame:
         """The query as a DataFrame. ``relations``: where they are made already; ``seals``: it is part of a query that keeps
         projections out of tables."""
+        self._check_open()
         if relations is None:
             seals = seals or lists_subqueries(query.text)
             relations = [self._relation(relation, seals=seals) for relation in query.relations]

@@ -47,9 +47,18 @@ class Catalogs:
         self._all: dict[str, Registered] = {}
         self.current = DEFAULT_CATALOG
         self.current_database = DEFAULT_DATABASE
+        self._closed = False
+
+    def check_open(self) -> None:
+        """Raise InvalidInputError once :meth:`close` was called."""
+        if self._closed:
+            raise InvalidInputError(
+                "this environment was closed with close(): make another one with TableEnvironment.create(…)", kind="closed"
+            )
 
     def register(self, name: str, registered: Registered) -> None:
         """Add a catalog. Raises AlreadyExistsError."""
+        self.check_open()
         if check_name(name, "catalog") in self._all:
             raise AlreadyExistsError(
                 f"a catalog {name!r} is registered; drop it first or choose another name", kind="catalog-exists"
@@ -66,10 +75,12 @@ class Catalogs:
 
     def names(self) -> tuple[str, ...]:
         """Names of all catalogs, ascending."""
+        self.check_open()
         return tuple(sorted(self._all))
 
     def entry(self, name: str) -> Registered:
         """What is registered under a name. Raises NotFoundError."""
+        self.check_open()
         if name not in self._all:
             raise NotFoundError(f"no catalog {name!r:.120}{known(self._all, name)}", kind="no-such-catalog")
         return self._all[name]
@@ -108,7 +119,8 @@ class Catalogs:
         self.current, self.current_database = catalog, database
 
     def close(self) -> None:
-        """Close the catalogs that this session opened."""
+        """Close the catalogs that this session opened. It can be repeated."""
+        self._closed = True
         for entry in self._all.values():
             self._close(entry)
 

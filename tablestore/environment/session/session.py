@@ -46,9 +46,14 @@ class Session:
     objects: SessionObjects = field(default_factory=SessionObjects)
     functions: Functions = field(default_factory=Functions)
 
+    def check_open(self) -> None:
+        """Raise InvalidInputError after the environment was closed."""
+        self.catalogs.check_open()
+
     @property
     def place(self) -> Place:
         """The current catalog and database."""
+        self.check_open()
         return self.catalogs.current, self.catalogs.current_database
 
     def expand(self, path: Path, source: Source = NO_SOURCE, place: Place | None = None) -> ObjectPath:
@@ -58,6 +63,7 @@ class Session:
 
     def engine_for(self, what: str) -> QueryEngine:
         """The engine. Raises UnsupportedError that names the ways out if there is none."""
+        self.check_open()
         if self.engine is None:
             raise no_engine(what)
         return self.engine
