@@ -173,6 +173,10 @@ class QueryRows(Protocol):
         """The rows, streamed as far as the engine can."""
         ...
 
+    def streamed(self) -> pa.RecordBatchReader:
+        """The rows in memory that does not grow with their number; it may take longer than :meth:`to_reader`."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertTarget:

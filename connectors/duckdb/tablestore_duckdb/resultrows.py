@@ -40,6 +40,8 @@ class DuckDBRows:
         """The rows, streamed."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches(get_ident()))
 
+    streamed = to_reader
+
     def _batches(self, thread: int) -> Iterator[pa.RecordBatch]:
         with self._sessions.run(self._prepared, thread) as run:
             self._sessions.check_files(run)
@@ -63,6 +65,8 @@ class KeptRows:
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows."""
         return self.native.to_reader()
+
+    streamed = to_reader
 
 
 def schema_of(relation: duckdb.DuckDBPyRelation) -> pa.Schema:

@@ -7,6 +7,7 @@ the query needs. Works in classic sessions and through Spark Connect.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from threading import get_ident
 from typing import Any
@@ -26,6 +27,7 @@ from pyspark_tablestore.query.matching import kept, needed_part
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
+from pyspark_tablestore.query.streamedrows import streamed_batches
 from pyspark_tablestore.relation import read_pinned, write_job
 from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
 from pyspark_tablestore.typemapping import arrow_schema, result_schema, spark_schema
@@ -72,12 +74,37 @@ class SparkRows:
         """The rows, collected when the first is asked for: Spark hands over a whole result at once. Memory: all of it."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
+    def streamed(self) -> pa.RecordBatchReader:
+        """The rows, one partition after another. Memory: two partitions of the result (``streamedrows``)."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._partitions())
+
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        schema = self.schema
         with query_errors("the query", self._query), self._engine.cancellable():
             found = self._frame.toArrow()
-        columns = [column.cast(field.type) for column, field in zip(found.columns, schema, strict=True)]
-        yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
+        yield from _cast(found, self.schema).to_batches()
+
+    def _partitions(self) -> Iterator[pa.RecordBatch]:
+        with query_errors("the query", self._query), self._engine.cancellable() as run:
+            for batch in streamed_batches(self._frame, run.check):
+                yield from _cast(pa.Table.from_batches([batch]), self.schema).to_batches()
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(eq=False, slots=True)
+class _Run:
+    """What one thread runs."""
+
+    thread: int
+    cancelled: bool = False
+
+    def check(self) -> None:
+        """Raise if it was cancelled: between two jobs of Spark there is nothing that Spark could end."""
+        if self.cancelled:
+            raise UnsupportedError("the query was cancelled; what it wrote is not in the table", kind="cancelled")
 
 
 class SparkEngine:
@@ -88,6 +115,7 @@ class SparkEngine:
     def __init__(self, spark: SparkSession, *, owned: bool = False, ids: Ids | None = None) -> None:
         self._spark, self._owned = spark, owned
         self._closed = False
+        self._runs: set[_Run] = set()
         self._tag = f"tablestore-{(ids or SystemIds()).uuid()}"
 
     @property
@@ -203,6 +231,8 @@ class SparkEngine:
                 self._spark.conf.set(key, value)
 
     def cancel(self, thread: int | None = None) -> None:
+        for run in list(self._runs):
+            run.cancelled = run.cancelled or thread in (None, run.thread)
         tag = self._tag if thread is None else self._tag_of(thread)
         if is_remote():
             self._spark.interruptTag(tag)
@@ -215,7 +245,7 @@ class SparkEngine:
             self._spark.stop()
 
     @contextmanager
-    def cancellable(self) -> Iterator[None]:
+    def cancellable(self) -> Iterator[_Run]:
         """What runs inside ends when another thread calls :meth:`cancel`. Raises InvalidInputError once the session was stopped."""
         self._check_open()
         tags = (self._tag, self._tag_of(get_ident()))
@@ -224,9 +254,11 @@ class SparkEngine:
             add, remove = self._spark.sparkContext.addJobTag, self._spark.sparkContext.removeJobTag
         for tag in tags:
             add(tag)
+        self._runs.add(run := _Run(get_ident()))
         try:
-            yield
+            yield run
         finally:
+            self._runs.discard(run)
             for tag in tags:
                 remove(tag)
 

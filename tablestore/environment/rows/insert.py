@@ -95,7 +95,7 @@ def _written(engine: QueryEngine, insertion: Insertion, job_id: str) -> Snapshot
     if isinstance(insertion.target, InsertTarget):
         return engine.insert(insertion.query, insertion.target)
     if (sink := row_sink(insertion.target)) is not None:
-        rows = engine.query(insertion.query).to_reader()
+        rows = engine.query(insertion.query).streamed()
         sink(insertion.name, insertion.target.options, insertion.target.primary_key, rows, job_id)
         return None
     assert isinstance(engine, WritesConnectors), "this was checked when it was planned"

@@ -2,8 +2,8 @@
 
     connector = 'kafka', value.format = 'json'      the entry point ``kafka`` of the group ``tablestore.row_sinks``
 
-An entry point gives a function that takes the rows in this process, whatever engine the query runs on: one that hands over a whole
-result at once (Spark) takes the memory of all of it.
+An entry point gives a function that takes the rows in this process, whatever engine the query runs on, in bounded memory
+(``QueryRows.streamed``).
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -122,11 +122,12 @@ class QueryEngineContract:
             table.compact(full=True)
             if shape == "overlapping":
                 table.upsert(rows.slice(1, 2))
-        found = engine.query(bound("SELECT * FROM {0} AS e ORDER BY id", managed(table))).to_reader().read_all()
-        assert found.schema.types == [in_microseconds(field.type) for field in rows.schema]
-        for name in rows.schema.names:
-            # As text, because NaN is not equal to itself and -0.0 is equal to 0.0.
-            assert repr(found[name].to_pylist()) == repr(rows[name].to_pylist()), name
+        made = engine.query(bound("SELECT * FROM {0} AS e ORDER BY id", managed(table)))
+        for found in (made.to_reader().read_all(), made.streamed().read_all()):
+            assert found.schema.types == [in_microseconds(field.type) for field in rows.schema]
+            for name in rows.schema.names:
+                # As text, because NaN is not equal to itself and -0.0 is equal to 0.0.
+                assert repr(found[name].to_pylist()) == repr(rows[name].to_pylist()), name
 
     def test_conditions_on_floats_see_nan_as_the_greatest_value_and_one_zero(self, engine: QueryEngine, catalog: Catalog) -> None:
         table = catalog.create_table("shop.floats", schema=pa.schema([("id", pa.int64()), ("x", pa.float64())]))
@@ -182,6 +183,8 @@ class QueryEngineContract:
         second = rows.to_reader().read_all()
         assert second["id"].to_pylist() == [0, 1, 2, 3, 4, 5, 7, 8, 9]
         assert pa.Table.from_batches([batch, *first]).equals(second)
+        streamed = rows.streamed()
+        assert streamed.schema == rows.schema and streamed.read_all().equals(second)
 
     def test_a_relation_is_read_at_its_snapshot(self, engine: QueryEngine, orders: Table) -> None:
         then = managed(orders, snapshot_id=1)

@@ -1,9 +1,13 @@
 """Spark as a query engine."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
+from tablestore.environment.engine import BoundQuery, Function
+from tablestore.errors import UnsupportedError
 from tablestore.testing.contracts.queryengine import QueryEngineContract
 
 if TYPE_CHECKING:
@@ -19,3 +23,32 @@ class TestSparkEngine(QueryEngineContract):
         from pyspark_tablestore.engine import SparkEngine
 
         return SparkEngine(spark)
+
+
+def test_streamed_rows_are_computed_as_they_are_read_and_can_be_cancelled(spark: "SparkSession", tmp_path: Path) -> None:
+    from pyspark import TaskContext
+    from pyspark_tablestore.engine import SparkEngine
+
+    def mark(value: int) -> int:
+        context = TaskContext.get()
+        assert context is not None
+        (tmp_path / str(context.partitionId())).touch()
+        return value
+
+    engine = SparkEngine(spark)
+    arguments, returns = (pa.int64(),), pa.int64()
+    engine.register_function("mark", Function(name="mark", call=mark, arguments=arguments, returns=returns))
+    rows = engine.query(BoundQuery(text="SELECT mark(id) AS id FROM range(0, 400, 1, 20)"))
+    reader = rows.streamed()
+    assert len(list(tmp_path.iterdir())) == 0
+    first = reader.read_next_batch()
+    # This partition and the next one; the one behind them may have been begun.
+    assert len(list(tmp_path.iterdir())) <= 3
+    engine.cancel()
+    with pytest.raises(UnsupportedError, match="was cancelled"):
+        reader.read_all()
+    assert len(list(tmp_path.iterdir())) <= 3
+    del reader
+    found = pa.Table.from_batches(rows.streamed())
+    assert found["id"].to_pylist() == list(range(400)) and first.equals(found.to_batches()[0])
+    assert len(list(tmp_path.iterdir())) == 20
