@@ -1,72 +1,89 @@
 """CREATE TABLE … AS in a process that stops at a named step, says so, and waits to be killed.
 
-python stopping.py WAREHOUSE ENGINE STEP
+python stopping.py '{"catalog": {…}, "engine": "duckdb", "step": "NAMED", "options": {…}, "mark": "/tmp/…"}'
+
+Run as a module (``python -m``) it is the daemon of Spark's workers, which stop too.
 """
 
+import json
+import os
+import signal
 import sys
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from pathlib import Path
 
 import pyarrow as pa
 
 import tablestore as ts
-from tablestore.table.catalog import Catalog
-from tablestore.table.creation.stagedtable import StagedTable
+from tablestore.io.local import LocalFileStore
 from tablestore.table.read.scan import ArrowSource
+from tests.table.creation.creationsteps import Step, watch
 
-WAREHOUSE, ENGINE, STEP = sys.argv[1:]
-
-
-def stop() -> NoReturn:
-    sys.stdout.write("here\n")
-    sys.stdout.flush()
-    sys.stdin.read()
-    raise SystemExit("nobody killed it")
-
-
-class Created:
-    def on_created(self, job_id: str) -> None:
-        stop()
-
-    def on_finished(self, job_id: str) -> None: ...
-
-    def on_failed(self, job_id: str, error: BaseException) -> None: ...
-
-    def on_canceled(self, job_id: str) -> None: ...
+ROWS = 40_000
+SETTING = "TABLESTORE_TEST_STOPPING"
 
 
 class Rows(ArrowSource):
+    """Two batches for each of two files."""
+
     @property
     def schema(self) -> pa.Schema:
-        return pa.schema([("id", pa.int64())])
+        return pa.schema([pa.field("id", pa.int64(), nullable=False)])
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        for start in range(0, 400_000, 100_000):
-            if STEP == "writing" and start == 200_000:
-                stop()
-            yield pa.record_batch({"id": range(start, start + 100_000)}, schema=self.schema)
+        for start in range(0, ROWS, 10_000):
+            yield pa.record_batch({"id": range(start, start + 10_000)}, schema=self.schema)
 
 
-def stopping(method: Any, *, after: bool) -> Any:
-    def called(*args: Any, **options: Any) -> Any:
-        if not after:
-            stop()
-        method(*args, **options)
-        stop()
+def stop_at(step: Step, mark: Path) -> None:
+    """Make the mark where the step is first come to, and wait to be killed."""
 
-    return called
+    def come(found: Step) -> None:
+        if found is step:
+            mark.touch()
+            while True:
+                signal.pause()
+
+    stores: list[type] = [LocalFileStore]
+    try:
+        from tablestore.io.s3 import S3FileStore
+    except ImportError:
+        pass
+    else:
+        stores.append(S3FileStore)
+    for store in stores:
+        watch(store, come)
 
 
-if STEP == "staged":
-    Catalog.stage_table = stopping(Catalog.stage_table, after=True)  # type: ignore[method-assign]
-elif STEP == "written":
-    StagedTable.publish = stopping(StagedTable.publish, after=False)  # type: ignore[method-assign]
-elif STEP == "published":
-    StagedTable.publish = stopping(StagedTable.publish, after=True)  # type: ignore[method-assign]
+def arm() -> dict[str, object]:
+    given: dict[str, object] = json.loads(os.environ[SETTING])
+    stop_at(Step[str(given["step"])], Path(str(given["mark"])))
+    return given
 
-with ts.TableEnvironment.create(WAREHOUSE, engine=ENGINE, config={"table.ctas.atomicity-enabled": "true"}) as environment:
-    environment.create_temporary_view("rows", Rows())
-    pipeline = environment.from_path("rows").save_as("t").option("bucket", -1).create()
-    if STEP == "created":
-        pipeline.register_job_status_hook(Created())
-    pipeline.execute()
+
+def main() -> None:
+    os.environ.setdefault(SETTING, sys.argv[1])
+    given = arm()
+    engine: object = given["engine"]
+    if engine == "spark":
+        from pyspark.sql import SparkSession
+        from pyspark_tablestore.engine import SparkEngine
+
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+        engine = SparkEngine(builder.config("spark.python.daemon.module", "tests.environment.programs.stopping").getOrCreate())
+    settings = {"table.ctas.atomicity-enabled": "true"}
+    with ts.TableEnvironment.create(given["catalog"], engine=engine, config=settings) as environment:  # type: ignore[arg-type]
+        environment.create_temporary_view("rows", Rows())
+        pipeline = environment.from_path("rows").save_as("t").options(given["options"]).primary_key("id")  # type: ignore[arg-type]
+        pipeline.create().execute()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main()
+    else:
+        from pyspark import daemon
+
+        arm()
+        daemon.manager()
