@@ -16,6 +16,7 @@ from benchmarks import (
     bench_engines,
     bench_log,
     bench_merge,
+    bench_refresh,
     bench_scan,
     bench_small,
     bench_spark,
@@ -50,6 +51,7 @@ class Suite(StrEnum):
     STARTUP = "startup"
     MERGE = "merge"
     SQL = "sql"
+    REFRESH = "refresh"
     TPCH = "tpch"
     TPCDS = "tpcds"
 
@@ -106,6 +108,8 @@ def main(
             bench_streamsource.run(setting)
         if suite in (Suite.ALL, Suite.MERGE):
             bench_merge.run(setting)
+        if suite in (Suite.ALL, Suite.REFRESH):
+            bench_refresh.run(setting)
         if suite in (Suite.ALL, Suite.SQL):
             bench_sql.run(setting)
         if suite in (Suite.ALL, Suite.TPCH):

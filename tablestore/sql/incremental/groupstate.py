@@ -14,6 +14,8 @@ no count(*), a sum that lost values where there is no count(x). Sums of floats d
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from tablestore.sql.incremental.nodes import (
@@ -24,12 +26,10 @@ from tablestore.sql.incremental.nodes import (
     Steps,
     aliased,
     named,
-    number_of,
     projected,
     target_rows,
     union_all,
     weighed,
-    with_weight,
 )
 from tablestore.sql.incremental.shapes import TARGET, WEIGHT, SourceShape
 from tablestore.sql.query.dialect import Spark4
@@ -38,7 +38,7 @@ from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, Fiel
 
 MOST_DIGITS = 18
 """Of decimals whose sums have a rule: sums of wider ones may overflow on the way."""
-_THERE = "tablestore_there"
+_THERE, _CHANGES = "tablestore_there", "changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +61,23 @@ class GroupState:
     keys: tuple[tuple[str, Field], ...]
     totals: tuple[_Total, ...]
 
-    def terms(self, steps: Steps) -> list[exp.Select]:
-        """The change, as of a node."""
+    def change(self, steps: Steps) -> tuple[pa.Table | None, list[exp.Select]]:
+        """The change of the groups whose new values are known, and terms for that of the others."""
         if (changes := self._changes(steps)) is None:
-            return []
-        merged, rows = steps.keep(self._merged(changes))
-        if not rows:
-            return []
-        found = [self._kept(merged), self._gone(merged)]
+            return None, []
+        merged, rows = steps.rows(self._merged(changes))
+        unknown = rows.column("unknown")
+        known = self._known(rows.filter(pc.invert(unknown)))
+        if not pc.any(unknown).as_py():
+            return known, []
         keys = [(_col(merged, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
-        unknown = projected(exp.select().from_(named(merged, merged)), keys).where(_col(merged, "unknown"), copy=False)
-        again, count = steps.keep(unknown)
-        if count:
-            found.append(weighed(self.node.limited("new", again), self.node.columns, 1))
-            found.append(target_rows(self.outputs, [field.name for _, field in self.keys], again))
-        return found
+        again = projected(exp.select().from_(named(merged, merged)), keys).where(_col(merged, "unknown"), copy=False)
+        name, _ = steps.keep(again)
+        computed = weighed(self.node.limited("new", name), self.node.columns, 1)
+        return known, [computed, target_rows(self.outputs, [field.name for _, field in self.keys], name)]
 
-    def _changes(self, steps: Steps) -> str | None:
-        """The step with one row for each group that changed: how much came and went."""
+    def _changes(self, steps: Steps) -> exp.Expr | None:
+        """One row for each group that changed, to stand in a FROM: how much came and went."""
         values = [(total.value, f"value_{n}") for n, total in enumerate(self.totals) if total.value is not None]
         keys = [(key, f"key_{n}") for n, key in enumerate(self.node.keys)]
         terms = self.node.block.weighted([*keys, *values], steps)
@@ -90,9 +89,12 @@ class GroupState:
         columns += [(exp.Sum(this=weight), "rows"), (exp.Min(this=weight.copy()), "least")]
         for n, total in enumerate(self.totals):
             columns += [(value, f"{what}_{n}") for what, value in self._came_and_went(total, _col("rows", f"value_{n}"), weight)]
-        query = projected(exp.select().from_(rows), columns)
-        name, count = steps.keep(query.group_by(*(_col("rows", name) for _, name in keys), copy=False))
-        return name if count else None
+        query = projected(exp.select().from_(rows), columns).group_by(*(_col("rows", name) for _, name in keys), copy=False)
+        if all(isinstance(value, exp.Column) for value, _ in (*keys, *values)):
+            return aliased(query, _CHANGES)
+        # Names of columns in expressions shall not meet those of the target.
+        name, count = steps.keep(query)
+        return named(name, _CHANGES) if count else None
 
     def _came_and_went(self, total: _Total, value: exp.Expr, weight: exp.Expr) -> list[tuple[str, exp.Expr]]:
         came = exp.GT(this=weight, expression=exp.Literal.number(0))
@@ -111,8 +113,9 @@ class GroupState:
         best = exp.Min if total.kind == "min" else exp.Max
         return [("came", best(this=_case(came, value, None))), ("gone", best(this=_case(gone, value, None)))]
 
-    def _merged(self, changes: str) -> exp.Select:
-        """The groups of a step beside those of the target: their new values, and whether they are not known."""
+    def _merged(self, source: exp.Expr) -> exp.Select:
+        """The groups that changed beside those of the target: their new values, and whether they are not known."""
+        changes = _CHANGES
         there = aliased(
             projected(
                 exp.select().from_(named(TARGET, "old")),
@@ -129,24 +132,29 @@ class GroupState:
         )
         columns: list[Projection] = [(_col(changes, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
         columns += [(_col("old", name), f"old_{name}") for name, _ in self.outputs]
-        columns += [(self._new(total, changes, n), f"new_{total.name}") for n, total in enumerate(self.totals)]
-        columns.append((exp.Coalesce(this=_col("old", _THERE), expressions=[exp.false()]), _THERE))
+        news = [(total, self._new(total, changes, n)) for n, total in enumerate(self.totals)]
+        columns += [(value, f"new_{total.name}") for total, value in news]
+        columns.append((_is_there(), _THERE))
         counted = next((total for total in self.totals if total.kind == "rows"), None)
         left = _sum(_col("old", counted.name), _col(changes, "rows")) if counted else exp.Literal.number(1)
         columns.append((left, "left_over"))
+        equal: list[exp.Expr] = [exp.NullSafeEQ(this=_col("old", total.name), expression=value.copy()) for total, value in news]
+        same = exp.and_(_is_there(), exp.GT(this=left.copy(), expression=exp.Literal.number(0)), *equal, copy=True)
+        columns.append((same, "same"))
         doubts: list[exp.Expr] = [exp.LT(this=left.copy(), expression=exp.Literal.number(0))]
         if counted is None:
             doubts.append(exp.LT(this=_col(changes, "least"), expression=exp.Literal.number(0)))
         doubts += [doubt for n, total in enumerate(self.totals) if (doubt := self._doubt(total, changes, n)) is not None]
         unknown = exp.Coalesce(this=exp.Paren(this=exp.or_(*doubts, copy=False)), expressions=[exp.true()])
-        query = projected(exp.select().from_(named(changes, changes)), [*columns, (unknown, "unknown")])
+        query = projected(exp.select().from_(source), [*columns, (unknown, "unknown")])
         query.append("joins", exp.Join(this=there, side="LEFT", on=on))
         return query
 
     def _new(self, total: _Total, changes: str, n: int) -> exp.Expr:
         old = _col("old", total.name)
         if total.kind in ("rows", "count"):
-            return _sum(old, _col(changes, "rows" if total.kind == "rows" else f"delta_{n}"))
+            counted = _sum(old, _col(changes, "rows" if total.kind == "rows" else f"delta_{n}"))
+            return exp.cast(counted, spark_type(total.field.type), dialect=Spark4)
         if total.kind == "sum":
             delta = _col(changes, f"delta_{n}")
             # Past the ends of its type it fails as the whole query does.
@@ -174,23 +182,21 @@ class GroupState:
             return exp.Not(this=exp.Paren(this=exp.Coalesce(this=exp.Paren(this=safe), expressions=[exp.false()])))
         return None
 
-    def _kept(self, merged: str) -> exp.Select:
-        """The groups that have rows, as they are now."""
-        names = {name: f"key_{n}" for n, (name, _) in enumerate(self.keys)} | {
-            total.name: f"new_{total.name}" for total in self.totals
-        }
-        values = [(_col(merged, names[name]), name) for name, _ in self.outputs]
-        known = exp.Not(this=_col(merged, "unknown"))
-        found = projected(exp.select().from_(named(merged, merged)), values)
-        found = found.where(known, exp.GT(this=_col(merged, "left_over"), expression=exp.Literal.number(0)), copy=False)
-        return with_weight(found, number_of(1))
-
-    def _gone(self, merged: str) -> exp.Select:
-        """The rows that the target has of them."""
-        values = [(_col(merged, f"old_{name}"), name) for name, _ in self.outputs]
-        found = projected(exp.select().from_(named(merged, merged)), values)
-        found = found.where(exp.Not(this=_col(merged, "unknown")), _col(merged, _THERE), copy=False)
-        return with_weight(found, number_of(-1))
+    def _known(self, groups: pa.Table) -> pa.Table:
+        """The rows that come and go of groups whose values are known; those that stay as they are do neither."""
+        there, left = groups.column(_THERE), pc.greater(groups.column("left_over"), 0)
+        moves = pc.invert(groups.column("same"))
+        places = {name: f"key_{n}" for n, (name, _) in enumerate(self.keys)}
+        places |= {total.name: f"new_{total.name}" for total in self.totals}
+        parts = (
+            (pc.and_(left, moves), 1, [places[name] for name, _ in self.outputs]),
+            (pc.and_(there, moves), -1, [f"old_{name}" for name, _ in self.outputs]),
+        )
+        tables = []
+        for chosen, weight, names in parts:
+            rows = groups.filter(chosen).select(names).rename_columns([field.name for _, field in self.outputs])
+            tables.append(rows.append_column(WEIGHT, pa.repeat(pa.scalar(weight, pa.int64()), rows.num_rows)))
+        return pa.concat_tables(tables, promote_options="permissive")
 
 
 def group_state(node: Node, outputs: Sequence[tuple[str, Field]], sources: Sequence[SourceShape]) -> GroupState | None:
@@ -265,6 +271,10 @@ def _column_types(inputs: Sequence[Input], sources: Sequence[SourceShape]) -> di
 def _wide(total: DataType) -> str:
     assert isinstance(total, AtomicType), "a number"
     return f"DECIMAL(38, {total.scale or 0})"
+
+
+def _is_there() -> exp.Expr:
+    return exp.Coalesce(this=_col("old", _THERE), expressions=[exp.false()])
 
 
 def _col(table: str, name: str) -> exp.Column:

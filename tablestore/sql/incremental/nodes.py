@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.sql.incremental.shapes import STEP, TARGET, WEIGHT, Moment, RunStep, source_at, source_changes
@@ -36,6 +37,11 @@ class Steps:
 
     def keep(self, query: exp.Query) -> tuple[str, int]:
         """Run a query once for all that read it; its name and the number of its rows."""
+        name, rows = self.rows(query)
+        return name, rows.num_rows
+
+    def rows(self, query: exp.Query) -> tuple[str, pa.Table]:
+        """Run a query; its name and its rows."""
         name = f"{STEP}{self.count}"
         self.count += 1
         return name, self.run(name, query.sql(dialect=Spark4))

@@ -1,15 +1,16 @@
 """Can the change of a query's rows be computed from the changes of its sources, and by which queries?
 
     plan = plan_incremental(text, source_of=…, sources=…, target=…)      an IncrementalPlan, or FullRefresh with a reason
-    sql = plan.change(changed, run)                                      run: what runs the queries of its steps
+    rows = plan.change(changed, run)                                     run: what runs its queries, step by step
 
-The rows of ``sql`` are those that come and go: the columns of the target, and the weight, how many times a row comes (positive) or
-goes (negative). No row is there twice, and none with a weight of 0. The names in it: :mod:`tablestore.sql.incremental.shapes`.
+The rows are those that come and go: the columns of the target, and the weight, how many times a row comes (positive) or goes
+(negative). No row is there twice, and none with a weight of 0. The names in the queries: :mod:`tablestore.sql.incremental.shapes`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from sqlglot import exp
 
 from tablestore.sql.incremental.building import build
@@ -37,7 +38,6 @@ from tablestore.sql.incremental.shapes import (
     TargetShape,
 )
 from tablestore.sql.query.depth import deep
-from tablestore.sql.query.dialect import Spark4
 from tablestore.types.datatypes import Field, MapType, MultisetType, types_in
 
 
@@ -53,20 +53,26 @@ class IncrementalPlan:
     names: frozenset[str]
     state: GroupState | None = None
 
-    def change(self, changed: frozenset[int], run: RunStep) -> str | None:
-        """The query of the target's change, after ``run`` has run its steps; None if nothing can have changed."""
+    def change(self, changed: frozenset[int], run: RunStep) -> pa.Table | None:
+        """The rows that come and go, each once; ``run`` runs the queries. None if nothing can have changed."""
         with deep():
             steps = Steps(changed, run)
-            terms = self._terms(steps)
-            if len(terms) > 1:
-                # Each is a query of its own: names of columns that mean one thing in it do not meet those of the target.
-                kept = [steps.keep(term) for term in terms]
-                terms = [_all_of(name, self.node.columns) for name, rows in kept if rows]
-            return _netted(terms, self.outputs).sql(dialect=Spark4) if terms else None
+            if self.state is None:
+                return self._added_up(self._terms(steps), steps)
+            known, terms = self.state.change(steps)
+            rest = self._added_up(terms, steps)
+            found = [rows for rows in (known, rest) if rows is not None]
+            # No group is in both.
+            return pa.concat_tables(found, promote_options="permissive") if found else None
+
+    def _added_up(self, terms: list[exp.Select], steps: Steps) -> pa.Table | None:
+        if len(terms) > 1:
+            # Each is a query of its own: names of columns that mean one thing in it do not meet those of the target.
+            kept = [steps.keep(term) for term in terms]
+            terms = [_all_of(name, self.node.columns) for name, rows in kept if rows]
+        return steps.rows(_netted(terms, self.outputs))[1] if terms else None
 
     def _terms(self, steps: Steps) -> list[exp.Select]:
-        if self.state is not None:
-            return self.state.terms(steps)
         if isinstance(self.node, Keyed) and (keys := self._keys_in_target(self.node)) is not None:
             name, rows = self.node.changed_keys(steps)
             if not rows:

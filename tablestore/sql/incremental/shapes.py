@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import pyarrow as pa
+
 from tablestore.sql.query.use import PREFIX
 from tablestore.types.datatypes import Field
 
@@ -21,8 +23,8 @@ STEP = "tablestore_step_"
 
 Moment = Literal["old", "new"]
 
-RunStep = Callable[[str, str], int]
-"""Run a query of a step and keep its rows under a name for those behind it; returns how many rows it has."""
+RunStep = Callable[[str, str], pa.Table]
+"""Run a query of a step and keep its rows under a name for those behind it; returns them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

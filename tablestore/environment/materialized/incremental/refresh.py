@@ -142,7 +142,7 @@ class _Refresh:
         for source in sources:
             pin = source.pin(self.session, source.now.id if source.now else None)
             relations.pins[source.table.location, source.table.branch_name] = pin
-        names = _target_names(engine.query(relations.bind(self.query)).schema, self.target)
+        names = target_names(engine.query(relations.bind(self.query)).schema, self.target)
         columns = ", ".join(map(quote_name, names))
         rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
         pin = pin_at(self.target.context, self.spec, base.id if base else None)
@@ -174,7 +174,7 @@ def plan_target(query: str, found: Sources, target: Table) -> IncrementalPlan | 
     )
 
 
-def _target_names(schema: pa.Schema, target: Table) -> list[str]:
+def target_names(schema: pa.Schema, target: Table) -> list[str]:
     """The target's column for each of the query: by name where the names are the same, else by place."""
     names = list(target.schema.names)
     folded = {name.casefold(): name for name in names}

@@ -19,12 +19,13 @@ _QUERY, _SOURCES = "query", "sources"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One source at one snapshot. None: it has no uuid, or had no snapshot."""
+    """One source at one snapshot, and the schema that it was read with. None: it has no uuid, or had no snapshot."""
 
     name: str
     table_uuid: str | None
+    schema_id: int
     snapshot_id: int | None
-    snapshot_uuid: str | None = None
+    snapshot_uuid: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Cursor:
 
     def to_text(self) -> str:
         """As it is stored."""
-        points = {point.name: [point.table_uuid, point.snapshot_id, point.snapshot_uuid] for point in self.points}
+        points = {point.name: [point.table_uuid, point.schema_id, point.snapshot_id, point.snapshot_uuid] for point in self.points}
         return json.dumps({_QUERY: self.query, _SOURCES: points}, separators=(",", ":"), sort_keys=True)
 
 
@@ -59,8 +60,8 @@ def parse_cursor(text: str | None) -> Cursor | None:
     try:
         content = json.loads(text or "null")
         points = tuple(
-            Point(name=name, table_uuid=table, snapshot_id=snapshot, snapshot_uuid=uuid)
-            for name, (table, snapshot, uuid) in content[_SOURCES].items()
+            Point(name=name, table_uuid=table, schema_id=schema, snapshot_id=snapshot, snapshot_uuid=uuid)
+            for name, (table, schema, snapshot, uuid) in content[_SOURCES].items()
         )
         return Cursor(query=content[_QUERY], points=points)
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -72,6 +73,7 @@ def point_of(name: str, table: Table, snapshot: Snapshot | None) -> Point:
     return Point(
         name=name,
         table_uuid=table.context.table_uuid,
+        schema_id=table.context.schema.id,
         snapshot_id=snapshot.id if snapshot else None,
         snapshot_uuid=snapshot.uuid if snapshot else None,
     )

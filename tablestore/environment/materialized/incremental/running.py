@@ -44,15 +44,14 @@ class PlanRun:
                 self.rows_in += changes.num_rows
                 self.relations[source_changes(number)] = RowsRelation(name=f"changes of {source.name}", rows=HeldRows(changes))
         try:
-            sql = plan.change(changed, self._step)
-            return None if sql is None else self._rows(sql)
+            return plan.change(changed, self._step)
         except _TooManyError:
             return FullRefresh("too many rows of the table change to be held in memory")
 
-    def _step(self, name: str, sql: str) -> int:
+    def _step(self, name: str, sql: str) -> pa.Table:
         rows = self._rows(sql)
         self.relations[name] = RowsRelation(name=name, rows=HeldRows(rows))
-        return int(rows.num_rows)
+        return rows
 
     def _rows(self, sql: str) -> pa.Table:
         query = Relations(session=self.session).bind(sql, self.relations)

@@ -156,6 +156,8 @@ def _why_not(point: Point, source: Source) -> str | None:
     rule = change_rule(table.context)
     if point.table_uuid != table.context.table_uuid:
         return f"source {name} is another table than before: it was dropped and made anew, or replaced"
+    if table.context.schemas.read(point.schema_id).fields != table.table_schema.fields:
+        return f"the columns of source {name} were altered"
     if rule.keyed and rule.producer == INPUT:
         return f"source {name} has changelog-producer = input: its changes need not say which rows they replace"
     if point.snapshot_id is None:
@@ -167,8 +169,6 @@ def _why_not(point: Point, source: Source) -> str | None:
         return f"source {name} has another history than before: snapshot {point.snapshot_id}, which was read last, is no part of it"
     if not _is_in_frame(table, old):
         return f"source {name} was read before its compaction had written its changes"
-    if table.context.schemas.read(old.schema_id).fields != table.table_schema.fields:
-        return f"the columns of source {name} were altered"
     return _gap(source, old.id)
 
 

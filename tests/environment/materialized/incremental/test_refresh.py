@@ -1,0 +1,223 @@
+"""What a refresh promises besides the right rows: when it computes the whole and why, what it commits, what it holds."""
+
+import random
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.environment.materialized.incremental.holding import release_sources
+from tablestore.environment.materialized.incremental.refresh import refresh
+from tablestore.environment.materialized.incremental.refreshcursor import CURSOR_PROPERTY
+from tablestore.environment.materialized.incremental.verify import VerifyReport, verify
+from tablestore.environment.materialized.refreshreport import RefreshReport
+from tablestore.environment.session.session import spec_of
+from tablestore.store.history.holds import Holds
+from tablestore.table.write.committing import CommitNote
+
+QUERY = "SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g"
+
+
+@pytest.fixture
+def env(duck: ts.TableEnvironment) -> ts.TableEnvironment:
+    duck.execute_sql("CREATE TABLE t (id BIGINT, g INT, v BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    duck.execute_sql("CREATE TABLE keyed (g INT NOT NULL, n BIGINT, s BIGINT, PRIMARY KEY (g) NOT ENFORCED)")
+    duck.execute_sql("CREATE TABLE bag (g INT, n BIGINT, s BIGINT)")
+    duck.execute_sql("INSERT INTO t VALUES (1, 1, 10), (2, 1, 5), (3, 2, 7)")
+    return duck
+
+
+def run(env: ts.TableEnvironment, name: str = "keyed", query: str = QUERY, **options: bool) -> RefreshReport:
+    target = env.catalog().table(f"default.{name}")
+    return refresh(env._session, target, query, spec=spec_of(env.catalog(), target), **options)
+
+
+def check(env: ts.TableEnvironment, name: str = "keyed", query: str = QUERY) -> VerifyReport:
+    target = env.catalog().table(f"default.{name}")
+    return verify(env._session, target, query, spec=spec_of(env.catalog(), target))
+
+
+def rows(env: ts.TableEnvironment, name: str = "keyed") -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in env.catalog().table(f"default.{name}").scan().to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("name", ["keyed", "bag"])
+def test_a_refresh_goes_on_from_the_last_one(env: ts.TableEnvironment, name: str) -> None:
+    first = run(env, name)
+    assert (first.mode, first.reason, first.snapshot_id) == ("full", "it is the first refresh", 1)
+    assert run(env, name).mode == "none" and len(env.catalog().table(f"default.{name}").snapshots()) == 1
+    env.execute_sql("INSERT INTO t VALUES (1, 2, 11), (9, 3, NULL)")
+    env.execute_sql("DELETE FROM t WHERE id = 2")
+    report = run(env, name)
+    assert (report.mode, report.rows_in, str(report.sources[0])) == ("incremental", 4, "tablestore.default.t: 1 -> 3")
+    assert rows(env, name) == [(2, 2, 18), (3, 1, None)]
+    assert check(env, name).is_equal
+
+
+def test_a_compaction_of_a_source_is_no_change(env: ts.TableEnvironment) -> None:
+    run(env)
+    env.catalog().table("default.t").compact(full=True)
+    assert run(env).mode == "none"
+
+
+def test_a_change_that_adds_up_to_nothing_moves_the_cursor_only(env: ts.TableEnvironment) -> None:
+    run(env)
+    env.execute_sql("INSERT INTO t VALUES (1, 1, 11)")
+    env.execute_sql("INSERT INTO t VALUES (1, 1, 10)")
+    report = run(env)
+    assert (report.mode, report.rows_out, report.snapshot_id) == ("incremental", 0, 2)
+    assert run(env).mode == "none"
+
+
+def test_what_no_refresh_wrote_is_computed_anew(env: ts.TableEnvironment) -> None:
+    run(env)
+    env.execute_sql("INSERT INTO keyed VALUES (77, 1, 1)")
+    assert run(env).reason == "the rows of the table are not those of a refresh"
+    assert rows(env) == [(1, 2, 15), (2, 1, 7)]
+
+
+def test_a_compaction_of_the_target_keeps_its_cursor(env: ts.TableEnvironment) -> None:
+    run(env)
+    env.catalog().table("default.keyed").compact(full=True)
+    env.execute_sql("INSERT INTO t VALUES (4, 1, 1)")
+    assert run(env).mode == "incremental" and rows(env) == [(1, 3, 16), (2, 1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("INSERT OVERWRITE t VALUES (8, 8, 8)", "replaced rows without naming them"),
+        ("ALTER TABLE t ADD COLUMNS (w INT)", "the columns of source tablestore.default.t were altered"),
+    ],
+)
+def test_a_source_whose_changes_are_not_known_is_read_as_a_whole(env: ts.TableEnvironment, statement: str, reason: str) -> None:
+    run(env)
+    env.execute_sql(statement)
+    report = run(env)
+    assert report.mode == "full" and reason in str(report.reason)
+    assert check(env).is_equal and run(env).mode == "none"
+
+
+def test_a_source_that_was_rolled_back_or_made_anew_is_read_as_a_whole(env: ts.TableEnvironment) -> None:
+    run(env)
+    env.execute_sql("INSERT INTO t VALUES (5, 5, 5)")
+    run(env)
+    env.catalog().table("default.t").rollback_to(1)
+    assert "replaced rows without naming them" in str(run(env).reason)
+    assert rows(env) == [(1, 2, 15), (2, 1, 7)]
+    env.execute_sql("DROP TABLE t")
+    with pytest.raises(ts.NotFoundError, match="does not exist"):
+        run(env)
+    env.execute_sql("CREATE TABLE t (id BIGINT, g INT, v BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    assert "is another table than before" in str(run(env).reason) and rows(env) == []
+
+
+def test_another_query_and_a_query_without_a_rule_are_computed_as_a_whole(env: ts.TableEnvironment) -> None:
+    run(env, "bag")
+    other = "SELECT g, count(v) AS n, max(v) AS s FROM t GROUP BY g"
+    assert run(env, "bag", other).reason == "the query is another one than before"
+    limited = f"{QUERY} ORDER BY g LIMIT 1"
+    assert run(env, "bag", limited).reason == "the query is another one than before"
+    assert run(env, "bag", limited).mode == "none"
+    env.execute_sql("INSERT INTO t VALUES (4, 0, 1)")
+    assert run(env, "bag", limited).reason == "it has a LIMIT, which counts over all rows"
+    assert rows(env, "bag") == [(0, 1, 1)]
+
+
+def test_a_query_that_is_not_deterministic_is_computed_each_time_and_named(env: ts.TableEnvironment) -> None:
+    query = "SELECT g, count(*) AS n, sum(v) AS s FROM t WHERE current_date > DATE '2020-01-01' GROUP BY g"
+    run(env, query=query)
+    assert str(run(env, query=query).reason).startswith("it calls current_date()")
+
+
+def test_the_slower_of_two_refreshes_lands_nothing(env: ts.TableEnvironment) -> None:
+    run(env)
+    env.execute_sql("INSERT INTO t VALUES (4, 1, 1)")
+    seen: list[RefreshReport] = []
+
+    def another_is_faster(latest: object) -> None:
+        if not seen:
+            seen.append(run(env))
+
+    target = env.catalog().table("default.keyed")
+    # The guard runs inside of the commit, after the first look at the newest snapshot.
+    with pytest.raises(ts.ConflictError, match="was changed while it was refreshed") as caught:
+        refresh(env._session, target, QUERY, spec=spec_of(env.catalog(), target), guard=another_is_faster)
+    assert caught.value.kind == "refresh-conflict"
+    assert seen[0].mode == "incremental" and rows(env) == [(1, 3, 16), (2, 1, 7)]
+    assert run(env).mode == "none"
+
+
+def test_a_compaction_during_a_refresh_is_no_conflict(env: ts.TableEnvironment) -> None:
+    run(env, "bag")
+    env.execute_sql("INSERT INTO t VALUES (1, 1, 1)")
+    compacted: list[object] = []
+
+    def compact(latest: object) -> None:
+        if not compacted:
+            compacted.append(env.catalog().table("default.bag").compact(full=True))
+
+    target = env.catalog().table("default.bag")
+    report = refresh(env._session, target, QUERY, spec=spec_of(env.catalog(), target), guard=compact)
+    assert report.mode == "incremental" and compacted and rows(env, "bag") == [(1, 2, 6), (2, 1, 7)]
+
+
+def test_sources_keep_what_the_cursor_points_to_until_the_target_lets_go(env: ts.TableEnvironment) -> None:
+    run(env)
+    source = env.catalog().table("default.t")
+    for number in range(4):
+        env.execute_sql(f"INSERT INTO t VALUES (1, 1, {number})")
+    source.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
+    assert source.snapshots()[0].id == 1
+    report = run(env)
+    assert report.mode == "incremental"
+    source.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
+    assert source.snapshots()[0].id == report.sources[0].after
+    env.execute_sql("INSERT INTO t VALUES (1, 1, 9)")
+    release_sources(env._session, env.catalog().table("default.keyed"))
+    assert Holds(source.context.files).all() == ()
+    source.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
+    assert "which was read last, has expired" in str(run(env).reason) and rows(env) == [(1, 2, 14), (2, 1, 7)]
+
+
+def test_verify_shows_rows_that_differ(env: ts.TableEnvironment) -> None:
+    run(env, "bag")
+    with pytest.raises(ts.NotFoundError, match="does not say which snapshots"):
+        check(env)
+    target = env.catalog().table("default.bag")
+    cursor = target.snapshots()[-1].properties[CURSOR_PROPERTY]
+    with target.new_writer() as writer:
+        writer.write(pa.table({"g": pa.array([5, 5], pa.int32()), "n": [1, 1], "s": [None, None]}).cast(target.schema))
+        writer.commit(note=CommitNote(properties={CURSOR_PROPERTY: cursor}))
+    env.execute_sql("INSERT INTO t VALUES (1, 1, 1)")
+    report = check(env, "bag")
+    assert (report.missing, report.extra, report.sources) == (0, 2, (("tablestore.default.t", 1),))
+    assert "extra: {'g': 5, 'n': 1, 's': None}" in str(report)
+    # The rows that are to go are there, and two more: the changes alone do not show these.
+    assert run(env, "bag").mode == "incremental" and check(env, "bag").extra == 2
+    assert run(env, "bag", full=True).reason == "it was asked for" and check(env, "bag").is_equal
+
+
+def test_a_table_with_changes_from_its_compactions_is_read_where_both_agree(duck: ts.TableEnvironment) -> None:
+    rng = random.Random(5)
+    for producer in ("lookup", "full-compaction"):
+        duck.execute_sql(
+            f"CREATE TABLE `s_{producer}` (id BIGINT, g INT, v BIGINT, PRIMARY KEY (id) NOT ENFORCED) "
+            f"WITH ('changelog-producer' = '{producer}')"
+        )
+        duck.execute_sql(f"CREATE TABLE `m_{producer}` (g INT, n BIGINT, s BIGINT)")
+        query = f"SELECT g, count(*) AS n, sum(v) AS s FROM `s_{producer}` GROUP BY g"
+        source = duck.catalog().table(f"default.s_{producer}")
+        run(duck, f"m_{producer}", query)
+        for _ in range(4):
+            ids = rng.sample(range(9), 3)
+            rows_now = pa.table({"id": ids, "g": [number % 3 for number in ids], "v": ids})
+            source.upsert(rows_now.cast(source.schema))
+            if rng.random() < 0.6:
+                source.compact(full=True)
+            run(duck, f"m_{producer}", query)
+            assert check(duck, f"m_{producer}", query).is_equal
+        source.compact(full=True)
+        assert run(duck, f"m_{producer}", query).mode in ("incremental", "none")
+        assert rows(duck, f"m_{producer}") == sorted(tuple(row.values()) for row in duck.execute_sql(query).to_arrow().to_pylist())
