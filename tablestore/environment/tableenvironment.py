@@ -40,6 +40,8 @@ from tablestore.table.opening import open_catalog
 from tablestore.types.typestring import quote_identifier
 
 if TYPE_CHECKING:
+    from tablestore.environment.materialized.due import DueRefresh
+    from tablestore.environment.materialized.materializedtable import MaterializedTable
     from tablestore.environment.pipelines.pipeline import TablePipeline
     from tablestore.environment.statementset import StatementSet
     from tablestore.sql.statements.anystatement import Statement
@@ -173,6 +175,23 @@ class TableEnvironment(DeprecatedNames):
 
     def _execute(self, statement: "Statement", source: Source, parameters: Parameters) -> Result:
         return execute(self._session, statement, source, parameters)
+
+    # -- materialized tables
+
+    def materialized_table(self, path: str) -> "MaterializedTable":
+        """The definition of a materialized table. Raises NotFoundError, InvalidInputError for another table."""
+        from tablestore.environment.materialized.storing import find_materialized
+
+        return find_materialized(self._session, parse_path(path)).definition
+
+    def refresh_due(self, now_ms: int | None = None) -> "tuple[DueRefresh, ...]":
+        """Refresh the materialized tables of the current catalog that are due now, sources before what is made from them.
+
+        What each did, or why it failed: then it is due again. Several processes may do this at one time.
+        """
+        from tablestore.environment.materialized.due import refresh_due
+
+        return refresh_due(self._session, now_ms)
 
     # -- catalogs and databases
 

@@ -55,6 +55,16 @@ STATEMENTS = [
     "EXPLAIN SELECT * FROM shop.orders WHERE id = 1",
     "EXECUTE STATEMENT SET BEGIN INSERT INTO log VALUES (NULL, 'a', 1); INSERT INTO log VALUES (NULL, 'b', 2); END",
     "CREATE TEMPORARY VIEW v AS SELECT * FROM shop.orders",
+    "CREATE OR ALTER MATERIALIZED TABLE shop.mt (CONSTRAINT pk PRIMARY KEY (id, day) NOT ENFORCED) COMMENT 'c' DISTRIBUTED BY HASH "
+    "(id) INTO 2 BUCKETS PARTITIONED BY (day) WITH ('partition.fields.day.date-formatter' = 'yyyy-MM-dd') FRESHNESS = "
+    "INTERVAL '1' HOUR REFRESH_MODE = FULL AS SELECT id, day, v + 1 AS w FROM shop.orders WHERE v > 0",
+    "ALTER MATERIALIZED TABLE shop.mt AS SELECT id, day, v + 2 AS w, v FROM shop.orders",
+    "ALTER MATERIALIZED TABLE shop.mt SET FRESHNESS = INTERVAL '6' HOURS",
+    "ALTER MATERIALIZED TABLE shop.mt SET ('write-only' = 'true')",
+    "ALTER MATERIALIZED TABLE shop.mt REFRESH PARTITION (day = 'a')",
+    "EXPLAIN CREATE OR ALTER MATERIALIZED TABLE shop.mt FRESHNESS = INTERVAL '1' DAY AS SELECT id, day, v AS w FROM shop.orders",
+    "SHOW CREATE MATERIALIZED TABLE shop.mt",
+    "DROP MATERIALIZED TABLE IF EXISTS shop.mt",
 ]
 _TOKEN = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\w+|\s+|.", re.DOTALL)
 NOISE = [*"(),'`;$.\\?\0💥", "--", "/*", "=>", "NULL", "1e999", "99999999999999999999", ":x"]

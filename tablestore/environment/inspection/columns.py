@@ -82,5 +82,3 @@ def _unstored_row(column: UnstoredColumn) -> dict[str, Any]:
         "watermark": None,
         "comment": column.comment,
     }
-
-

@@ -1,9 +1,9 @@
 """DESCRIBE: the columns of a table; EXTENDED, how it is stored, with the rows of FLIP-188.
 
-    DESCRIBE t                                  name type null key extras watermark comment
-    DESCRIBE EXTENDED t                         name log.* file.path watermark file.format bucket change-tracking
-                                                last-modified num-files; of a materialized table its definition too
-    DESCRIBE EXTENDED t PARTITION (day = …)     partition file.path last-modified num-files
+DESCRIBE t                                  name type null key extras watermark comment
+DESCRIBE EXTENDED t                         name log.* file.path watermark file.format bucket change-tracking
+                                            last-modified num-files; of a materialized table its definition too
+DESCRIBE EXTENDED t PARTITION (day = …)     partition file.path last-modified num-files
 """
 
 from collections.abc import Iterator, Mapping

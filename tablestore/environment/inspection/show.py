@@ -90,7 +90,9 @@ def _of_table(session: Session, statement: Show, source: Source) -> Result:
             return records(COLUMNS_SCHEMA, [rows[name] for name in matching(rows, statement)])
         case ShowKind.CREATE_TABLE if isinstance(found, Table) and is_materialized(found.options()):
             raise InvalidInputError(
-                source.mark(f"{path} is a materialized table: SHOW CREATE MATERIALIZED TABLE shows its statement", path.span),
+                source.mark(
+                    f"{session.expand(path)} is a materialized table: SHOW CREATE MATERIALIZED TABLE shows its statement", path.span
+                ),
                 kind="materialized-table",
             )
         case ShowKind.CREATE_TABLE if isinstance(found, Table | ConnectorTable):

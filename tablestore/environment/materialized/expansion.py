@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tablestore.environment.materialized.materializedtable import definition_of
 from tablestore.environment.objectpath import MOST_PARTS, ObjectPath, expand
 from tablestore.environment.session.objects import TemporaryTable, kind_of
-from tablestore.environment.session.session import Session
+from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.options import is_materialized
@@ -109,7 +109,8 @@ def _source(session: Session, reference: Reference, source: Source, place: Span)
             ),
             kind="materialized-source",
         )
-    found = session.find(reference.path, source)
+    with placing(source, place):
+        found = session.find(reference.path)
     if found is None:
         raise UnsupportedError(
             source.mark(

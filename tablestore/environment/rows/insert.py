@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -206,7 +206,8 @@ def _schema_of(session: Session, relations: Relations, query: Fragment, source: 
     text = RowText(source.text, ())
     text.add(query)
     relations.where = lambda span: origin_of(text.pieces, span) or NOWHERE
-    return session.engine_for("INSERT").query(relations.bind(text.text)).schema
+    bound = replace(relations.bind(text.text), statement=source.text or None)
+    return session.engine_for("INSERT").query(bound).schema
 
 
 def _overwrite(statement: Insert, table: Table, source: Source, parameters: Parameters) -> tuple[Mapping[str, object] | None, bool]:
