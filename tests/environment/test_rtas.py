@@ -83,6 +83,12 @@ def test_the_old_table_stays_until_the_new_one_is_whole_and_when_it_fails(env: t
     assert rows_of(env.execute_sql("SELECT * FROM t")) == [(2,)]
 
 
+def test_errors_name_the_table_and_not_the_place_where_it_was_staged(env: ts.TableEnvironment) -> None:
+    with pytest.raises(ts.InvalidInputError, match=r"column 'a' of table tablestore\.default\.t is NOT NULL") as refused:
+        env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (a) NOT ENFORCED) AS SELECT CAST(NULL AS STRING) AS a, 2 AS b")
+    assert "_ctas" not in str(refused.value)
+
+
 def test_what_cannot_be_replaced_is_refused(env: ts.TableEnvironment) -> None:
     env.create_temporary_view("t", "SELECT 1 AS id")
     with pytest.raises(ts.InvalidInputError, match="Drop it first before removing the permanent table"):

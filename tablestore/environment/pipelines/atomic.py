@@ -33,7 +33,7 @@ from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.objects import ConnectorTable
 from tablestore.environment.session.session import Session, spec_of
 from tablestore.environment.source import Source
-from tablestore.errors import AlreadyExistsError, NotFoundError, UnsupportedError
+from tablestore.errors import AlreadyExistsError, NotFoundError, TablestoreError, UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.table.creation.stagedtable import StagedTable
 from tablestore.table.table import Table
@@ -88,9 +88,13 @@ class StagedCreation:
     def _fill(self, staged: StagedTable, job: Job[Result]) -> None:
         try:
             self.rows.write(staged.table, self.context.catalog, job)
-        except NotFoundError:
-            # Whoever takes a job for dead removes what it writes to.
-            staged.renew()
+        except TablestoreError as error:
+            if isinstance(error, NotFoundError):
+                # Whoever takes a job for dead removes what it writes to.
+                staged.renew()
+            # The user knows the table by its name alone.
+            error.message = error.message.replace(staged.table.location, str(self.context.path))
+            error.args = (error.message,)
             raise
         job.check()
         try:
