@@ -2,7 +2,7 @@
 
 python stopping.py '{"catalog": {…}, "engine": "duckdb", "step": "NAMED", "options": {…}, "mark": "/tmp/…"}'
 
-Run as a module (``python -m``) it is the daemon of Spark's workers, which stop too.
+Spark's workers stop too (``stoppingdaemon``).
 """
 
 import json
@@ -56,6 +56,7 @@ def stop_at(step: Step, mark: Path) -> None:
 
 
 def arm() -> dict[str, object]:
+    """Stop at the step of the setting; the setting."""
     given: dict[str, object] = json.loads(os.environ[SETTING])
     stop_at(Step[str(given["step"])], Path(str(given["mark"])))
     return given
@@ -71,7 +72,8 @@ def main() -> None:
 
         builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
         builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-        engine = SparkEngine(builder.config("spark.python.daemon.module", "tests.environment.programs.stopping").getOrCreate())
+        builder = builder.config("spark.python.daemon.module", "tests.environment.programs.stoppingdaemon")
+        engine = SparkEngine(builder.getOrCreate())
     settings = {"table.ctas.atomicity-enabled": "true"}
     with ts.TableEnvironment.create(given["catalog"], engine=engine, config=settings) as environment:  # type: ignore[arg-type]
         environment.create_temporary_view("rows", Rows())
@@ -80,10 +82,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        main()
-    else:
-        from pyspark import daemon
-
-        arm()
-        daemon.manager()
+    main()

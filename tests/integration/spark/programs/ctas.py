@@ -1,46 +1,71 @@
-"""CREATE TABLE … AS, atomic, on two executor processes that are killed in the middle: once, and again and again.
+"""CREATE TABLE … AS, atomic, on two executor processes: tasks fail and executors are killed at each step of a task.
 
-Arguments: an empty folder. Run by test_processes.py, which looks at what is left of it.
+Arguments: an empty folder. Each case is tried once, after which the table is whole, and again and again until Spark gives up, after
+which there is nothing. A reader polls all the while.
 """
 
+import json
+import os
 import sys
-from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark_tablestore.engine import SparkEngine
 
 import tablestore as ts
+from tests.integration.spark.programs.failingdaemon import CASE, HOWS
+from tests.table.creation.creationsteps import Step
 
-ROWS, FATAL = 400_000, 390_000
+ROWS, POLLS, ALWAYS = 40_000, 200, 1_000
 folder = Path(sys.argv[1])
+warehouse = folder / "warehouse"
 
 
-def killer(marks: Path, times: int) -> Callable[[int], int]:
-    """A function that ends the executor it runs in at one row in the middle of the last task, ``times`` times."""
-
-    def kill(number: int) -> int:
-        import os
-        import signal
-
-        if number == FATAL and len(list(marks.iterdir())) < times:
-            # Worker, daemon, executor. The workers live on for a while beside the attempt that follows.
-            daemon = os.getppid()
-            (marks / str(daemon)).touch()
-            os.kill(int(Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[1]), signal.SIGKILL)
-        return number
-
-    return kill
-
-
-def count(environment: ts.TableEnvironment, name: str) -> int | None:
+def count(environment: ts.TableEnvironment) -> int | None:
     """How many rows another reader sees; None: there is no table."""
     try:
-        return environment.catalog().table(f"default.{name}").scan().count()
+        return environment.catalog().table("default.t").scan().count()
     except ts.NotFoundError:
         return None
 
 
+def try_case(environment: ts.TableEnvironment, step: Step, how: str, times: int) -> None:
+    """Make the table while a task dies ``times`` times at a step."""
+    marks = folder / f"{step.name}-{how}-{times}"
+    marks.mkdir()
+    (folder / "case").write_text(json.dumps({"step": step.name, "how": how, "times": times, "marks": str(marks)}))
+    job = environment.execute_sql(
+        "CREATE TABLE t WITH ('bucket' = '-1', 'write-buffer-size' = '64 kb') "
+        f"AS SELECT id, sha2(CAST(id AS STRING), 256) AS text FROM range(0, {ROWS}, 1, 4)"
+    ).job
+    assert job is not None
+    seen = [count(environment)]
+    while not job.wait(0.05):
+        seen.append(count(environment))
+    seen += [count(environment) for _ in range(POLLS - len(seen))]
+    assert list(marks.iterdir()), f"nothing happened at {marks.name}"
+    catalog = environment.catalog()
+    if times == 1:
+        job.result()
+        assert set(seen) <= {None, ROWS}, f"{marks.name}: a reader saw a part: {set(seen)}"
+        table = catalog.table("default.t")
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(ROWS)), marks.name
+        catalog.drop_table("default.t")
+    else:
+        try:
+            job.result()
+        except ts.TablestoreError:
+            pass
+        else:
+            raise AssertionError(f"{marks.name}: the job ended well")
+        assert set(seen) == {None}, f"{marks.name}: a reader saw {set(seen)}"
+    catalog.sweep_creations(older_than=timedelta(0))
+    left = [path for path in warehouse.rglob("*") if path.is_file() and path.name != "_database"]
+    assert not left, f"{marks.name}: {left}"
+
+
+os.environ[CASE] = str(folder / "case")
 builder = SparkSession.builder.master("local-cluster[2,1,1024]")
 for key, value in {
     "spark.ui.enabled": "false",
@@ -48,8 +73,10 @@ for key, value in {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.executor.memory": "512m",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    f"spark.executorEnv.{CASE}": str(folder / "case"),
+    "spark.deploy.maxExecutorRetries": "-1",
+    "spark.python.daemon.module": "tests.integration.spark.programs.failingdaemon",
     "spark.task.maxFailures": "2",
-    # Small batches and many rows: the killed task has begun its file by then, though the function runs ahead of the writer.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.warehouse.dir": str(folder / "spark"),
 }.items():
@@ -57,28 +84,9 @@ for key, value in {
 spark = builder.getOrCreate()
 
 settings = {"table.ctas.atomicity-enabled": "true", "table.dml-sync": "false"}
-with ts.TableEnvironment.create(folder / "warehouse", engine=SparkEngine(spark), config=settings) as environment:
-    for name, times in (("whole", 1), ("nothing", 2)):
-        marks = folder / name
-        marks.mkdir()
-        environment.create_temporary_function(f"kill_{name}", killer(marks, times), arguments=["BIGINT"], returns="BIGINT")
-        job = environment.execute_sql(
-            f"CREATE TABLE {name} WITH ('bucket' = '-1', 'write-buffer-size' = '64 kb') "
-            f"AS SELECT kill_{name}(id) AS id, sha2(CAST(id AS STRING), 256) AS text FROM range(0, {ROWS}, 1, 4)"
-        ).job
-        assert job is not None
-        seen = {count(environment, name)}
-        while not job.wait(0.1):
-            seen.add(count(environment, name))
-        assert len(list(marks.iterdir())) == times, "no executor was killed"
-        failed: ts.TablestoreError | None = None
-        try:
-            job.result()
-        except ts.TablestoreError as error:
-            failed = error
-        if name == "whole":
-            assert failed is None, failed
-        else:
-            assert isinstance(failed, ts.StorageError) and "Spark gave the job up" in str(failed), failed
-        assert seen <= {None, ROWS}, f"a reader saw a part: {seen}"
+with ts.TableEnvironment.create(warehouse, engine=SparkEngine(spark), config=settings) as made:
+    for one in (step for step in Step if step.is_of_a_task):
+        for kind in HOWS:
+            for often in (1, ALWAYS):
+                try_case(made, one, kind, often)
 spark.stop()
