@@ -135,8 +135,16 @@ def test_what_cannot_be_a_table_is_refused_and_nothing_is_made(env: ts.TableEnvi
 
 def test_a_computed_column_over_a_temporary_function_is_refused_where_it_would_be_stored(env: ts.TableEnvironment) -> None:
     env.create_temporary_function("plus", lambda x: x + 1, arguments=["BIGINT"], returns="BIGINT")
-    with pytest.raises(ts.TablestoreError, match="plus"):
-        env.execute_sql("CREATE TABLE t (more AS plus(id)) AS SELECT id FROM s")
+    env.create_temporary_function("other.plus", lambda x: x + 1, arguments=["BIGINT"], returns="BIGINT")
+    for statement, name in (
+        ("CREATE TABLE t (more AS plus(id)) AS SELECT id FROM s", "plus"),
+        ("CREATE TABLE t (id BIGINT, more AS 1 + other.plus(id))", "other.plus"),
+        ("CREATE TABLE t (at TIMESTAMP(3), WATERMARK FOR at AS plus(at))", "plus"),
+    ):
+        column = statement.index(f"{name}(") + 1
+        with pytest.raises(ts.UnsupportedError, match=rf"{name} is a temporary function.*\nline 1, column {column}:") as refused:
+            env.execute_sql(statement)
+        assert refused.value.kind == "temporary-object"
     assert env.list_tables() == ("s",)
 
 

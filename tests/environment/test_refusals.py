@@ -146,3 +146,16 @@ def test_an_empty_name_is_refused_at_its_place(duck: ts.TableEnvironment, statem
     column = statement.index("``") + 1
     with pytest.raises(InvalidInputError, match=f"found an empty name\nline 1, column {column}:\n  {re.escape(statement)}"):
         duck.execute_sql(statement)
+
+
+def test_messages_call_functions_as_the_user_does_and_views_have_as_many_columns_as_their_query(duck: ts.TableEnvironment) -> None:
+    duck.create_temporary_function("refuse_two", refuse_two)
+    for query in ("SELECT refuse_two(1, 2)", "SELECT refuse_two(1) OVER ()"):
+        with pytest.raises(InvalidInputError, match="refuse_two") as refused:
+            duck.execute_sql(query).to_arrow()
+        assert "__tablestore" not in str(refused.value)
+    for columns in ("(a)", "(a, b, c)"):
+        with pytest.raises(InvalidInputError, match=r"its query gives 2 \(x, y\)\nline 1, column 23:") as refused:
+            duck.execute_sql(f"CREATE TEMPORARY VIEW v {columns} AS SELECT 1 AS x, 2 AS y")
+        assert refused.value.kind == "columns"
+    assert duck.list_temporary_views() == ()

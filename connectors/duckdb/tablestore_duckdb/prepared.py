@@ -26,12 +26,14 @@ from tablestore.environment.engine import (
 )
 from tablestore.errors import TablestoreError
 from tablestore.sql.duckdb.transpile import to_duckdb
+from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore_duckdb.columnkinds import column_kinds
 from tablestore_duckdb.connectors import connector_sql
 from tablestore_duckdb.quoting import identifier
 from tablestore_duckdb.scans import PlannedScan, Stream, plan_managed
 
 VIEW_PREFIX = "__tablestore_"
+_FUNCTION = re.compile(rf"{FUNCTION_PREFIX}\d+_")
 _PLACED = re.compile(rf'"?({VIEW_PREFIX}\d+)"?')
 
 
@@ -73,8 +75,8 @@ class Prepared:
     parameters: Mapping[str, Any] | Sequence[Any] = field(default_factory=dict)
 
     def readable(self, message: str) -> str:
-        """A message of DuckDB's with the names of relations as the user knows them."""
-        return _PLACED.sub(lambda found: self.names.get(found[1], found[0]), message)
+        """A message of DuckDB's with the names of relations and functions as the user knows them."""
+        return _FUNCTION.sub("", _PLACED.sub(lambda found: self.names.get(found[1], found[0]), message))
 
     @property
     def streams(self) -> tuple[Stream, ...]:

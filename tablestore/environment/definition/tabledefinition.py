@@ -21,9 +21,12 @@ from tablestore.environment.rows.expressions import expression_type
 from tablestore.environment.session.objects import CONNECTOR, ConnectorTable
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.options import LOG_KAFKA_TOPIC, MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, SCHEMA_PREFIX, TYPE
+from tablestore.sql.query.extent import Tokens
+from tablestore.sql.query.functions import function_edits
+from tablestore.sql.source import Fragment, Span
 from tablestore.sql.statements.definition import (
     Column,
     ComputedColumn,
@@ -154,6 +157,7 @@ def _unstored(session: Session, column: Column, fields: list[Field], source: Sou
         )
     assert isinstance(column, ComputedColumn)
     engine = session.engine_for(f"the computed column {column.name!r}, whose type is to be found,")
+    _check_functions(session, column.expression, source)
     with placing(source, column.expression.span):
         found = expression_type(engine, column.expression.text, fields)
     return UnstoredColumn(
@@ -183,6 +187,7 @@ def _watermark(session: Session, watermark: Watermark, fields: list[Field], sour
         )
     found: object = column.type
     if session.engine is not None:
+        _check_functions(session, watermark.expression, source)
         with placing(source, watermark.expression.span):
             found = expression_type(session.engine, watermark.expression.text, fields)
         if not isinstance(found, AtomicType) or found.root not in TIMESTAMP_ROOTS:
@@ -190,6 +195,21 @@ def _watermark(session: Session, watermark: Watermark, fields: list[Field], sour
                 source.mark("the watermark must be a TIMESTAMP", watermark.expression.span), kind="invalid-watermark"
             )
     return WatermarkOf(column=column.name, expression=watermark.expression.text, type_text=type_to_sql(column.type))
+
+
+def _check_functions(session: Session, expression: Fragment, source: Source) -> None:
+    """What a table keeps calls no function that ends with the session. Raises UnsupportedError."""
+    for call in function_edits(Tokens(expression.text), session.function):
+        start = expression.span.start
+        name = expression.text[call.span.start : call.span.end]
+        raise UnsupportedError(
+            source.mark(
+                f"{name} is a temporary function of this session, and the table outlives it: use functions of the engine, or "
+                "call it in a temporary view over the table",
+                Span(start + call.span.start, start + call.span.end),
+            ),
+            kind="temporary-object",
+        )
 
 
 def _like(session: Session, like: Like, given: Mapping[str, str], source: Source) -> TableDefinition:

@@ -17,7 +17,7 @@ from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.objects import RowsView, View
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import UnsupportedError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.source import Span
 from tablestore.sql.statements.definition import CreateView
 from tablestore.table.read.scan import ArrowSource
@@ -47,7 +47,16 @@ def create_view(session: Session, statement: CreateView, source: Source) -> Resu
     relations = Relations(
         session=session, source=source, where=lambda span: Span(span.start + shift, span.end + shift), making=path
     )
-    session.engine_for("a view").query(relations.bind(view.query))
+    names = session.engine_for("a view").query(relations.bind(view.query)).schema.names
+    if view.columns and len(view.columns) != len(names):
+        raise InvalidInputError(
+            source.mark(
+                f"{path} names {len(view.columns)} columns ({', '.join(view.columns)}), and its query gives {len(names)} "
+                f"({', '.join(names)})",
+                statement.path.span,
+            ),
+            kind="columns",
+        )
     with placing(source, statement.path.span):
         session.objects.add(view, replace=statement.replace)
     return done()

@@ -16,6 +16,7 @@ from pyspark_tablestore.tasks import split_kind
 from tablestore import errors
 from tablestore.environment.engine import BoundQuery
 from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError, UnsupportedError
+from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore.sql.source import Span, marked
 
 # The last line of a worker's trace: the module path, the class, the message (which may go on in further lines up to the JVM's).
@@ -41,6 +42,7 @@ _VIEW = re.compile(r"`?_pyspark_(?:connect_temp_view_)?[0-9a-f]{32}`?")
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 _NO_CAST = re.compile(r'cannot be cast to "([^"]+)"')
 _FUNCTION = re.compile(r"function (\S+) raised ")
+_MADE_NAME = re.compile(rf"{FUNCTION_PREFIX}\d+_")
 _VIEW_LENGTH = len("_pyspark_") + 32
 _PLACE = re.compile(r"\(line (\d+), pos (\d+)\)")
 # What concerns Spark's own developers and its way to look names up.
@@ -128,6 +130,7 @@ def _said(text: str, query: BoundQuery | None) -> str:
     """The message without plans and traces behind it, and without names that pyspark made."""
     for mark in ("\n\nJVM stacktrace", ";\n", "\n== SQL", "\n\tat "):
         text = text.partition(mark)[0]
+    text = _MADE_NAME.sub("", text)
     text = re.sub(r"^An error occurred while calling \S+\n: [\w.$]+: ", "", text)
     names = {relation.name for relation in query.relations} if query is not None else set()
     return _VIEW.sub(names.pop() if len(names) == 1 else "a table", _ASIDE.sub("", text)).strip()[:_MOST]
