@@ -11,9 +11,13 @@ import tablestore as ts
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.streambatch import StreamBatch, commit_batch
 from tablestore.distributed.write import abort_messages, prepare_write, write_partition
+from tablestore.io.local import LocalFileStore
 from tests.distributed.smalldisk import SmallDisk, small_disk
+from tests.support.auditor import Auditor
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+# Each has a page more than the one before; the last ones find room for all.
+BATCHES = 16
 
 
 @pytest.fixture
@@ -36,12 +40,19 @@ def send(table: ts.Table, number: int) -> None:
     commit_batch(table, messages, StreamBatch(query_id="q", batch_id=number, checkpoint="/c", run="r"))
 
 
-def test_batch_that_meets_a_full_disk_at_any_moment_lands_later_once(disk: SmallDisk) -> None:
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [([], {"write-only": "true"}), (["id"], {"bucket": "1", "num-sorted-run.compaction-trigger": "2"})],
+    ids=["plain", "compacted"],
+)
+def test_batch_that_meets_a_full_disk_at_any_moment_lands_later_once(
+    disk: SmallDisk, key: list[str], options: dict[str, str]
+) -> None:
     catalog = ts.open_catalog(str(disk.folder / "warehouse"))
     catalog.create_database("d")
-    table = catalog.create_table("d.t", schema=SCHEMA, options={"write-only": "true"})
+    table = catalog.create_table("d.t", schema=SCHEMA, primary_key=key, options=options)
     kinds: list[str] = []
-    for number in range(40):
+    for number in range(BATCHES):
         disk.fill(but=number)
         try:
             send(table, number)
@@ -52,9 +63,10 @@ def test_batch_that_meets_a_full_disk_at_any_moment_lands_later_once(disk: Small
             send(table, number)
         disk.clear()
         assert table.refresh().scan().count() == number * 2 + 2
-    assert 5 < len(kinds) < 40 and set(kinds) == {"exhausted"}
-    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == list(range(80))
-    assert [one.commit_identifier for one in table.snapshots()] == list(range(40))
+    assert 5 < len(kinds) < BATCHES and set(kinds) == {"exhausted"}
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == list(range(BATCHES * 2))
+    batches = [one for one in table.snapshots() if one.commit_kind is not ts.CommitKind.COMPACT]
+    assert [one.commit_identifier for one in batches] == list(range(BATCHES))
     table.remove_orphan_files(older_than=timedelta(0), dry_run=False)
-    assert len(list(Path(table.location).rglob("data-*"))) == 80
+    assert Auditor(LocalFileStore(table.location)).orphans() == set()
     assert not list(Path(table.location).rglob(".tmp-*"))
