@@ -451,6 +451,20 @@ class TableOptions(Mapping[str, str]):
             raise InvalidInputError(f"option {key}: {error}", kind="invalid-option") from error
 
 
+def option_texts(options: Mapping[str, object]) -> dict[str, Any]:
+    """The options as they are stored: ``True`` as ``true``, numbers as texts. What else is no text is left to the check."""
+    if not isinstance(options, Mapping):
+        raise InvalidInputError(f"expected options as a dict such as {{'bucket': 4}}, found {options!r:.80}", kind="invalid-option")
+    return {key: option_text(value) for key, value in options.items()}
+
+
+def option_text(value: object) -> Any:
+    """One value as :func:`option_texts` has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else value
+
+
 def validate_options(options: Mapping[str, str]) -> None:
     """Check the options of a table that tablestore creates.
 

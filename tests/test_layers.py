@@ -19,7 +19,7 @@ import pytest
 
 # The layers from left to right; of those in one step neither imports the other, but for the base.
 LAYERS = (
-    "bounds errors clock ids lazy names options progress recursion",
+    "bounds errors clock htmltext ids lazy names options progress recursion",
     "types",
     "format",
     "lsm io",
@@ -108,7 +108,6 @@ FOREIGN_ALLOWED = {
     ("tablestore.demo.stream", "pyspark"),
     ("tablestore.testing.kafka.broker", "confluent_kafka"),
 }
-
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore.io import s3options
 from tablestore.io.lock import lockoptions
 from tablestore.names import did_you_mean
-from tablestore.options import Option, validate_options
+from tablestore.options import Option, option_text, validate_options
 
 FILESYSTEM, MEMORY, JDBC = "filesystem", "memory", "jdbc"
 TABLE_DEFAULT = "table-default."
@@ -90,7 +90,9 @@ class CatalogSettings:
 def parse_catalog_settings(options: Mapping[str, Any]) -> CatalogSettings:
     """Parse the options of a catalog; None is no value. Raises InvalidInputError, UnsupportedError for a table option that is."""
     given = {key: options[key] for key in OPTIONS if options.get(key) is not None}
-    defaults = {key.removeprefix(TABLE_DEFAULT): value for key, value in options.items() if key.startswith(TABLE_DEFAULT)}
+    defaults = {
+        key.removeprefix(TABLE_DEFAULT): option_text(value) for key, value in options.items() if key.startswith(TABLE_DEFAULT)
+    }
     storage = {key: value for key, value in options.items() if key not in OPTIONS and not key.startswith(TABLE_DEFAULT)}
     value = {key: option.parse(str(given[key])) if key in given else option.default for key, option in OPTIONS.items()}
     metastore, warehouse = str(value[METASTORE.key]), _text(value[WAREHOUSE.key])

@@ -7,6 +7,7 @@ checksum covers tags too, except for the two keys that a tag adds.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +15,7 @@ from tablestore.errors import FormatError
 from tablestore.format.limits import DEFAULT_LIMITS, Limits, json_within_limits, parse_json_bounded
 from tablestore.format.paths import check_file_name, parse_snapshot_id
 from tablestore.format.sealed import CHECKSUM_KEY, JsonObject, object_checksum, refuse_unsealed, verify_checksum
+from tablestore.htmltext import html_card, utc_text, utc_time
 
 # Stored, never renumbered.
 SNAPSHOT_VERSION = 3
@@ -63,6 +65,30 @@ class Snapshot:
     properties: Mapping[str, str] = field(default_factory=dict)
     next_row_id: int | None = None
     operation: str | None = None
+
+    @property
+    def time(self) -> datetime:
+        """When it was committed, in UTC."""
+        return utc_time(self.time_millis)
+
+    def __repr__(self) -> str:
+        return (
+            f"Snapshot(id={self.id}, {self.commit_kind}, {utc_text(self.time_millis)}, {self.total_record_count:,} rows "
+            f"({self.delta_record_count:+,}), schema_id={self.schema_id}, commit_user={self.commit_user!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_card(
+            "Snapshot",
+            str(self.id),
+            {
+                "kind": self.commit_kind,
+                "time": utc_text(self.time_millis),
+                "rows in files": f"{self.total_record_count:,} ({self.delta_record_count:+,})",
+                "schema": self.schema_id,
+                "commit user": self.commit_user,
+            },
+        )
 
 
 # Stored, never renamed. The order is the order in the file. Each with its attribute and how it is read, None where that takes more.

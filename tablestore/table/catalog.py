@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.catalog.settings import CatalogSettings
@@ -15,10 +13,10 @@ from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
 from tablestore.store.context import Shared, TableContext
 from tablestore.table.creation.creationtools import CreationTools
+from tablestore.table.creation.givenschema import GivenSchema
 from tablestore.table.system.systemtable import SEPARATOR, SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
-from tablestore.types.datatypes import Field
 
 if TYPE_CHECKING:
     from tablestore.catalog.creations import CreationKind, CreationRecord
@@ -93,16 +91,17 @@ class Catalog:
     def create_table(
         self,
         name: str,
-        schema: pa.Schema | tuple[Field, ...],
-        primary_key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
+        schema: GivenSchema,
+        primary_key: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        options: Mapping[str, object] | None = None,
         comment: str | None = None,
         ignore_if_exists: bool = False,
     ) -> Table:
         """Create the table ``database.name``, all or nothing, and open it.
 
-        ``schema`` is an Arrow schema, or columns with their comments and defaults.
+        ``schema`` is an Arrow schema, SQL text (``"id BIGINT, name STRING"``), a dict of types, a frame or schema of pandas or
+        polars, or columns with their comments and defaults. Options may be texts, numbers and booleans.
         Options that ``options`` lacks come from the catalog (``table-default.<option>``), and what both lack has its default.
         With ``ignore_if_exists`` an existing table is opened as it is. Raises InvalidInputError, UnsupportedError,
         AlreadyExistsError, NotFoundError (no such database).
@@ -119,10 +118,10 @@ class Catalog:
     def stage_table(
         self,
         name: str,
-        schema: pa.Schema | tuple[Field, ...],
-        primary_key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
+        schema: GivenSchema,
+        primary_key: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        options: Mapping[str, object] | None = None,
         comment: str | None = None,
         ignore_if_exists: bool = False,
         *,
@@ -149,10 +148,10 @@ class Catalog:
     def stage_replacement(
         self,
         name: str,
-        schema: pa.Schema | tuple[Field, ...],
-        primary_key: Sequence[str] = (),
-        partition_by: Sequence[str] = (),
-        options: Mapping[str, str] | None = None,
+        schema: GivenSchema,
+        primary_key: Sequence[str] | None = None,
+        partition_by: Sequence[str] | None = None,
+        options: Mapping[str, object] | None = None,
         comment: str | None = None,
         must_exist: bool = False,
         *,

@@ -14,23 +14,29 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
+from tablestore.htmltext import html_card
 from tablestore.names import check_reference
 from tablestore.progress import Progress
 from tablestore.store.context import TableContext
 from tablestore.table.history.maintenance import Maintenance
-from tablestore.table.read.scan import Scan, check_columns
+from tablestore.table.read.scan import Scan, check_columns, check_limit
 from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.filter.filters import Filter, parse_filter
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import type_to_sql
 
 # What a method needs to do its work it imports itself: who only reads does not load what writes, compacts or follows a log.
 if TYPE_CHECKING:
+    import pandas
+    import polars
+
     from tablestore.log.follow.consumption import ChangeBatch
     from tablestore.log.follow.request import ScanMode
     from tablestore.log.position import Position
     from tablestore.table.read.changes import Changes, OnDiscontinuity
     from tablestore.table.upkeep.compaction import CompactReport
+    from tablestore.table.write.inputrows import Rows
     from tablestore.table.write.writer import TableWriter
     from tablestore.types.evolution.schemachanges import SchemaChange
 
@@ -149,13 +155,16 @@ class Table(Maintenance):
         timestamp: datetime | int | None = None,
         tag: str | None = None,
         positions: bool = False,
+        limit: int | None = None,
     ) -> Scan:
         """Read the table, now or as of a snapshot id, a point in time or a tag (at most one of them).
 
         ``filter`` is SQL text, a pyarrow expression or a predicate. ``timestamp`` is a datetime (naive: local time) or milliseconds
         since the epoch. Time travel sees the columns that the table had then. ``positions`` adds the columns ``_data_file`` and
-        ``_row_position``, which say where each row of an append table is stored. Raises InvalidInputError, NotFoundError,
-        UnsupportedError, ConflictError if another table is in the place of this one.
+        ``_row_position``, which say where each row of an append table is stored. At most ``limit`` rows come out, and no
+        more is read than they need.
+
+        Raises InvalidInputError, NotFoundError, UnsupportedError, ConflictError if another table is in the place of this one.
         """
         snapshot = self._snapshot(snapshot_id, timestamp, tag)
         # Looked up after the snapshot, so that it is no older.
@@ -163,7 +172,27 @@ class Table(Maintenance):
         if snapshot is not None and not (snapshot_id is None and timestamp is None and tag is None):
             context = context.at_schema(context.schemas.read(snapshot.schema_id))
         predicate = parse_filter(filter, context.schema.fields)
-        return Scan(context, snapshot, check_columns(columns, context.schema.field_names), predicate, positions=positions)
+        wanted, most = check_columns(columns, context.schema.field_names), None if limit is None else check_limit(limit)
+        return Scan(context, snapshot, wanted, predicate, positions=positions, limit=most)
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows, as they come: no more is read than they need."""
+        return self.scan().head(rows)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as one Arrow table in memory. ``scan`` reads some of them, and streams."""
+        return self.scan().to_arrow()
+
+    def to_pandas(self, **options: Any) -> "pandas.DataFrame":
+        """All rows as a pandas frame; ``options`` go to ``pyarrow.Table.to_pandas``."""
+        return self.scan().to_pandas(**options)
+
+    def to_polars(self) -> "polars.DataFrame":
+        """All rows as a polars frame."""
+        return self.scan().to_polars()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     def _snapshot(self, snapshot_id: int | None, timestamp: datetime | int | None, tag: str | None) -> Snapshot | None:
         given = [
@@ -188,7 +217,7 @@ class Table(Maintenance):
 
     # -- writing
 
-    def append(self, rows: Any) -> Snapshot | None:
+    def append(self, rows: "Rows") -> Snapshot | None:
         """Add rows to a table without a primary key. Returns the new snapshot, None if there were no rows."""
         if self._now.schema.is_keyed:
             raise InvalidInputError(
@@ -198,7 +227,7 @@ class Table(Maintenance):
             )
         return self._write(rows)
 
-    def upsert(self, rows: Any, *, missing_columns: str = "refuse") -> Snapshot | None:
+    def upsert(self, rows: "Rows", *, missing_columns: str = "refuse") -> Snapshot | None:
         """Insert rows, replacing those of the same primary key. Returns the new snapshot, None if there were no rows.
 
         Rows that lack columns are refused where stored values would be lost (see :meth:`TableWriter.write`).
@@ -209,7 +238,7 @@ class Table(Maintenance):
             )
         return self._write(rows, missing_columns=missing_columns)
 
-    def write_changes(self, rows: Any, *, missing_columns: str = "refuse") -> Snapshot | None:
+    def write_changes(self, rows: "Rows", *, missing_columns: str = "refuse") -> Snapshot | None:
         """Apply changes: rows with a ``_row_kind`` column of ``+I``, ``-U``, ``+U``, ``-D``; append tables take ``+I`` only.
 
         Within one call the later row of a key wins. ``missing_columns`` as in :meth:`upsert`; retractions may lack columns that do
@@ -219,7 +248,7 @@ class Table(Maintenance):
             writer.write(rows, changes=True, missing_columns=missing_columns)
             return writer.commit()
 
-    def delete(self, keys_or_predicate: Any) -> Snapshot | None:
+    def delete(self, keys_or_predicate: "Rows | str | pc.Expression | Predicate") -> Snapshot | None:
         """Delete rows by key (rows with the primary key columns) or by condition (SQL text, pyarrow expression).
 
         A condition is about the table at the moment of the commit: rows that others wrote meanwhile are tested too.
@@ -236,7 +265,7 @@ class Table(Maintenance):
             writer.delete(keys_or_predicate)
             return writer.commit()
 
-    def overwrite(self, rows: Any, partition: Mapping[str, Any] | None = None) -> Snapshot | None:
+    def overwrite(self, rows: "Rows", partition: Mapping[str, Any] | None = None) -> Snapshot | None:
         """Replace rows. With ``partition`` exactly the partitions that match it (``{}``: the whole table); without it the
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""
         from tablestore.table.write.overwrite import overwrite
@@ -389,6 +418,17 @@ class Table(Maintenance):
 
     def __repr__(self) -> str:
         return f"Table({self._name!r}, location={self.location!r})"
+
+    def _repr_html_(self) -> str:
+        schema = self._context.schema
+        about = {
+            "location": self.location,
+            "columns": ", ".join(f"{field.name} {type_to_sql(field.type)}" for field in schema.fields),
+            "primary key": ", ".join(schema.primary_keys),
+            "partitioned by": ", ".join(schema.partition_keys),
+            "comment": schema.comment,
+        }
+        return html_card("Table", self._name, {key: value for key, value in about.items() if value})
 
 
 def _is_predicate(value: object) -> bool:

@@ -160,7 +160,7 @@ def _with_defaults(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]
 
 def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
     if isinstance(names, str):
-        raise InvalidInputError(f"expected a list of column names as {what}, found the text {names!r}")
+        raise InvalidInputError(f"expected a list of column names as {what}, found the text {names!r}; write [{names!r}]")
     found = tuple(names)
     if twice := _duplicates(found):
         raise InvalidInputError(f"the {what} names {', '.join(twice)} more than once")

@@ -34,7 +34,7 @@ def sqlite(folder: Path) -> dict[str, str]:
         ({"key": "x"}, "unknown-option", "'key'"),
         ({"table-default.bukket": "2"}, "unknown-option", "table-default.*did you mean 'bucket'"),
         ({"table-default.bucket": "many"}, "invalid-option", "table-default.*bucket"),
-        ({"table-default.bucket": 2}, "invalid-option", "expected text"),
+        ({"table-default.bucket": [2]}, "invalid-option", "expected text"),
         ({"metastore": "hive"}, "invalid-option", "filesystem, memory, jdbc"),
         ({"uri": "sqlite:////c.db"}, "invalid-option", "metastore = jdbc, found filesystem"),
         ({"metastore": "jdbc"}, "invalid-option", "needs the option uri"),

@@ -6,6 +6,7 @@ from typing import Literal
 
 from tablestore.cdc.records.recordformats import FORMATS
 from tablestore.errors import InvalidInputError
+from tablestore.htmltext import PrintedInNotebooks
 from tablestore.names import did_you_mean
 
 Start = Literal["earliest", "latest"]
@@ -54,7 +55,7 @@ class IngestCommit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IngestReport:
+class IngestReport(PrintedInNotebooks):
     """What an ingest has done: records read, rows that they became, records that could not, and the last snapshot of its own."""
 
     records: int = 0

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from tablestore.htmltext import PrintedInNotebooks
+
 RefreshMode = Literal["incremental", "full", "none"]
 
 
@@ -19,7 +21,7 @@ class SourceRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefreshReport:
+class RefreshReport(PrintedInNotebooks):
     """One refresh. ``mode`` ``none``: no source has changed, and nothing was committed.
 
     ``reason`` says why the whole was computed anew; None where it was not. ``rows_in`` are the changed rows of the sources that

@@ -21,6 +21,7 @@ from typing import Protocol
 
 from tablestore.errors import ConflictError, InvalidInputError, NotFoundError
 from tablestore.format.snapshot import Snapshot
+from tablestore.htmltext import PrintedInNotebooks
 from tablestore.log.identity import Identity
 from tablestore.log.logprogress import LogProgress, SlotProgress
 from tablestore.log.logstore import LogSlot, LogStore, SlotFenced, cut_into_transactions
@@ -52,7 +53,7 @@ _RELEASE_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishReport:
+class PublishReport(PrintedInNotebooks):
     """What one call did. ``snapshot_id``: everything up to it is in the log. ``busy``: another process is at work on the slot."""
 
     slot: int

@@ -22,6 +22,7 @@ from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import STATISTICS_DIR, index_path, manifest_path, snapshot_path
 from tablestore.format.snapshot import BATCH_IDENTIFIER, Snapshot
+from tablestore.htmltext import PrintedInNotebooks
 from tablestore.options import CHANGELOG_PRODUCER
 from tablestore.store.changes.changeplan import looks_back, rule_of
 from tablestore.store.context import TableContext
@@ -45,7 +46,7 @@ from tablestore.store.snapshots import follows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpireReport:
+class ExpireReport(PrintedInNotebooks):
     """What an expiry removed, or with ``dry_run`` would remove. Print it."""
 
     dry_run: bool = False

@@ -30,6 +30,7 @@ from tablestore.format.paths import (
     schema_path,
     snapshot_path,
 )
+from tablestore.htmltext import PrintedInNotebooks
 from tablestore.io.filestore import TEMPORARY_PREFIX, FileInfo, FileStore
 from tablestore.store.context import TableContext
 from tablestore.store.history.branchfiles import OWN_DIRECTORIES
@@ -55,7 +56,7 @@ class Orphan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CleanReport:
+class CleanReport(PrintedInNotebooks):
     """What was removed, or with ``dry_run`` would be. Print it."""
 
     dry_run: bool

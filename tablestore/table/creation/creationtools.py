@@ -4,22 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from tablestore.catalog.creations import CreationRecord, Creations
 from tablestore.catalog.identifier import Identifier
 from tablestore.catalog.metacatalog import MetaCatalog
 from tablestore.clock import Clock
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import TablestoreError
 from tablestore.ids import Ids
 from tablestore.io.filestore import FileStore
 from tablestore.io.wrapped import WrappedFileStore
 from tablestore.log.opening import ChangeLogs
+from tablestore.options import option_texts
 from tablestore.store.context import Shared, TableContext, open_context
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
+from tablestore.table.creation.givenschema import GivenSchema, columns_of
 from tablestore.table.table import Table
-from tablestore.types.datatypes import Field
 from tablestore.types.schema import TableSchema, new_schema
 
 if TYPE_CHECKING:
@@ -45,25 +44,22 @@ class CreationTools:
     def definition(
         self,
         identifier: Identifier,
-        schema: pa.Schema | tuple[Field, ...],
+        schema: GivenSchema,
         *,
-        primary_key: Sequence[str],
-        partition_by: Sequence[str],
-        options: Mapping[str, str] | None,
+        primary_key: Sequence[str] | None,
+        partition_by: Sequence[str] | None,
+        options: Mapping[str, object] | None,
         comment: str | None,
     ) -> TableSchema:
         """The first schema of a table of that name, checked. Raises InvalidInputError, UnsupportedError."""
         # Only who makes a table needs to know what its log is called.
         from tablestore.log.settings import named_log
 
-        are_fields = isinstance(schema, tuple) and all(isinstance(one, Field) for one in schema)
-        if not are_fields and not isinstance(schema, pa.Schema):
-            raise InvalidInputError(f"expected a pyarrow.Schema as schema, found {type(schema).__qualname__}")
         made = new_schema(
-            schema=schema,
-            primary_key=primary_key,
-            partition_by=partition_by,
-            options={**self.defaults, **(options or {})},
+            schema=columns_of(schema),
+            primary_key=primary_key or (),
+            partition_by=partition_by or (),
+            options={**self.defaults, **option_texts(options or {})},
             comment=comment,
             time_millis=self.clock.now_ms(),
         )

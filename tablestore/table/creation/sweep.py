@@ -16,6 +16,7 @@ from datetime import timedelta
 
 from tablestore.catalog.creations import CREATIONS_DIR, CreationRecord
 from tablestore.errors import AlreadyExistsError, NotFoundError, TablestoreError, UnsupportedError
+from tablestore.htmltext import PrintedInNotebooks
 from tablestore.io.filestore import FileStore, RenamesDirectories
 from tablestore.store.history.storeclock import check_clock
 from tablestore.store.history.unfinishedbranches import walk
@@ -47,7 +48,7 @@ class SweptCreation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepReport:
+class SweepReport(PrintedInNotebooks):
     """What was swept, or with ``dry_run`` would be. Print it."""
 
     dry_run: bool

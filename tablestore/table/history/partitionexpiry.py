@@ -18,6 +18,7 @@ from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
 from tablestore.format.paths import partition_dir
 from tablestore.format.snapshot import Snapshot
+from tablestore.htmltext import PrintedInNotebooks
 from tablestore.log.port import ChangeLog
 from tablestore.options import TableOptions
 from tablestore.store.context import TableContext
@@ -33,7 +34,7 @@ Choose = Callable[[Sequence[ManifestEntry]], set[bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionReport:
+class PartitionReport(PrintedInNotebooks):
     """Which partitions were dropped, or with ``dry_run`` would be. Print it."""
 
     dry_run: bool
@@ -197,8 +198,7 @@ def strptime_format(formatter: str, option: str = opt.PARTITION_TIMESTAMP_FORMAT
             continue
         if run[0] not in _LETTERS:
             raise InvalidInputError(
-                f"option {option}: expected {', '.join(_LETTERS)} and other characters, found "
-                f"{run[0]!r} in {formatter[:80]!r}",
+                f"option {option}: expected {', '.join(_LETTERS)} and other characters, found {run[0]!r} in {formatter[:80]!r}",
                 kind="invalid-option",
             )
         text += _LETTERS[run[0]]

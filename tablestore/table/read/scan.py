@@ -5,7 +5,9 @@ the snapshot that was fixed when the scan was made. It is an Arrow stream export
 without a conversion.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,10 +16,12 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import Snapshot
+from tablestore.htmltext import html_card, utc_text
 from tablestore.lazy import extra, lazy
+from tablestore.names import did_you_mean
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
-from tablestore.store.scan.splits import Plan, plan_scan
+from tablestore.store.scan.splits import Plan, Split, plan_scan
 from tablestore.types.filter.filters import Filter
 from tablestore.types.filter.predicate import Predicate
 from tablestore.types.filter.predicatetext import to_sql
@@ -87,11 +91,13 @@ class Scan(ArrowSource):
         predicate: Predicate | None,
         *,
         positions: bool = False,
+        limit: int | None = None,
     ) -> None:
         if positions:
             check_positions(context)
         self._context, self._snapshot = context, snapshot
         self._columns, self._predicate, self._positions = columns, predicate, positions
+        self._limit = limit
 
     def __getstate__(self) -> dict[str, Any]:
         # A plan is as large as the table's list of files, and is soon made again.
@@ -118,6 +124,18 @@ class Scan(ArrowSource):
         return self._columns
 
     @property
+    def limit(self) -> int | None:
+        """The most rows that come out; None for all."""
+        return self._limit
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows, as they come, as a table: no more is read than they need."""
+        most = check_limit(rows, "rows")
+        return pa.Table.from_batches(
+            _first(self._all_batches(), most if self._limit is None else min(most, self._limit)), schema=self.schema
+        )
+
+    @property
     def snapshot_id(self) -> int | None:
         """The snapshot that is read; None if the table has none yet."""
         return self._snapshot.id if self._snapshot else None
@@ -128,7 +146,14 @@ class Scan(ArrowSource):
         return self.reader.arrow_schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run."""
+        """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run.
+
+        With a ``limit`` no split is read after it is reached.
+        """
+        batches = self._all_batches()
+        return batches if self._limit is None else _first(batches, self._limit)
+
+    def _all_batches(self) -> Generator[pa.RecordBatch, None, None]:
         with self._context.reading():
             reader = self.reader
             for split in self.plan.splits:
@@ -141,18 +166,28 @@ class Scan(ArrowSource):
 
     def count(self) -> int:
         """The number of rows, reading no more columns than that needs."""
-        context = self._context
-        if self._predicate is None and not context.schema.is_keyed and not any(s.deletions for s in self.plan.splits):
-            return sum(file.row_count for file in self.plan.files)
+        context, most = self._context, self._limit
+        if self._knows_counts and not any(s.deletions for s in self.plan.splits):
+            count = sum(file.row_count for file in self.plan.files)
+            return count if most is None else min(count, most)
         reader = SplitReader.of(context, (), self._predicate)
         with context.reading():
-            return sum(batch.num_rows for split in self.plan.splits for batch in reader.read(split))
+            batches = (batch for split in self.plan.splits for batch in reader.read(split))
+            return sum(batch.num_rows for batch in (batches if most is None else _first(batches, most)))
+
+    @property
+    def _knows_counts(self) -> bool:
+        """Whether files have as many rows as come out of them, but for those that are marked as deleted."""
+        return self._predicate is None and not self._context.schema.is_keyed
 
     @lazy
     def plan(self) -> Plan:
         """Which files are read. Planned once: the snapshot is fixed, so it cannot change."""
         with self._context.reading():
-            return plan_scan(self._context, self._snapshot, self._predicate, wanted=self._wanted)
+            plan = plan_scan(self._context, self._snapshot, self._predicate, wanted=self._wanted)
+        if self._limit is None or not self._knows_counts:
+            return plan
+        return replace(plan, splits=_splits_of(plan.splits, self._limit))
 
     @property
     def _wanted(self) -> Callable[[ManifestEntry], bool] | None:
@@ -168,6 +203,7 @@ class Scan(ArrowSource):
             f"  snapshot   {self.snapshot_id if self._snapshot else 'none: the table is empty'}",
             f"  columns    {', '.join(self._columns) or '(none)'}",
             f"  filter     {'(none)' if self._predicate is None else to_sql(self._predicate)}",
+            *([] if self._limit is None else [f"  limit      {self._limit:,} rows"]),
             f"  manifests  {plan.manifests_read} of {plan.manifests_total} read",
             f"  files      {len(plan.files)} of {plan.files_total} read, {merged} of them merged, {size:,} bytes",
             f"  splits     {len(plan.splits)}",
@@ -176,7 +212,23 @@ class Scan(ArrowSource):
 
     def __repr__(self) -> str:
         text = None if self._predicate is None else to_sql(self._predicate)
-        return f"Scan(snapshot_id={self.snapshot_id}, columns={list(self._columns)}, filter={text!r})"
+        limit = "" if self._limit is None else f", limit={self._limit}"
+        return f"Scan(snapshot_id={self.snapshot_id}, columns={list(self._columns)}, filter={text!r}{limit})"
+
+    def _repr_html_(self) -> str:
+        snapshot = (
+            "none: the table is empty" if self._snapshot is None else f"{self._snapshot.id}, {utc_text(self._snapshot.time_millis)}"
+        )
+        return html_card(
+            "Scan",
+            self._context.files.root_uri,
+            {
+                "snapshot": snapshot,
+                "columns": ", ".join(self._columns) or "(none)",
+                "filter": "(none)" if self._predicate is None else to_sql(self._predicate),
+                "limit": "(none)" if self._limit is None else f"{self._limit:,}",
+            },
+        )
 
 
 class Readable(Protocol):
@@ -211,11 +263,37 @@ class ReadOptimizedScan(Scan):
     @classmethod
     def of(cls, scan: Scan) -> "ReadOptimizedScan":
         """The same columns and rows of the same snapshot, read-optimised."""
-        return cls(scan.context, scan.snapshot, scan.columns, scan.predicate)
+        return cls(scan.context, scan.snapshot, scan.columns, scan.predicate, limit=scan.limit)
 
     @property
     def _wanted(self) -> Callable[[ManifestEntry], bool] | None:
         return compacted_files(self.context)
+
+
+def _first(batches: Generator[pa.RecordBatch, None, None], most: int) -> Generator[pa.RecordBatch, None, None]:
+    """The first rows of a stream, which is read no further, and closed."""
+    with closing(batches):
+        while most:
+            if (batch := next(batches, None)) is None:
+                return
+            yield batch.slice(0, most)
+            most -= min(batch.num_rows, most)
+
+
+def _splits_of(splits: tuple[Split, ...], rows: int) -> tuple[Split, ...]:
+    """The first splits that have so many rows; one with deletion vectors counts for none."""
+    for place, split in enumerate(splits):
+        if rows <= 0:
+            return splits[:place]
+        rows -= 0 if split.deletions else sum(file.row_count for file in split.files)
+    return splits
+
+
+def check_limit(limit: object, name: str = "limit") -> int:
+    """A number of rows. Raises InvalidInputError."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise InvalidInputError(f"expected a number of rows as {name}, found {limit!r:.80}", kind="limit")
+    return limit
 
 
 def compacted_files(context: TableContext) -> Callable[[ManifestEntry], bool] | None:
@@ -251,7 +329,10 @@ def check_columns(columns: object, known: tuple[str, ...]) -> tuple[str, ...]:
     wanted = tuple(columns)
     for name in wanted:
         if name not in known:
-            raise InvalidInputError(f"no column {name!r} in this table; it has {', '.join(known)}", kind="unknown-column")
+            raise InvalidInputError(
+                f"no column {name!r} in this table{did_you_mean(str(name), known)}; it has {', '.join(known)}",
+                kind="unknown-column",
+            )
     twice = sorted({name for name in wanted if wanted.count(name) > 1})
     if twice:
         raise InvalidInputError(f"column {twice[0]!r} is asked for more than once", kind="duplicate-column")

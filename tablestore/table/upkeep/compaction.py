@@ -15,6 +15,7 @@ from typing import Any
 from tablestore.errors import NotFoundError, TablestoreError
 from tablestore.format.manifest.manifestfile import ManifestEntry
 from tablestore.format.snapshot import CommitKind, Snapshot
+from tablestore.htmltext import PrintedInNotebooks
 from tablestore.lsm.compaction.picking import WHOLE_REASONS
 from tablestore.options import MIB
 from tablestore.progress import Progress, no_progress
@@ -44,7 +45,7 @@ FULL_PROPERTY = "tablestore.full-compaction"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactReport:
+class CompactReport(PrintedInNotebooks):
     """What a compaction did. ``dropped``: tasks whose input files others replaced before they were committed."""
 
     snapshot_ids: tuple[int, ...] = ()

@@ -1,11 +1,17 @@
-"""Rows given by users, as Arrow tables.
+"""Rows given by users, as Arrow tables: the one place where they become that.
 
-Tables, record batches and readers of pyarrow are taken as they are; pandas and polars frames, DuckDB relations and any other
-object that exports ``__arrow_c_stream__`` or ``__arrow_c_array__`` through the Arrow PyCapsule interface without a copy.
+    Arrow                  a table, a batch, a reader                              taken as they are
+    frames                 pandas, polars (lazy ones too), DuckDB relations, scans and tables: whatever exports Arrow data by
+                           ``__arrow_c_stream__`` or ``__arrow_c_array__``         without a copy
+    Python                 [{"id": 1, "v": "a"}], [(1, "a")] in the order of the columns, {"id": [1], "v": ["a"]}
+    a generator or list    of any of these that is Arrow or a frame                one after another
+
+Memory: a part of bounded size of a stream; Python values and lazy frames as a whole.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -15,18 +21,46 @@ from tablestore.errors import InvalidInputError
 STREAM_ROWS = 1 << 20
 
 
-def schema_and_tables(rows: Any) -> tuple[pa.Schema, Iterator[pa.Table]]:
-    """The Arrow schema of ``rows`` and its content as tables of bounded size. Raises InvalidInputError."""
+class ArrowStream(Protocol):
+    """What exports Arrow data as a stream: frames of pandas and polars, relations of DuckDB, scans."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class ArrowArray(Protocol):
+    """What exports Arrow data as one batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+
+ArrowRows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream | ArrowArray
+Rows: TypeAlias = ArrowRows | Sequence[Mapping[str, Any]] | Sequence[tuple[Any, ...]] | Mapping[str, Any] | Iterable[ArrowRows]
+"""Rows as every method takes them."""
+
+_FORMS = (
+    "an Arrow table, batch or reader, a pandas or polars frame, an object with __arrow_c_stream__, a list of dicts such as "
+    "[{'id': 1}], a list of tuples, a dict of lists such as {'id': [1]}, or a generator of batches"
+)
+
+
+def schema_and_tables(rows: Any, columns: Callable[[], pa.Schema] | None = None) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    """The Arrow schema of ``rows`` and its content as tables of bounded size.
+
+    ``columns``: those of the table, which tuples have in their order and no rows at all have. Raises InvalidInputError.
+    """
     if isinstance(rows, pa.Table):
         return rows.schema, iter((rows,))
     if isinstance(rows, pa.RecordBatch):
         return rows.schema, iter((pa.Table.from_batches([rows]),))
     if isinstance(rows, pa.RecordBatchReader):
         return rows.schema, _tables(rows)
-    if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        table = _guarded(lambda: pa.table({name: [row.get(name) for row in rows] for name in names}), rows)
+    if isinstance(rows, (list, tuple)):
+        return _of_list(rows, columns)
+    if isinstance(rows, Mapping):
+        table = _of_columns({name: _as_values(name, values) for name, values in rows.items()}, columns)
         return table.schema, iter((table,))
+    if _is_lazy_frame(rows):
+        rows = rows.collect()
     if hasattr(rows, "__arrow_c_stream__"):
         reader = _guarded(lambda: pa.RecordBatchReader.from_stream(rows), rows)
         schema, tables = reader.schema, _tables(reader)
@@ -34,19 +68,167 @@ def schema_and_tables(rows: Any) -> tuple[pa.Schema, Iterator[pa.Table]]:
     if hasattr(rows, "__arrow_c_array__"):
         batch = _guarded(lambda: pa.record_batch(rows), rows)
         return batch.schema, iter((pa.Table.from_batches([batch]),))
-    raise InvalidInputError(
-        f"expected rows as an Arrow table, batch or reader, a pandas or polars frame, or an object with __arrow_c_stream__, found "
-        f"{type(rows).__module__}.{type(rows).__qualname__}; build one with pyarrow.table({{...}})",
-        kind="not-rows",
-    )
+    if isinstance(rows, Iterator):
+        return _of_parts(rows, columns)
+    raise _not_rows(rows)
 
 
 def ragged_columns(rows: Any) -> frozenset[str]:
     """Columns that some rows of a list of dicts have and others lack: in Arrow the latter hold nulls."""
-    if not isinstance(rows, list):
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         return frozenset()
     names = [frozenset(row) for row in rows]
     return frozenset().union(*names) - frozenset.intersection(*names) if names else frozenset()
+
+
+# -- Python values
+
+
+def _of_list(rows: Sequence[Any], columns: Callable[[], pa.Schema] | None) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    if not rows:
+        return _nothing(columns)
+    kind = Mapping if isinstance(rows[0], Mapping) else tuple if isinstance(rows[0], (tuple, list)) else None
+    if kind is None:
+        if _is_part(rows[0]):
+            return _of_parts(iter(rows), columns)
+        raise InvalidInputError(
+            f"expected in a list of rows dicts such as {{'id': 1}} or tuples, found {rows[0]!r:.80} as row 0", kind="not-rows"
+        )
+    # Per row, as Python's values are: Arrow data has the fast way.
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping if kind is Mapping else (tuple, list)):
+            raise InvalidInputError(
+                f"expected a {'dict' if kind is Mapping else 'tuple'} as row {place} (the first is 0), as the rows before it are, "
+                f"found {row!r:.80}",
+                kind="not-rows",
+            )
+    if kind is Mapping:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        table = _of_columns({name: [row.get(name) for row in rows] for name in names}, columns)
+        return table.schema, iter((table,))
+    if columns is None:
+        raise InvalidInputError("rows as tuples need the columns of a table; give dicts such as {'id': 1}", kind="not-rows")
+    known = columns().names
+    for place, row in enumerate(rows):
+        if len(row) != len(known):
+            raise InvalidInputError(
+                f"expected a value for each of the columns {', '.join(known)} in row {place} (the first is 0), found {len(row)}: "
+                f"{row!r:.80}; for some of the columns give dicts",
+                kind="not-rows",
+            )
+    table = _of_columns({name: [row[place] for row in rows] for place, name in enumerate(known)}, columns)
+    return table.schema, iter((table,))
+
+
+def _of_columns(values: Mapping[str, Any], columns: Callable[[], pa.Schema] | None) -> pa.Table:
+    if wrong := [name for name in values if not isinstance(name, str)]:
+        raise InvalidInputError(f"expected names of columns as texts, found {wrong[0]!r:.80}", kind="not-rows")
+    lengths = {name: len(column) for name, column in values.items()}
+    if len(set(lengths.values())) > 1:
+        (first, length), *others = lengths.items()
+        other = next(name for name, count in others if count != length)
+        raise InvalidInputError(
+            f"expected columns of one length, found {length} values in {first!r} and {lengths[other]} in {other!r}", kind="not-rows"
+        )
+    return pa.table({name: _array(name, column, columns) for name, column in values.items()})
+
+
+def _as_values(name: Any, values: Any) -> Any:
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+        raise InvalidInputError(
+            f"expected a list as the values of column {name!r}, found {values!r:.80}; one row is {{'id': [1]}} or [{{'id': 1}}]",
+            kind="not-rows",
+        )
+    return values
+
+
+def _array(name: str, values: Any, columns: Callable[[], pa.Schema] | None) -> pa.Array | pa.ChunkedArray:
+    """The values as Arrow finds them, or else as the column of the table has them."""
+    try:
+        return values if isinstance(values, (pa.Array, pa.ChunkedArray)) else pa.array(values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        target = columns() if columns is not None else pa.schema([])
+        data_type = target.field(name).type if name in target.names else None
+        if data_type is not None:
+            try:
+                return pa.array(values, data_type)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                pass
+        place = _first_wrong(values, data_type)
+        wanted = f", which takes {data_type}" if data_type is not None else ""
+        raise InvalidInputError(
+            f"row {place} (the first is 0): {values[place]!r:.80} does not go into column {name!r}{wanted}: {error}",
+            kind="wrong-value",
+        ) from error
+
+
+def _first_wrong(values: Sequence[Any], data_type: pa.DataType | None) -> int:
+    """The place of the first value that Arrow does not take after those before it, by halves."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            pa.array(values[: middle + 1], data_type)
+            low = middle + 1
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            high = middle
+    return low
+
+
+# -- several parts
+
+
+def _of_parts(parts: Iterator[Any], columns: Callable[[], pa.Schema] | None) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    first = next(parts, None)
+    if first is None:
+        return _nothing(columns)
+    if not _is_part(first):
+        raise InvalidInputError(
+            f"expected Arrow batches or frames from a generator, found {first!r:.80}; gather rows in a list", kind="not-rows"
+        )
+    schema, tables = schema_and_tables(first)
+    return schema, chain(tables, _others(schema, parts))
+
+
+def _others(schema: pa.Schema, parts: Iterator[Any]) -> Iterator[pa.Table]:
+    for place, part in enumerate(parts, start=1):
+        found, tables = schema_and_tables(part) if _is_part(part) else (None, iter(()))
+        if found is None or not found.equals(schema):
+            words = f"{part!r:.80}" if found is None else ", ".join(f"{field.name} {field.type}" for field in found)
+            raise InvalidInputError(
+                f"expected in part {place} (the first is 0) the columns of the first, "
+                f"{', '.join(f'{field.name} {field.type}' for field in schema)}, found {words}",
+                kind="not-rows",
+            )
+        yield from tables
+
+
+def _is_part(value: Any) -> bool:
+    arrow = (pa.Table, pa.RecordBatch, pa.RecordBatchReader)
+    return isinstance(value, arrow) or hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__")
+
+
+def _is_lazy_frame(value: Any) -> bool:
+    return type(value).__name__ == "LazyFrame" and type(value).__module__.startswith("polars")
+
+
+def _nothing(columns: Callable[[], pa.Schema] | None) -> tuple[pa.Schema, Iterator[pa.Table]]:
+    if columns is None:
+        raise InvalidInputError("expected rows, found none, so there is no telling their columns", kind="not-rows")
+    return columns(), iter(())
+
+
+def _not_rows(rows: Any) -> InvalidInputError:
+    way = ""
+    if isinstance(rows, (str, bytes)) or hasattr(rows, "__fspath__"):
+        way = "; a file is read first: pyarrow.csv.read_csv(path), pyarrow.parquet.read_table(path), or `tablestore import`"
+    elif type(rows).__module__.startswith("pyspark"):
+        way = "; a frame of Spark is written with df.write.format('tablestore').mode('append').save(table.location)"
+    found = f"{type(rows).__module__}.{type(rows).__qualname__}"
+    return InvalidInputError(f"expected rows as {_FORMS}, found {found}{way}", kind="not-rows")
+
+
+# -- streams
 
 
 def _tables(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:

@@ -41,7 +41,7 @@ def overwrite(
     """
     wanted = partition_spec(context.schema, partition)
     with TableWriter(context, log, replaces=True) as writer:
-        schema, tables = schema_and_tables(rows)
+        schema, tables = schema_and_tables(rows, lambda: context.schema.arrow_schema)
         if wanted:
             schema, tables = _with_partition_columns(schema, tables, wanted, context.schema)
         writer.write(pa.RecordBatchReader.from_batches(schema, (b for table in tables for b in table.to_batches())))

@@ -26,7 +26,7 @@ from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
 from tablestore.table.write.inputrows import ragged_columns, schema_and_tables
-from tablestore.types.arrowtypes import zero_of
+from tablestore.types.arrowtypes import to_arrow_schema, zero_of
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
 
@@ -83,7 +83,7 @@ class TableWriter:
         """
         choice = MissingColumns.of(missing_columns)
         context = self._context
-        schema, tables = schema_and_tables(rows)
+        schema, tables = schema_and_tables(rows, lambda: context.schema.arrow_schema)
         where = f"table {context.files.root_uri}"
         fields = context.schema.fields
         has_kinds = ROW_KIND_COLUMN in schema.names
@@ -168,8 +168,8 @@ class TableWriter:
             raise InvalidInputError(f'{where} has no primary key: delete by a condition, table.delete("price > 10")')
         assert context.settings.merge is not None, "keyed tables merge"
         context.settings.merge.check_removal(where, by_key=True)
-        given, tables = schema_and_tables(keys)
         key_fields = tuple(f for f in schema.fields if f.name in schema.primary_keys)
+        given, tables = schema_and_tables(keys, lambda: to_arrow_schema(key_fields))
         names = [f.name for f in key_fields]
         missing = [name for name in names if name not in given.names]
         if missing:
@@ -201,6 +201,10 @@ class TableWriter:
         if that has expired. ``note``: what the snapshot says of its rows. Raises ConflictError (nothing is visible),
         CommitOutcomeUnknown (look for the uuid it names).
         """
+        if identifier is not None and (isinstance(identifier, bool) or not isinstance(identifier, int)):
+            raise InvalidInputError(
+                f"expected a whole number as identifier, which grows with each commit, found {identifier!r:.80}"
+            )
         return self.commit_as(Effect(allow_empty=identifier is not None), identifier, note=note)
 
     def commit_as(self, effect: Effect, identifier: int | None = None, *, note: CommitNote | None = None) -> Snapshot | None:
@@ -208,9 +212,7 @@ class TableWriter:
         message = self.prepare()
         self._failed = True
         try:
-            origin = Origin(
-                user=self._user, identifier=identifier, is_new_user=self._is_new_user, note=note or CommitNote()
-            )
+            origin = Origin(user=self._user, identifier=identifier, is_new_user=self._is_new_user, note=note or CommitNote())
             snapshot = commit_message(self._context, self._log, message, effect, origin, early=self._early)
         except BaseException:
             self._take_back()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
-from tablestore.options import BUCKET, TABLE_OPTIONS, validate_options
+from tablestore.options import BUCKET, TABLE_OPTIONS, option_text, validate_options
 from tablestore.types.evolution import columnchanges as columns
 from tablestore.types.evolution.optionchanges import (
     check_against_data,
@@ -118,12 +118,13 @@ def _checked(changes: Sequence[SchemaChange] | SchemaChange) -> Sequence[SchemaC
 
 def _set_option(state: columns.State, change: SetOption) -> None:
     check_never_changed(change.key)
+    value = option_text(change.value)
     option = TABLE_OPTIONS.get(change.key)
-    if option is None or not isinstance(change.value, str):
-        validate_options({change.key: change.value})
+    if option is None or not isinstance(value, str):
+        validate_options({change.key: value})
     else:
         # By itself; how it goes with the others is judged when all are set.
-        option.parse(change.value)
+        option.parse(value)
     state.change(options=with_option(state.schema, change))
 
 

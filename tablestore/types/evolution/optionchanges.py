@@ -34,6 +34,7 @@ from tablestore.options import (
     TYPE,
     UNTRACKED_PARTITIONS,
     combines_rows,
+    option_text,
     validate_options,
 )
 from tablestore.types.evolution.schemachanges import SetOption
@@ -74,12 +75,13 @@ def check_never_changed(key: str) -> None:
 
 def with_option(schema: TableSchema, change: SetOption) -> dict[str, str]:
     """The options with one set; that of a partition joins the list of exceptions. Raises InvalidInputError."""
-    if not isinstance(change.value, str):
+    value = option_text(change.value)
+    if not isinstance(value, str):
         # Says what it should be.
-        validate_options({change.key: change.value})
+        validate_options({change.key: value})
     options = dict(schema.options)
     if change.partition is None:
-        return {**options, change.key: change.value}
+        return {**options, change.key: value}
     if change.key != CHANGE_TRACKING.key:
         raise InvalidInputError(
             f"the option {change.key!r} belongs to the table and cannot be set for a partition; only {CHANGE_TRACKING.key} can",
@@ -91,7 +93,7 @@ def with_option(schema: TableSchema, change: SetOption) -> dict[str, str]:
             kind="partition",
         )
     spec = partition_values(schema, change.partition)
-    tracks = CHANGE_TRACKING.parse(change.value)
+    tracks = CHANGE_TRACKING.parse(value)
     if tracks and not CHANGE_TRACKING.parse(options.get(CHANGE_TRACKING.key, "true")):
         raise InvalidInputError(
             f"partition {spec} cannot be tracked while {CHANGE_TRACKING.key} is false for the whole table; set that to true, and "

@@ -110,7 +110,7 @@ class SetOption:
     """Set a table option; ``change-tracking`` also for a ``partition``, given as values of some or all partition columns."""
 
     key: str
-    value: str
+    value: str | int | float
     _: KW_ONLY
     partition: Mapping[str, object] | None = None
 

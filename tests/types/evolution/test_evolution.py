@@ -336,7 +336,10 @@ def test_options_that_only_go_together_are_set_together() -> None:
     assert after(*both).options["snapshot.num-retained.max"] == "2"
     assert after(*reversed(both)).options["snapshot.num-retained.min"] == "1"
     with pytest.raises(InvalidInputError, match="expected text"):
-        after(SetOption("write-only", True))  # type: ignore[arg-type]
+        after(SetOption("write-only", None))  # type: ignore[arg-type]
+    assert after(SetOption("write-only", True), SetOption("snapshot.num-retained.max", 12)).options == {
+        **after(SetOption("write-only", "true"), SetOption("snapshot.num-retained.max", "12")).options
+    }
 
 
 def test_a_column_that_an_option_names_is_dropped_after_the_option() -> None:
