@@ -447,6 +447,40 @@ def requirements_page() -> str:
     return "\n".join(lines)
 
 
+def first_afternoon_page() -> str:
+    """What newcomers do, and what they get, from the table that the tests run."""
+    found = tomllib.loads((PROJECT / "tests" / "newcomer" / "python.toml").read_text())
+    lines = [
+        "# A first afternoon",
+        "",
+        "Ordinary uses of the Python API, and ordinary mistakes with what one gets to read. All of them are run as tests, each",
+        "in a warehouse of its own, which the names in them come from:",
+        "",
+        "```python",
+        found["scene"].strip(),
+        "```",
+        "",
+        "## Uses",
+        "",
+        "| to | one writes | and then |",
+        "|---|---|---|",
+        *(f"| {_cell(one['does'])} | {_code(one['code'])} | {_code(one['then'])} |" for one in found["use"]),
+        "",
+        "## Mistakes",
+        "",
+        "`…` stands for more text, such as the place of the warehouse.",
+        "",
+        "| one writes | and gets | of kind | with the message |",
+        "|---|---|---|---|",
+        *(f"| {_code(one['code'])} | `{one['error']}` | `{one['kind']}` | {_cell(one['says'])} |" for one in found["mistake"]),
+    ]
+    return "\n".join(lines)
+
+
+def _code(text: str) -> str:
+    return "<br>".join(f"`` {line.replace('|', chr(92) + '|')} ``" for line in text.split("; "))
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "api": api_page,
     "spark": spark_page,
@@ -458,4 +492,5 @@ PAGES: dict[str, Callable[[], str]] = {
     "command-line": command_line_page,
     "errors": errors_page,
     "requirements": requirements_page,
+    "first-afternoon": first_afternoon_page,
 }
