@@ -65,16 +65,16 @@ class GroupState:
         """The change of the groups whose new values are known, and terms for that of the others."""
         if (changes := self._changes(steps)) is None:
             return None, []
-        merged, rows = steps.rows(self._merged(changes))
+        merged, rows = steps.keep(self._merged(changes))
         unknown = rows.column("unknown")
         known = self._known(rows.filter(pc.invert(unknown)))
         if not pc.any(unknown).as_py():
             return known, []
         keys = [(_col(merged, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
         again = projected(exp.select().from_(named(merged, merged)), keys).where(_col(merged, "unknown"), copy=False)
-        name, _ = steps.keep(again)
-        computed = weighed(self.node.limited("new", name), self.node.columns, 1)
-        return known, [computed, target_rows(self.outputs, [field.name for _, field in self.keys], name)]
+        name, found = steps.keep(again)
+        computed = weighed(self.node.limited("new", name, found), self.node.columns, 1)
+        return known, [computed, target_rows(self.outputs, [field.name for _, field in self.keys], name, found)]
 
     def _changes(self, steps: Steps) -> exp.Expr | None:
         """One row for each group that changed, to stand in a FROM: how much came and went."""
@@ -93,8 +93,8 @@ class GroupState:
         if all(isinstance(value, exp.Column) for value, _ in (*keys, *values)):
             return aliased(query, _CHANGES)
         # Names of columns in expressions shall not meet those of the target.
-        name, count = steps.keep(query)
-        return named(name, _CHANGES) if count else None
+        name, found = steps.keep(query)
+        return named(name, _CHANGES) if found.num_rows else None
 
     def _came_and_went(self, total: _Total, value: exp.Expr, weight: exp.Expr) -> list[tuple[str, exp.Expr]]:
         came = exp.GT(this=weight, expression=exp.Literal.number(0))

@@ -13,13 +13,15 @@ combine, and what goes and comes again adds up to nothing at the end.
                      + the rows of these keys, new  - the rows of these keys, old
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
+from tablestore.sql.incremental.keyliterals import add_literals, without_nulls
+from tablestore.sql.incremental.reading import conjuncts
 from tablestore.sql.incremental.shapes import STEP, TARGET, WEIGHT, Moment, RunStep, source_at, source_changes
 from tablestore.sql.query.dialect import Spark4
 from tablestore.types.datatypes import Field
@@ -29,19 +31,19 @@ Projection = tuple[exp.Expr, str]
 
 @dataclass(slots=True)
 class Steps:
-    """The run of one plan: which sources changed, and the steps so far."""
+    """The run of one plan: which sources changed, how (as far as the caller has these rows), and the steps so far.
+
+    ``kinds``: of which kind of literal (:mod:`tablestore.sql.incremental.keyliterals`) the columns of sources are.
+    """
 
     changed: frozenset[int]
     run: RunStep
+    changes: Mapping[int, pa.Table] = field(default_factory=dict)
+    kinds: Mapping[tuple[int, str], str | None] = field(default_factory=dict)
     count: int = 0
 
-    def keep(self, query: exp.Query) -> tuple[str, int]:
-        """Run a query once for all that read it; its name and the number of its rows."""
-        name, rows = self.rows(query)
-        return name, rows.num_rows
-
-    def rows(self, query: exp.Query) -> tuple[str, pa.Table]:
-        """Run a query; its name and its rows."""
+    def keep(self, query: exp.Query) -> tuple[str, pa.Table]:
+        """Run a query once for all that read it; its name and its rows."""
         name = f"{STEP}{self.count}"
         self.count += 1
         return name, self.run(name, query.sql(dialect=Spark4))
@@ -166,15 +168,54 @@ class Block:
             behind = [other.at("new") for other in self.inputs[place + 1 :]]
             if not one.equalities:
                 term = self._joined([*before, change, *behind], projections)
+                if isinstance(one.reads, int) and one.reads in steps.changes:
+                    self._narrow(term, one, steps.changes[one.reads], steps)
                 found.append(with_weight(term, exp.column(WEIGHT, table=one.alias, quoted=True)))
                 continue
             values = [(equality.inner, f"key_{number}") for number, equality in enumerate(one.equalities)]
             name, rows = steps.keep(projected(exp.select().from_(change), values).distinct())
-            for moment, weight in (("new", 1), ("old", -1)) if rows else ():
-                term = self._joined([*before, one.at(moment), *behind], projections)  # type: ignore[arg-type]
+            moments: tuple[tuple[Moment, int], ...] = (("new", 1), ("old", -1))
+            for moment, weight in moments if rows.num_rows else ():
+                term = self._joined([*before, one.at(moment), *behind], projections)
+                self._say_keys(term, one, rows, steps)
                 limit(term, name, [(equality.outer, equality.sign) for equality in one.equalities])
                 found.append(with_weight(term, number_of(weight)))
         return found
+
+    def _narrow(self, term: exp.Select, changed: Input, changes: pa.Table, steps: Steps) -> None:
+        """Say of the inputs that are joined to an input that changed by a column of it which values they must have."""
+        joins = term.args.get("joins") or []
+        for place, other in enumerate(self.inputs):
+            join = joins[place - 1] if place else None
+            conditions = [*conjuncts(term.args.get("where")), *(conjuncts(join.args.get("on")) if join is not None else ())]
+            if other.equalities and join is not None:
+                conditions = list(conjuncts(join.args.get("on")))
+            for condition in conditions if other is not changed else ():
+                if not isinstance(condition, exp.EQ):
+                    continue
+                sides = (condition.left, condition.right)
+                tables = [side.table if isinstance(side, exp.Column) else None for side in sides]
+                if sorted(map(str, tables)) == sorted((changed.alias, other.alias)):
+                    mine, its = sides if tables[0] == changed.alias else (sides[1], sides[0])
+                    if self._alike(mine, its, steps):
+                        rows = without_nulls(changes, mine.name)
+                        add_literals(term, its, rows, mine.name, join=join if other.equalities else None)
+
+    def _say_keys(self, term: exp.Select, changed: Input, keys: pa.Table, steps: Steps) -> None:
+        """Say which values the rows beside the right side of a join must have."""
+        for number, equality in enumerate(changed.equalities):
+            if self._alike(equality.outer, equality.inner, steps):
+                rows = without_nulls(keys, f"key_{number}") if equality.sign is exp.EQ else keys
+                add_literals(term, equality.outer, rows, f"key_{number}")
+
+    def _alike(self, one: exp.Expr, other: exp.Expr, steps: Steps) -> bool:
+        """Whether both are columns of sources, and of one kind."""
+        reads = {known.alias: known.reads for known in self.inputs}
+        kinds = []
+        for column in (one, other):
+            number = reads.get(column.table) if isinstance(column, exp.Column) else None
+            kinds.append(steps.kinds.get((number, column.name)) if isinstance(number, int) else None)
+        return kinds[0] is not None and kinds[0] == kinds[1]
 
     def _joined(self, inputs: Sequence[exp.Expr], projections: Sequence[Projection]) -> exp.Select:
         select = self.reading(inputs)
@@ -204,19 +245,21 @@ class Keyed:
     def terms(self, steps: Steps) -> list[exp.Select]:
         name, rows = self.changed_keys(steps)
         moments: tuple[tuple[Moment, int], ...] = (("new", 1), ("old", -1))
-        return [weighed(self.limited(moment, name), self.columns, weight) for moment, weight in moments] if rows else []
+        return [weighed(self.limited(moment, name, rows), self.columns, weight) for moment, weight in moments if rows.num_rows]
 
-    def changed_keys(self, steps: Steps) -> tuple[str, int]:
-        """The step that holds the keys whose rows may have changed, and their number."""
+    def changed_keys(self, steps: Steps) -> tuple[str, pa.Table]:
+        """The step that holds the keys whose rows may have changed, and these."""
         terms = self.block.weighted([(key, f"key_{number}") for number, key in enumerate(self.keys)], steps)
         if not terms:
-            return "", 0
+            return "", pa.table({})
         keys = [(exp.column(f"key_{number}", quoted=True), f"key_{number}") for number in range(len(self.keys))]
         return steps.keep(projected(exp.select().from_(aliased(union_all(terms), "changed")), keys).distinct())
 
-    def limited(self, moment: Moment, name: str) -> exp.Select:
+    def limited(self, moment: Moment, name: str, keys: pa.Table) -> exp.Select:
         """Its rows at a moment, of the keys of a step."""
         rows = self.block.reading([one.at(moment) for one in self.block.inputs])
+        for number, key in enumerate(self.keys):
+            add_literals(rows, key, keys, f"key_{number}")
         limit(rows, name, [(key, exp.NullSafeEQ) for key in self.keys])
         return rows
 
@@ -230,10 +273,12 @@ def limit(select: exp.Select, name: str, values: Sequence[tuple[exp.Expr, type[e
     select.append("joins", exp.Join(this=named(name, name), side="LEFT", kind="SEMI", on=exp.and_(*on, copy=False)))
 
 
-def target_rows(outputs: Sequence[tuple[str, Field]], keys: Sequence[str], step: str) -> exp.Select:
+def target_rows(outputs: Sequence[tuple[str, Field]], keys: Sequence[str], step: str, rows: pa.Table) -> exp.Select:
     """The rows that the target has of the keys of a step, to go."""
     values = [(exp.column(field.name, table=TARGET, quoted=True), name) for name, field in outputs]
     found = projected(exp.select().from_(named(TARGET, TARGET)), values)
+    for number, key in enumerate(keys):
+        add_literals(found, exp.column(key, table=TARGET, quoted=True), rows, f"key_{number}")
     limit(found, step, [(exp.column(key, table=TARGET, quoted=True), exp.NullSafeEQ) for key in keys])
     return with_weight(found, number_of(-1))
 

@@ -7,7 +7,7 @@ The rows are those that come and go: the columns of the target, and the weight, 
 (negative). No row is there twice, and none with a weight of 0. The names in the queries: :mod:`tablestore.sql.incremental.shapes`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from tablestore.sql.incremental.building import build
 from tablestore.sql.incremental.groupstate import GroupState, group_state
+from tablestore.sql.incremental.keyliterals import literal_kind
 from tablestore.sql.incremental.nodes import (
     Keyed,
     Node,
@@ -51,12 +52,16 @@ class IncrementalPlan:
     node: Node
     outputs: tuple[tuple[str, Field], ...]
     names: frozenset[str]
+    kinds: Mapping[tuple[int, str], str | None]
     state: GroupState | None = None
 
-    def change(self, changed: frozenset[int], run: RunStep) -> pa.Table | None:
-        """The rows that come and go, each once; ``run`` runs the queries. None if nothing can have changed."""
+    def change(self, changed: frozenset[int], run: RunStep, changes: Mapping[int, pa.Table] | None = None) -> pa.Table | None:
+        """The rows that come and go, each once; ``run`` runs the queries. None if nothing can have changed.
+
+        ``changes``: those of sources that the caller has at hand; where they are few, scans are told which values to look for.
+        """
         with deep():
-            steps = Steps(changed, run)
+            steps = Steps(changed, run, changes or {}, self.kinds)
             if self.state is None:
                 return self._added_up(self._terms(steps), steps)
             known, terms = self.state.change(steps)
@@ -69,15 +74,16 @@ class IncrementalPlan:
         if len(terms) > 1:
             # Each is a query of its own: names of columns that mean one thing in it do not meet those of the target.
             kept = [steps.keep(term) for term in terms]
-            terms = [_all_of(name, self.node.columns) for name, rows in kept if rows]
-        return steps.rows(_netted(terms, self.outputs))[1] if terms else None
+            terms = [_all_of(name, self.node.columns) for name, rows in kept if rows.num_rows]
+        return steps.keep(_netted(terms, self.outputs))[1] if terms else None
 
     def _terms(self, steps: Steps) -> list[exp.Select]:
         if isinstance(self.node, Keyed) and (keys := self._keys_in_target(self.node)) is not None:
             name, rows = self.node.changed_keys(steps)
-            if not rows:
+            if not rows.num_rows:
                 return []
-            return [weighed(self.node.limited("new", name), self.node.columns, 1), target_rows(self.outputs, keys, name)]
+            computed = weighed(self.node.limited("new", name, rows), self.node.columns, 1)
+            return [computed, target_rows(self.outputs, keys, name, rows)]
         return self.node.terms(steps)
 
     def _keys_in_target(self, node: Keyed) -> tuple[str, ...] | None:
@@ -97,7 +103,10 @@ def plan_incremental(
         names = frozenset(column.name for column in tree.find_all(exp.Column))
         node = build(tree)
         outputs = _outputs(node, target)
-        return IncrementalPlan(node, outputs, names, group_state(node, outputs, sources))
+        kinds = {
+            (number, field.name.lower()): literal_kind(field.type) for number, one in enumerate(sources) for field in one.fields
+        }
+        return IncrementalPlan(node, outputs, names, kinds, group_state(node, outputs, sources))
     except NoRuleError as error:
         return FullRefresh(error.reason, error.repeatable)
 

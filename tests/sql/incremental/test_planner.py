@@ -112,3 +112,25 @@ def test_a_step_without_rows_ends_the_work() -> None:
     assert not isinstance(plan, FullRefresh)
     assert plan.change(frozenset({0}), lambda name, sql: pa.table({"key_0": pa.array([], pa.int64())})) is None
     assert plan.change(frozenset(), lambda name, sql: pa.table({"key_0": [1]})) is None
+
+
+def test_few_keys_are_said_as_literals_beside_columns_of_their_kind() -> None:
+    def made(query: str, columns_of_changes: dict[str, list[int | None]], changed: int) -> str:
+        plan = plan_incremental(query, source_of=[0, 1], sources=SOURCES, target=TargetShape(fields=columns("id")))
+        assert not isinstance(plan, FullRefresh)
+        queries: list[str] = []
+
+        def run(name: str, sql: str) -> pa.Table:
+            queries.append(sql)
+            return pa.table({"key_0": [1, 2]})
+
+        plan.change(frozenset({changed}), run, {changed: pa.table(columns_of_changes)})
+        return " ; ".join(queries)
+
+    inner = made("SELECT o.id FROM orders o JOIN people p ON o.customer = p.id", {"customer": [7, None, 7, 9]}, 0)
+    assert "WHERE `p`.`id` IN (7, 9)" in inner
+    left = made("SELECT o.id FROM orders o LEFT JOIN people p ON o.customer = p.id", {"customer": [7]}, 0)
+    assert "ON `o`.`customer` = `p`.`id` AND `p`.`id` IN (7)" in left
+    right = made("SELECT o.id FROM orders o LEFT JOIN people p ON o.customer = p.id", {"id": [7]}, 1)
+    assert "WHERE `o`.`customer` IN (1, 2)" in right
+    assert " IN (" not in made("SELECT o.id FROM orders o JOIN people p ON o.customer = p.id", {"customer": list(range(200))}, 0)

@@ -32,6 +32,7 @@ class PlanRun:
     ) -> pa.Table | FullRefresh | None:
         """The rows that come and go; None if there are none. FullRefresh if they do not fit into memory."""
         self.relations[TARGET] = self.target
+        held: dict[int, pa.Table] = {}
         for number, source in enumerate(sources):
             point = cursor.of_source(source.name)
             assert point is not None, "a source of the cursor"
@@ -42,9 +43,10 @@ class PlanRun:
                 if changes is None:
                     return FullRefresh(f"too many rows of source {source.name} changed to be held in memory")
                 self.rows_in += changes.num_rows
+                held[number] = changes
                 self.relations[source_changes(number)] = RowsRelation(name=f"changes of {source.name}", rows=HeldRows(changes))
         try:
-            return plan.change(changed, self._step)
+            return plan.change(changed, self._step, held)
         except _TooManyError:
             return FullRefresh("too many rows of the table change to be held in memory")
 

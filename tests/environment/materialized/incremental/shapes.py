@@ -127,7 +127,7 @@ SHAPES: Mapping[str, Shape] = {
 
 _NUMBERS = (None, 0, 1, 2, 3)
 _WHOLE = (None, 0, 1, -1, 7, 2**63 - 1, -(2**63))
-_WIDE = (None, Decimal("0.00"), Decimal("-1.25"), Decimal(10**35), Decimal("999999999999999999999999999999999999.99"))
+_WIDE = (None, Decimal("0.00"), Decimal("-1.25"), Decimal(-(10**34)), Decimal("9999999999999999999999999999999999.99"))
 _SHORT = (None, Decimal("0.000"), Decimal("-1.125"), Decimal("999999999.999"))
 _FLOATS = (None, float("nan"), 0.0, -0.0, 1.5, float("inf"), float("-inf"), 5e-324, 1.7976931348623157e308)
 _TEXTS = (None, "", "a", "ä", "zz")

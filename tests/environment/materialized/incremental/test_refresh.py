@@ -181,6 +181,18 @@ def test_sources_keep_what_the_cursor_points_to_until_the_target_lets_go(env: ts
     assert "which was read last, has expired" in str(run(env).reason) and rows(env) == [(1, 2, 14), (2, 1, 7)]
 
 
+def test_a_sum_past_the_end_of_its_type_fails_as_in_the_query_and_lands_nothing(env: ts.TableEnvironment) -> None:
+    run(env)
+    env.execute_sql("INSERT INTO t VALUES (4, 1, 9223372036854775807)")
+    with pytest.raises(ts.InvalidInputError):
+        env.execute_sql(QUERY).to_arrow()
+    with pytest.raises(ts.InvalidInputError):
+        run(env)
+    assert rows(env) == [(1, 2, 15), (2, 1, 7)]
+    env.execute_sql("INSERT INTO t VALUES (1, 1, -9223372036854775807)")
+    assert run(env).mode == "incremental" and rows(env) == [(1, 3, 5), (2, 1, 7)]
+
+
 def test_verify_shows_rows_that_differ(env: ts.TableEnvironment) -> None:
     run(env, "bag")
     with pytest.raises(ts.NotFoundError, match="does not say which snapshots"):

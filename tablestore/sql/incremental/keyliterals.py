@@ -1,0 +1,54 @@
+"""Few values that a column must have, as literals in the query: a scan leaves out files by them, where a join reads them all.
+
+Only whole numbers and texts are written, and only beside columns of the same kind: a comparison of a text and a number converts
+one of them, and an IN need not convert the same one as an equality.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, TypeRoot
+
+MOST_LITERALS = 100
+
+
+def literal_kind(data_type: DataType) -> str | None:
+    """The kind of a column whose values can be written as literals."""
+    root = data_type.root if isinstance(data_type, AtomicType) else None
+    return "number" if root in INTEGER_ROOTS else "text" if root is TypeRoot.VARCHAR else None
+
+
+def add_literals(select: exp.Select, column: exp.Expr, rows: pa.Table, name: str, *, join: exp.Join | None = None) -> None:
+    """Say that ``column`` has one of the values that ``name`` has in ``rows``, if these are few and none is NULL.
+
+    It is said in the WHERE, or in the ON of ``join``.
+    """
+    if not isinstance(column, exp.Column) or (values := _few_values(rows, name)) is None:
+        return
+    condition = exp.In(this=column.copy(), expressions=values)
+    if join is None:
+        select.where(condition, copy=False)
+    else:
+        join.on(condition, copy=False)
+
+
+def without_nulls(rows: pa.Table, name: str) -> pa.Table:
+    """The rows whose column is not NULL: those that an equality can find."""
+    found = _column(rows, name)
+    return rows if found is None else rows.filter(pc.is_valid(found))
+
+
+def _few_values(rows: pa.Table, name: str) -> list[exp.Expr] | None:
+    column = _column(rows, name)
+    if column is None or not (pa.types.is_integer(column.type) or pa.types.is_string(column.type)):
+        return None
+    found = pc.unique(column)
+    if not 0 < len(found) <= MOST_LITERALS or found.null_count:
+        return None
+    return [exp.convert(value) for value in found.to_pylist()]
+
+
+def _column(rows: pa.Table, name: str) -> pa.ChunkedArray | None:
+    place = next((n for n, known in enumerate(rows.schema.names) if known.lower() == name), None)
+    return None if place is None else rows.column(place)
