@@ -14,6 +14,7 @@ from benchmarks import (
     bench_compact,
     bench_ctas,
     bench_engines,
+    bench_ingest,
     bench_log,
     bench_merge,
     bench_refresh,
@@ -43,6 +44,7 @@ class Suite(StrEnum):
     COMMIT = "commit"
     CHANGELOG = "changelog"
     LOG = "log"
+    INGEST = "ingest"
     SPARK = "spark"
     STREAM_SINK = "stream-sink"
     CTAS = "ctas"
@@ -94,6 +96,8 @@ def main(
             bench_changelog.run(setting)
         if suite in (Suite.ALL, Suite.LOG):
             bench_log.run(setting)
+        if suite in (Suite.ALL, Suite.INGEST):
+            bench_ingest.run(setting)
         if suite in (Suite.ALL, Suite.COMPACT):
             bench_compact.run(setting)
         if suite in (Suite.ALL, Suite.STARTUP):

@@ -61,14 +61,15 @@ def run(setting: Setting) -> None:
         except BrokerUnavailable as error:
             setting.report.skipped.append(f"kafka: {error}")
             return
-        _let_use_all_cores(broker.pid)
+        let_use_all_cores(broker.pid)
         _publish(setting, space, broker)
         _consume(setting, space, broker)
         _small_transactions(setting, space, broker)
         _latency(setting, space, broker)
 
 
-def _let_use_all_cores(pid: int) -> None:
+def let_use_all_cores(pid: int) -> None:
+    """The broker is not pinned to the core that is measured."""
     if hasattr(os, "sched_setaffinity"):
         for thread in Path(f"/proc/{pid}/task").iterdir():
             os.sched_setaffinity(int(thread.name), range(os.cpu_count() or 1))
@@ -90,7 +91,8 @@ def _rows(count: int, seed: int) -> pa.Table:
     )
 
 
-def _table(space: Path, name: str, broker: KafkaBroker | None, **options: str) -> ts.Table:
+def make_table(space: Path, name: str, broker: KafkaBroker | None, **options: str) -> ts.Table:
+    """A table of :data:`SCHEMA`; with a broker, of a topic there."""
     catalog = ts.open_catalog(str(space / "warehouse"))
     catalog.create_database("bench", ignore_if_exists=True)
     options = {"bucket": "1", "write-only": "true", **options}
@@ -127,7 +129,7 @@ def _encode(setting: Setting) -> None:
 
 def _publish(setting: Setting, space: Path, broker: KafkaBroker) -> None:
     count = setting.scaled(PUBLISHED_ROWS)
-    table = _table(space, "published", broker, **{"log.system": "filestore"})
+    table = make_table(space, "published", broker, **{"log.system": "filestore"})
     table.upsert(_rows(count, setting.seed))
     snapshot = table.snapshots()[-1]
     found, gap = snapshot_records(table.context, snapshot, [0], "upsert", {})
@@ -229,7 +231,7 @@ def _at_least(setting: Setting, result: Result, name: str, bound: float) -> None
 
 def _consume(setting: Setting, space: Path, broker: KafkaBroker) -> None:
     count = setting.scaled(CONSUMED_ROWS)
-    table = _table(space, "consumed", broker)
+    table = make_table(space, "consumed", broker)
     table.upsert(_rows(10, setting.seed))
     position = None
     for batch in table.consume(follow=False):
@@ -320,7 +322,7 @@ def _small_transactions(setting: Setting, space: Path, broker: KafkaBroker) -> N
     from confluent_kafka import Producer
     from tablestore_kafka.client import PRODUCER
 
-    table = _table(space, "small", broker, **{"log.system": "filestore"})
+    table = make_table(space, "small", broker, **{"log.system": "filestore"})
     settings = log_settings(
         _with_options(table.table_schema, {"log.system": "kafka", "log.kafka.bootstrap.servers": broker.servers}), name="small"
     )
@@ -371,7 +373,7 @@ def _latency(setting: Setting, space: Path, broker: KafkaBroker) -> None:
         ("kafka", broker, {}),
         ("filestore", None, {"continuous.discovery-interval": "10 ms"}),
     ):
-        waits = _waits(setting, _table(space, f"latency-{name}", where, **options))
+        waits = _waits(setting, make_table(space, f"latency-{name}", where, **options))
         p50, p99 = median(waits) * 1000, quantiles(waits, n=100)[98] * 1000
         setting.report.skipped.append(
             f"latency, {name}: commit called to batch seen, {len(waits)} changes: p50 {p50:.0f} ms, p99 {p99:.0f} ms"
