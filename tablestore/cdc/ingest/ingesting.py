@@ -28,6 +28,7 @@ def ingest(
     commit_records: int = 1_000_000,
     dead_letters: Table | None = None,
     on_error: OnError | None = None,
+    evolve: bool = False,
     on_commit: Callable[[IngestCommit], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> IngestReport:
@@ -37,6 +38,7 @@ def ingest(
     was; the first one begins at the ``start`` (``"earliest"`` or ``"latest"``), as does any with ``reset``. It ends with the
     records that are there now; with ``follow`` it waits for more until ``stop()``.
 
+    ``evolve``: columns that records have and the table lacks are added to it, and those that are too narrow widened.
     A record that cannot become a row stops it, unless there is a table for ``dead_letters`` (:func:`dead_letter_table`), or
     ``on_error="skip"``. ``servers`` are the brokers; ``properties`` of the client that tables may set too, others (secrets) come
     from the environment. Raises FormatError of kind ``bad-record``, ConflictError of kind ``fenced`` (another process ingests under
@@ -52,6 +54,7 @@ def ingest(
         commit_every_s=commit_every.total_seconds(),
         commit_records=commit_records,
         on_error=on_error or ("stop" if dead_letters is None else "dead-letter"),
+        evolve=evolve,
     )
     return run_ingest(table, open_topic_source("kafka", topic, given), request, dead_letters, on_commit=on_commit, stop=stop)
 

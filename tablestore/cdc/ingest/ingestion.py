@@ -12,6 +12,7 @@ the table's write buffer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +20,18 @@ import pyarrow as pa
 from tablestore.cdc.ingest.beginning import check_landed, find_beginning, user_of, with_new_partitions
 from tablestore.cdc.ingest.deadletters import DeadLetter, DeadLetters
 from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestRequest
+from tablestore.cdc.records.evolving import plan_evolution
 from tablestore.cdc.records.recordformats import FORMATS, Decoder
 from tablestore.cdc.records.target import Decoded, Target
 from tablestore.cdc.sourceposition import SourcePosition
 from tablestore.cdc.topicsource import TopicCursor, TopicRecords, TopicSource
-from tablestore.errors import ConflictError, FormatError, InvalidInputError
+from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, InvalidInputError
 from tablestore.store.producer import INPUT
 from tablestore.store.replay import SOURCE_POSITION_PROPERTY
 from tablestore.table.table import Table
 from tablestore.table.write.committing import Effect
 from tablestore.table.write.writer import TableWriter
+from tablestore.types.evolution.schemachanges import SchemaChange
 from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
 
 _BATCH_RECORDS, _BATCH_BYTES = 32_768, 32 * 1024 * 1024
@@ -50,7 +53,8 @@ class Ingestion:
         self._table, self._source, self._request, self._dead_letters = table, source, request, dead_letters
         self._clock, self._run = context.clock, context.ids.uuid()
         self._source_id = source.incarnation()
-        self._decoder = _decoder(table, request)
+        self._decoder, self._schema_id = _decoder(table, request), context.schema.id
+        self._changes: tuple[SchemaChange, ...] = ()
         beginning = find_beginning(context, request, source, self._source_id)
         self._identifier, self._committed, self._recorded = beginning.identifier, dict(beginning.offsets), beginning.recorded
         self._offsets = dict(self._committed)
@@ -66,6 +70,9 @@ class Ingestion:
         try:
             while not (self._is_done(ends) or stop()):
                 try:
+                    if self._changes:
+                        self._alter()
+                        cursor = self._reopened(cursor, self._offsets)
                     commit = self._one(cursor, ends, stop)
                     conflicts = 0
                 except ConflictError as error:
@@ -74,8 +81,6 @@ class Ingestion:
                         raise
                     # The table was altered, say: the records are read again, for the table as it is now.
                     cursor = self._reopened(cursor, self._committed)
-                    self._table = self._table.refresh()
-                    self._decoder = _decoder(self._table, self._request)
                     continue
                 if commit is not None:
                     yield commit
@@ -90,33 +95,49 @@ class Ingestion:
         """What is there, until a commit is due; None if there was nothing."""
         request, clock, count = self._request, self._clock, _Count()
         deadline_s = clock.steady_s() + request.commit_every_s
-        with self._table.new_writer(user_of(request.name)) as writer:
+        with self._table.refresh().new_writer(user_of(request.name)) as writer:
+            if self._table.table_schema.id != self._schema_id:
+                self._decoder, self._schema_id = _decoder(self._table, request), self._table.table_schema.id
             while count.records < request.commit_records and not (self._is_done(ends) or stop()):
                 left_s = deadline_s - clock.steady_s()
                 if left_s <= 0:
                     break
                 wanted = min(_BATCH_RECORDS, request.commit_records - count.records)
                 records = cursor.poll(min(left_s, _IDLE_POLL_S), wanted, _BATCH_BYTES)
-                self._write(writer, records, count)
+                if not self._write(writer, records, count):
+                    break
                 self._offsets.update(records.next_offsets())
                 self._offsets.update(
                     {place: offset for place, offset in records.ended.items() if offset > self._offsets.get(place, 0)}
                 )
             return self._commit(writer, count) if count.records else None
 
-    def _write(self, writer: TableWriter, records: TopicRecords, count: "_Count") -> None:
+    def _write(self, writer: TableWriter, records: TopicRecords, count: "_Count") -> bool:
+        """Write a batch; False if the table has to be altered first."""
         batch: list[Decoded] = []
+        bad: dict[int, str] = {}
         for start in range(0, len(records), _PARSED_AT_ONCE):
             chosen = slice(start, start + _PARSED_AT_ONCE)
             found = self._decoder.decode(records.keys[chosen], records.values[chosen])
-            if found.faults:
-                self._keep_bad(records, {start + place: reason for place, reason in found.faults.items()}, count)
+            if self._request.evolve and (changes := plan_evolution(self._table.table_schema, found.found)):
+                self._changes = changes
+                return False
+            bad.update({start + place: reason for place, reason in found.faults.items()})
             batch.append(found)
+        if bad:
+            self._keep_bad(records, bad, count)
         rows = _as_rows(batch)
         if rows is not None:
             writer.write(rows)
             count.rows += rows.num_rows
         count.records += len(records)
+        return True
+
+    def _alter(self) -> None:
+        changes, self._changes = self._changes, ()
+        # Somebody else may have done the same. The records are looked at again.
+        with suppress(AlreadyExistsError):
+            self._table.alter(changes)
 
     def _keep_bad(self, records: TopicRecords, faults: dict[int, str], count: "_Count") -> None:
         letters = [
@@ -188,6 +209,7 @@ def _decoder(table: Table, request: IngestRequest) -> Decoder:
     target = Target(
         fields=context.schema.fields,
         key=context.schema.primary_keys,
+        evolves=request.evolve,
         whole_before=combines or context.changelog_settings.producer == INPUT,
     )
     return FORMATS[request.format](target)

@@ -18,7 +18,7 @@ class IngestRequest:
     """``name``: under which its progress is kept. ``start``: where it begins when it has none, or with ``reset`` in any case.
 
     ``follow``: wait for further records; else it ends at those that are there now. A commit comes after ``commit_records`` records
-    or ``commit_every_s``, whichever is first.
+    or ``commit_every_s``, whichever is first. ``evolve``: give the table the columns that records have, and widen those too narrow.
     """
 
     name: str
@@ -29,6 +29,7 @@ class IngestRequest:
     commit_every_s: float = 10.0
     commit_records: int = 1_000_000
     on_error: OnError = "stop"
+    evolve: bool = False
 
     def __post_init__(self) -> None:
         _one_of("format", self.format, tuple(FORMATS))

@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
+from tablestore.cdc.records.evolving import Found, type_of_json, type_of_value
 from tablestore.cdc.records.faults import Faults, at_places, convert_each
 from tablestore.cdc.records.wirevalues import PLAIN, Meaning, Wire, conform_column, to_column, usual_wire, wire_type
 from tablestore.log.json.jsonrows import read_objects, values_to_array
 from tablestore.types.arrays import Mask
 from tablestore.types.arrowtypes import to_arrow_type
-from tablestore.types.datatypes import Field
+from tablestore.types.datatypes import DataType, Field
 
 _BLOCK_BYTES = 16 * 1024 * 1024
 _OPENING, _CLOSING = ord("{"), ord("}")
@@ -42,18 +43,20 @@ class Row:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objects:
     """Columns of as many rows as there were texts. ``texts``: values of the names asked for as texts. A text at fault has rows,
-    which mean nothing."""
+    which mean nothing. ``found``: the types of names that were not asked for, and of values that did not fit."""
 
     rows: Mapping[str, Row]
     texts: Mapping[str, pa.Array]
     faults: Faults
+    found: Found
 
 
 class ObjectReader:
-    """Reads objects with rows at the given places. ``texts``: names beside them that hold texts."""
+    """Reads objects with rows at the given places. ``texts``: names beside them that hold texts. ``looks_at``: the place where
+    names that are not asked for, and values that do not fit, are of interest."""
 
-    def __init__(self, places: Mapping[str, Sequence[Field]], texts: Sequence[str] = ()) -> None:
-        self._places, self._texts = places, texts
+    def __init__(self, places: Mapping[str, Sequence[Field]], texts: Sequence[str] = (), looks_at: str | None = None) -> None:
+        self._places, self._texts, self._looks_at = places, texts, looks_at
         self._wires = {
             (place, field.name): usual_wire(to_arrow_type(field.type)) for place, fields in places.items() for field in fields
         }
@@ -84,24 +87,35 @@ class ObjectReader:
         found = read_objects(
             data,
             read_options=pj.ReadOptions(use_threads=False, block_size=max(_BLOCK_BYTES, 2 * max(map(len, values)))),
-            parse_options=pj.ParseOptions(explicit_schema=pa.schema(asked), unexpected_field_behavior="ignore"),
+            parse_options=pj.ParseOptions(
+                explicit_schema=pa.schema(asked), unexpected_field_behavior="ignore" if self._looks_at is None else "infer"
+            ),
         ).combine_chunks()
         if found.num_rows != len(values):
             raise ValueError("not one object per text")
-        rows, faults = {}, Faults()
+        rows, faults, told = {}, Faults(), _Told()
         for place, fields in self._places.items():
             if place:
                 struct = _one(found.column(place))
-                present, raw = struct.is_valid().to_numpy(zero_copy_only=False), struct.flatten()
+                present = struct.is_valid().to_numpy(zero_copy_only=False)
+                raw = dict(zip((one.name for one in struct.type), struct.flatten(), strict=True))
             else:
-                present, raw = np.ones(len(values), dtype=np.bool_), [_one(found.column(field.name)) for field in fields]
+                present, raw = np.ones(len(values), dtype=np.bool_), {name: _one(found.column(name)) for name in found.schema.names}
             columns = []
-            for field, array in zip(fields, raw, strict=True):
+            for field in fields:
+                array = raw.pop(field.name)
                 column, wrong = _converted(array, field, meanings.get(field.name, PLAIN))
                 columns.append(column)
                 faults.update(wrong)
+                if wrong and place == self._looks_at:
+                    told.note(field.name, type_of_json(array.type))
             rows[place] = Row(columns=columns, present=present)
-        return Objects(rows=rows, texts={name: _one(found.column(name)) for name in self._texts}, faults=faults)
+            if place == self._looks_at:
+                for name, array in raw.items():
+                    if name not in self._texts:
+                        told.note(name, type_of_json(array.type))
+        texts = {name: _one(found.column(name)) for name in self._texts}
+        return Objects(rows=rows, texts=texts, faults=faults, found=told.kinds)
 
     def _slow(self, values: Sequence[bytes], meanings: Mapping[str, Meaning]) -> Objects:
         # One by one: what is at fault has to be found, and nothing vectorised says where it is.
@@ -113,7 +127,7 @@ class ObjectReader:
             except ValueError as error:
                 faults[number] = str(error)
                 objects.append({})
-        rows = {}
+        rows, told = {}, _Told()
         for place, fields in self._places.items():
             found: list[Any] = [one.get(place) for one in objects] if place else list(objects)
             for number, row in enumerate(found):
@@ -127,12 +141,20 @@ class ObjectReader:
                 column, wrong = self._by_kind(place, cells, field, meanings.get(field.name, PLAIN))
                 columns.append(column)
                 faults = {**wrong, **faults}
+                if place == self._looks_at:
+                    for number in wrong:
+                        told.note(field.name, type_of_value(cells[number]))
+            if place == self._looks_at:
+                asked = {field.name for field in fields}
+                for row in found:
+                    for name in (row or {}).keys() - asked:
+                        told.note(name, type_of_value(row[name]))
             rows[place] = Row(columns=columns, present=np.array([row is not None for row in found], dtype=np.bool_))
         texts = {}
         for name in self._texts:
             said = [one.get(name) for one in objects]
             texts[name] = pa.array([one if isinstance(one, str) else None for one in said], pa.string())
-        return Objects(rows=rows, texts=texts, faults=faults)
+        return Objects(rows=rows, texts=texts, faults=faults, found=told.kinds)
 
     def _by_kind(self, place: str, cells: Sequence[Any], field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:
         """A column of values of several kinds: those of one kind are converted together."""
@@ -146,9 +168,7 @@ class ObjectReader:
             self._wires[place, field.name] = next(iter(wires))
         parts, order, faults = [], [], Faults()
         for python, numbers in by_kind.items():
-            part, wrong = convert_each(
-                [cells[number] for number in numbers], _PartOf(python, field, kind, meaning), kind
-            )
+            part, wrong = convert_each([cells[number] for number in numbers], _PartOf(python, field, kind, meaning), kind)
             parts.append(part)
             order += numbers
             faults.update(at_places(_of_column(field, wrong), numbers))
@@ -187,6 +207,17 @@ class _PartOf:
         if pa.types.is_decimal(target):
             target = pa.string()
         return to_column(pa.array(values, target), self.field, self.meaning)
+
+
+class _Told:
+    """The types of values by the name of their column."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, set[DataType]] = {}
+
+    def note(self, name: str, kind: DataType | None) -> None:
+        if kind is not None:
+            self.kinds.setdefault(name, set()).add(kind)
 
 
 def _converted(array: pa.Array, field: Field, meaning: Meaning) -> tuple[pa.Array, Faults]:

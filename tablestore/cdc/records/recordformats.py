@@ -8,23 +8,27 @@ Either may have its schema around it. Where rows simply replace each other only 
 if the row after has another. An append table takes new rows only. What cannot be understood is named with the reason.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults, at_places
-from tablestore.cdc.records.jsonobjects import ObjectReader, Row
+from tablestore.cdc.records.jsonobjects import ObjectReader, Objects, Row
 from tablestore.cdc.records.recordkeys import KeyReader
-from tablestore.cdc.records.schemaenvelope import Group, by_schema, meanings
+from tablestore.cdc.records.schemaenvelope import by_schema, column_types, meanings
 from tablestore.cdc.records.target import Decoded, Part, Target, decoded
 from tablestore.types.arrays import Kinds, Mask, Places
-from tablestore.types.datatypes import Field
+from tablestore.types.datatypes import DataType, Field
 from tablestore.types.rowkind import RowKind
 
 Bytes = Sequence[bytes | None]
+# Where a schema describes the columns.
+_ROWS = ("after", "before")
 
 
 class Decoder(Protocol):
@@ -40,17 +44,20 @@ class PlainJson:
 
     def __init__(self, target: Target) -> None:
         self._target, self._keys = target, KeyReader(target)
-        self._reader = ObjectReader({"": target.fields})
+        self._reader = ObjectReader({"": target.fields}, looks_at="" if target.evolves else None)
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
         """Rows to be added, and deletions."""
         texts, places, parts, faults = _split(self._keys, keys, values)
+        columns: dict[str, Set[DataType]] = {}
         for group in by_schema(texts):
             where = places[group.places]
             found = self._reader.read(group.payloads, meanings(group.schema))
             faults.update(at_places(found.faults, where.tolist()))
             parts.append(_part(self._target.fields, found.rows[""], where, RowKind.INSERT))
-        return decoded(self._target, parts, faults)
+            _add(columns, found.found)
+            _add(columns, column_types(group.schema))
+        return replace(decoded(self._target, parts, faults), found=columns)
 
 
 class DebeziumJson:
@@ -59,21 +66,24 @@ class DebeziumJson:
     def __init__(self, target: Target) -> None:
         self._target, self._keys = target, KeyReader(target)
         self._before = target.fields if target.whole_before else target.key_fields
-        self._reader = ObjectReader({"before": self._before, "after": target.fields}, ["op"])
+        self._reader = ObjectReader({"before": self._before, "after": target.fields}, ["op"], "after" if target.evolves else None)
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
         """The rows taken back and added."""
         texts, places, parts, faults = _split(self._keys, keys, values)
+        columns: dict[str, Set[DataType]] = {}
         for group in by_schema(texts):
-            found, wrong = self._changes(group, [keys[place] for place in places[group.places].tolist()])
+            objects = self._reader.read(group.payloads, meanings(group.schema, inside=_ROWS))
+            found, wrong = self._changes(objects, [keys[place] for place in places[group.places].tolist()])
+            _add(columns, objects.found)
+            _add(columns, column_types(group.schema, inside=_ROWS))
             where = places[group.places]
             faults.update(at_places(wrong, where.tolist()))
             parts += [Part(places=where[part.places], kinds=part.kinds, columns=part.columns) for part in found]
-        return decoded(self._target, parts, faults)
+        return replace(decoded(self._target, parts, faults), found=columns)
 
-    def _changes(self, group: Group, keys: Bytes) -> tuple[list[Part], Faults]:
+    def _changes(self, found: Objects, keys: Bytes) -> tuple[list[Part], Faults]:
         target = self._target
-        found = self._reader.read(group.payloads, meanings(group.schema, inside=("after", "before")))
         before, after, ops, faults = found.rows["before"], found.rows["after"], found.texts["op"], dict(found.faults)
         new, updated, gone = (_mask(pc.is_in(ops, value_set=pa.array(names))) for names in (["c", "r"], ["u"], ["d"]))
         _note(faults, ~(new | updated | gone), lambda place: f"expected op c, r, u or d, found {ops[place].as_py()!r}")
@@ -112,6 +122,11 @@ class DebeziumJson:
 
 
 FORMATS: Mapping[str, Callable[[Target], Decoder]] = {"debezium-json": DebeziumJson, "json": PlainJson}
+
+
+def _add(columns: dict[str, Set[DataType]], found: Found) -> None:
+    for name, kinds in found.items():
+        columns[name] = columns.get(name, set()) | kinds
 
 
 def _split(reader: KeyReader, keys: Bytes, values: Bytes) -> tuple[list[bytes], Places, list[Part], Faults]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tablestore.cdc.records.evolving import Found, type_of_schema
 from tablestore.cdc.records.wirevalues import Meaning
 from tablestore.types.arrays import Places
 
@@ -75,13 +76,8 @@ def by_schema(values: Sequence[bytes]) -> list[Group]:
 
 def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> dict[str, Meaning]:
     """What a schema says of columns, those of the struct below the first of the names ``inside`` that there is."""
-    fields = _fields(schema)
-    for one in fields:
-        if one.get("field") in inside:
-            fields = _fields(one)
-            break
     found = {}
-    for one in fields:
+    for one in _columns(schema, inside):
         name, column = one.get("name"), one.get("field")
         if not isinstance(column, str) or not isinstance(name, str):
             continue
@@ -91,6 +87,17 @@ def meanings(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) ->
         elif name in _BY_NAME:
             found[column] = _BY_NAME[name]
     return found
+
+
+def column_types(schema: Mapping[str, Any] | None, *, inside: Sequence[str] = ()) -> Found:
+    """The types of the columns that a schema describes."""
+    columns = _columns(schema, inside)
+    return {one["field"]: {type_of_schema(one)} for one in columns if isinstance(one.get("field"), str)}
+
+
+def _columns(schema: Mapping[str, Any] | None, inside: Sequence[str]) -> list[Mapping[str, Any]]:
+    fields = _fields(schema)
+    return next((_fields(one) for name in inside for one in fields if one.get("field") == name), [] if inside else fields)
 
 
 def _fields(schema: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:

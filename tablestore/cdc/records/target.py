@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults
 from tablestore.types.arrays import Kinds, Mask, Places, retracts
 from tablestore.types.arrowtypes import to_arrow_type, zero_of
@@ -16,11 +17,13 @@ from tablestore.types.rowkind import RowKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The columns of a table. ``whole_before``: its rows combine, so that a retraction needs all of the row that it takes back."""
+    """The columns of a table. ``whole_before``: its rows combine, so that a retraction needs all of the row that it takes back.
+    ``evolves``: columns that records have and the table lacks are of interest."""
 
     fields: tuple[Field, ...]
     key: tuple[str, ...] = ()
     whole_before: bool = False
+    evolves: bool = False
 
     @property
     def key_fields(self) -> tuple[Field, ...]:
@@ -39,11 +42,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoded:
-    """Rows of the table in the order of their records. ``kinds`` None: all of them are rows to be added."""
+    """Rows of the table in the order of their records. ``kinds`` None: all of them are rows to be added. ``found``: the types of
+    columns that the table lacks or that are too narrow."""
 
     rows: pa.Table
     kinds: Kinds | None = None
     faults: Faults = field(default_factory=dict)
+    found: Found = field(default_factory=dict)
 
 
 def decoded(target: Target, parts: Sequence[Part], faults: Faults) -> Decoded:

@@ -70,6 +70,7 @@ def ingest(
     on_error: Annotated[
         BadRecords, typer.Option("--on-error", help="What happens to records that cannot become rows.")
     ] = BadRecords.DEAD_LETTER,
+    evolve: Annotated[bool, typer.Option("--evolve", help="Add columns that records have, and widen those too narrow.")] = False,
     commit_every: Annotated[float, typer.Option("--commit-every", metavar="SECONDS", help="Commit at least so often.")] = 10.0,
     commit_records: Annotated[
         int, typer.Option("--commit-records", metavar="N", min=1, help="Commit after so many records.")
@@ -104,6 +105,7 @@ def ingest(
             commit_records=commit_records,
             dead_letters=letters,
             on_error=on_error.value,
+            evolve=evolve,
             on_commit=_Shown(session, bar),
         )
     session.out.done(asdict(report), f"{topic}: {report}.")

@@ -87,6 +87,7 @@ def ingest(
     commit_records: int = 1_000_000,
     dead_letters: Table | None = None,
     on_error: str | None = None,
+    evolve: bool = False,
 ) -> IngestReport:
     """Read a topic into the table, exactly once, up to its end as of now."""
     return ingest_topic(
@@ -102,6 +103,7 @@ def ingest(
         commit_records=commit_records,
         dead_letters=dead_letters,
         on_error=cast("OnError | None", on_error),
+        evolve=evolve,
     )
 
 

@@ -1,0 +1,128 @@
+"""Which columns does a table lack for what was found in records? Pure.
+
+    a name that is new                           a column at the end, that takes NULL
+    a value that a column is too narrow for      its type widened, if every stored value stays what it is
+    anything else                                nothing: the record is at fault, or a name is skipped
+
+The schema of a record says the type of a column. Without one it is what JSON says: BOOLEAN, BIGINT, DOUBLE, or STRING, also for
+objects, lists and what looks like a time. Columns of the key are never widened.
+"""
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.errors import TablestoreError
+from tablestore.types.datatypes import AtomicType, DataType, TypeRoot, with_nullable
+from tablestore.types.evolution.evolve import evolve
+from tablestore.types.evolution.schemachanges import AddColumn, ChangeType, SchemaChange
+from tablestore.types.evolution.widening import is_same, keeps_values
+from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import parse_type, type_to_sql
+
+Found = Mapping[str, Set[DataType]]
+"""Types of values by the name of their column."""
+
+# A table does not grow without end by records that are not what they should be.
+MOST_COLUMNS = 1_000
+_CONNECT, _DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium.time."
+_OF_SCHEMA: Mapping[str, str] = {
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INT",
+    "int64": "BIGINT",
+    "float": "FLOAT",
+    "float32": "FLOAT",
+    "double": "DOUBLE",
+    "float64": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "bytes": "BYTES",
+    f"{_CONNECT}Date": "DATE",
+    f"{_CONNECT}Time": "TIME(3)",
+    f"{_CONNECT}Timestamp": "TIMESTAMP(3)",
+    f"{_DEBEZIUM}Date": "DATE",
+    f"{_DEBEZIUM}Time": "TIME(3)",
+    f"{_DEBEZIUM}Timestamp": "TIMESTAMP(3)",
+    f"{_DEBEZIUM}MicroTimestamp": "TIMESTAMP(6)",
+    f"{_DEBEZIUM}NanoTimestamp": "TIMESTAMP(9)",
+    f"{_DEBEZIUM}ZonedTimestamp": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+}
+_BIGINT, _DOUBLE, _STRING = parse_type("BIGINT"), parse_type("DOUBLE"), parse_type("STRING")
+
+
+def type_of_schema(field: Mapping[str, Any]) -> DataType:
+    """The type of a column that a record's schema describes; what has none of ours is text."""
+    name = field.get("name")
+    if name == f"{_CONNECT}Decimal":
+        parameters = field.get("parameters") or {}
+        scale, precision = str(parameters.get("scale", "0")), str(parameters.get("connect.decimal.precision", "38"))
+        if scale.isdigit() and precision.isdigit() and int(scale) <= int(precision) <= 38:
+            return parse_type(f"DECIMAL({precision}, {scale})")
+    return parse_type(_OF_SCHEMA.get(str(name)) or _OF_SCHEMA.get(str(field.get("type"))) or "STRING")
+
+
+def type_of_json(kind: pa.DataType) -> DataType | None:
+    """The type of a column as a JSON reader saw it; None if it saw only nulls."""
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_boolean(kind):
+        return parse_type("BOOLEAN")
+    return _BIGINT if pa.types.is_integer(kind) else _DOUBLE if pa.types.is_floating(kind) else _STRING
+
+
+def type_of_value(value: Any) -> DataType | None:
+    """The same, of a value."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return parse_type("BOOLEAN")
+    return _BIGINT if isinstance(value, int) else _STRING if isinstance(value, (str, dict, list)) else _DOUBLE
+
+
+def widened(old: DataType, found: DataType) -> DataType | None:
+    """The type of both kinds of values, None where the old one has to stay."""
+    if not isinstance(old, AtomicType) or not isinstance(found, AtomicType):
+        return None
+    if is_same(old, found) or not keeps_values(old, found) or _is_text(old, found):
+        return None
+    return with_nullable(found, old.nullable)
+
+
+def plan_evolution(schema: TableSchema, found: Found) -> tuple[SchemaChange, ...]:
+    """The changes after which a table has a place for columns of these types."""
+    by_name = {field.name: field for field in schema.fields}
+    changes: list[SchemaChange] = []
+    for name, kinds in found.items():
+        field = by_name.get(name)
+        if field is None:
+            if len(by_name) + len(changes) < MOST_COLUMNS:
+                changes.append(AddColumn((name,), with_nullable(_one_for(kinds), True)))
+            continue
+        wider = field.type
+        # In any order that is always the same: what does not widen it is at fault.
+        for kind in sorted(kinds, key=type_to_sql):
+            wider = widened(wider, kind) or wider
+        if wider != field.type:
+            changes.append(ChangeType((name,), wider))
+    return tuple(change for change in changes if _goes(schema, change))
+
+
+def _one_for(kinds: Set[DataType]) -> DataType:
+    """The type of a new column with values of several kinds."""
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return _DOUBLE if kinds <= {_BIGINT, _DOUBLE} else _STRING
+
+
+def _is_text(old: AtomicType, new: AtomicType) -> bool:
+    """Whether a number would become text: whoever reads it expects a number."""
+    return new.root is TypeRoot.VARCHAR and old.root not in (TypeRoot.VARCHAR, TypeRoot.CHAR)
+
+
+def _goes(schema: TableSchema, change: SchemaChange) -> bool:
+    try:
+        evolve(schema, change, has_data=True, time_millis=schema.time_millis)
+    except TablestoreError:
+        return False
+    return True
