@@ -1,5 +1,7 @@
 """A table is altered for its records only where nothing that it holds changes."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -43,7 +45,8 @@ def test_columns_of_the_key_names_of_ours_and_columns_without_end_are_left_alone
 
 def test_the_schema_of_a_record_names_types() -> None:
     decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
-    given = [{"type": "int32"}, {"type": "int32", "name": "io.debezium.time.Date"}, {"type": "struct"}, decimal, {}]
+    date = {"type": "int32", "name": "io.debezium.time.Date"}
+    given: list[dict[str, Any]] = [{"type": "int32"}, date, {"type": "struct"}, decimal, {}]
     assert [type_to_sql(type_of_schema(one)) for one in given] == ["INT", "DATE", "STRING", "DECIMAL(38, 2)", "STRING"]
     broken = {**decimal, "parameters": {"scale": "x"}}
     assert type_to_sql(type_of_schema(broken)) == "BYTES"

@@ -184,29 +184,3 @@ def test_the_command_line_and_sql_ingest(tmp_path: Path, catalog: ts.Catalog, br
         call = f"CALL sys.ingest('shop.t', '{topic}', servers => '{broker.servers}', dead_letters => 'shop.t_dead_letters')"
         assert sql.execute_sql(call).to_arrow().to_pylist()[0]["bad_records"] == 1
     assert [id for id, _ in content(table)] == [1, 2, 3, 4, 5]
-
-
-def test_a_table_follows_the_columns_of_its_records_if_asked_to(catalog: ts.Catalog, broker: KafkaBroker) -> None:
-    topic = "ingest-evolve"
-    schema = pa.schema([pa.field("id", pa.int32(), nullable=False), ("n", pa.int16()), ("s", pa.string())])
-    table = catalog.create_table("shop.t", schema=schema, primary_key=["id"], options={"bucket": "1"})
-    make_topic(broker.servers, topic, 1)
-    rows = [
-        {"id": 1, "n": 7, "s": "a"},
-        {"id": 2, "n": 70_000, "s": "b", "paid": True, "at": "2024-01-01 00:00:00", "nothing": None},
-        {"id": 3, "n": 1, "s": "c", "price": 1.5, "more": {"x": [1]}, "_VALUE_KIND": 1},
-        {"id": 2**40, "n": 1},
-        {"id": 4, "n": "x", "price": 2},
-    ]
-    produce(broker.servers, topic, [(0, change("c", None, row)) for row in rows])
-    plain = ts.ingest(table, topic, servers=broker.servers, on_error="skip", name="plain")
-    assert (plain.rows, plain.bad_records) == (2, 3) and table.refresh().schema.names == ["id", "n", "s"]
-    table.alter(ts.AddColumn("by_hand", "STRING"))
-    report = ts.ingest(table, topic, servers=broker.servers, on_error="skip", evolve=True)
-    assert (report.rows, report.bad_records) == (3, 2)
-    types = {field.name: str(field.type) for field in table.refresh().schema}
-    new = {"at": "string", "more": "string", "paid": "bool", "price": "double"}
-    assert types == {"id": "int32", "n": "int64", "s": "string", "by_hand": "string", **new}
-    found = {row["id"]: row for row in table.scan().to_arrow().to_pylist()}
-    assert (found[2]["n"], found[2]["at"]) == (70_000, "2024-01-01 00:00:00")
-    assert (found[3]["price"], found[3]["more"], found[1]["paid"]) == (1.5, '{"x":[1]}', None)
