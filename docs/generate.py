@@ -59,6 +59,7 @@ API: dict[str, tuple[str | type, ...]] = {
     "Following": (ChangeBatch, Position, Restarted, SchemaLanded),
     "Writing": ("TableWriter",),
     "Topics": ("ingest", "dead_letter_table", "IngestCommit", "IngestReport"),
+    "Delivering": ("deliver", "DeliveryReport"),
     "SQL": ("TableEnvironment", "Result", "Query", Configuration),
     "Altering": (
         "AddColumn",

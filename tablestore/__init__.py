@@ -26,6 +26,7 @@ from tablestore.errors import (
 )
 
 if TYPE_CHECKING:
+    from tablestore.cdc.deliver.delivering import DeliveryReport, deliver
     from tablestore.cdc.ingest.ingesting import dead_letter_table, ingest
     from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport
     from tablestore.environment.query import Query
@@ -64,6 +65,7 @@ _LAZY = {
     "ChangeNullability": "tablestore.types.evolution.schemachanges",
     "ChangeType": "tablestore.types.evolution.schemachanges",
     "CommitKind": "tablestore.format.snapshot",
+    "DeliveryReport": "tablestore.cdc.deliver.delivering",
     "DropColumn": "tablestore.types.evolution.schemachanges",
     "IngestCommit": "tablestore.cdc.ingest.ingestrequest",
     "IngestReport": "tablestore.cdc.ingest.ingestrequest",
@@ -81,6 +83,7 @@ _LAZY = {
     "Table": "tablestore.table.table",
     "TableEnvironment": "tablestore.environment.tableenvironment",
     "TableWriter": "tablestore.table.write.writer",
+    "deliver": "tablestore.cdc.deliver.delivering",
     "dead_letter_table": "tablestore.cdc.ingest.ingesting",
     "ingest": "tablestore.cdc.ingest.ingesting",
     "open_catalog": "tablestore.table.opening",
@@ -98,6 +101,7 @@ __all__ = [
     "CommitKind",
     "CommitOutcomeUnknown",
     "ConflictError",
+    "DeliveryReport",
     "DropColumn",
     "FormatError",
     "IngestCommit",
@@ -123,6 +127,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "dead_letter_table",
+    "deliver",
     "ingest",
     "open_catalog",
     "open_table",

@@ -55,7 +55,7 @@ ROOMS = {
         "opening",
     ),
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "creation", "catalog opening"),
-    "cdc": ("*", "records", "ingest"),
+    "cdc": ("*", "records", "ingest", "deliver"),
     "sql": ("*", "statements", "parse", "query", "writing", "incremental", "duckdb"),
     "distributed": ("*", "stream"),
     "environment": (

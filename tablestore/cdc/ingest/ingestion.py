@@ -23,10 +23,10 @@ from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestRequest
 from tablestore.cdc.records.evolving import plan_evolution
 from tablestore.cdc.records.recordformats import FORMATS, Decoder
 from tablestore.cdc.records.target import Decoded, Target
+from tablestore.cdc.retractions import needs_whole_rows
 from tablestore.cdc.sourceposition import SourcePosition
 from tablestore.cdc.topicsource import TopicCursor, TopicRecords, TopicSource
 from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, InvalidInputError
-from tablestore.store.producer import INPUT
 from tablestore.store.replay import SOURCE_POSITION_PROPERTY
 from tablestore.table.table import Table
 from tablestore.table.write.committing import Effect
@@ -204,13 +204,11 @@ def _decoder(table: Table, request: IngestRequest) -> Decoder:
             "say it themselves: ingest into a table without that option",
             kind="row-kind",
         )
-    merge = context.settings.merge
-    combines = merge is not None and merge.engine != "deduplicate"
     target = Target(
         fields=context.schema.fields,
         key=context.schema.primary_keys,
         evolves=request.evolve,
-        whole_before=combines or context.changelog_settings.producer == INPUT,
+        whole_before=needs_whole_rows(context),
     )
     return FORMATS[request.format](target)
 

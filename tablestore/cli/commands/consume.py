@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, cast
 import pyarrow as pa
 import typer
 
+import tablestore as ts
 from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Limit, OutputFile, say_written
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
@@ -36,6 +37,7 @@ Restart = Annotated[
     "tablestore consume shop.orders --from-snapshot 3",
     'tablestore consume shop.orders --from-snapshot 3 --to-snapshot 9 --filter "price > 10" --json | jq ._row_kind',
     "tablestore consume shop.orders --scan full --consumer billing --follow --json",
+    "tablestore consume shop.orders --to archive.orders --follow",
 )
 def consume(
     session: Session,
@@ -66,16 +68,39 @@ def consume(
     limit: Limit = None,
     format: Format = None,
     output: OutputFile = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TABLE", help="Bring the changes into another table, each once.")
+    ] = None,
+    to_files: Annotated[
+        str | None, typer.Option("--to-files", metavar="FOLDER", help="Bring them into files of a folder, each once.")
+    ] = None,
 ) -> None:
     """Print changes, oldest first: +I, -U, +U, -D in the column _row_kind.
 
     Between two snapshots (--from-snapshot, else from the earliest whose changes are there), or from a place on (--scan,
     --consumer), with --follow for ever. A named consumer is recorded batch by batch, behind what was printed.
 
+    With --to or --to-files nothing is printed: the other table, or the folder, says how far it is, so each change is there once.
+
     Under --json an event is a line of its own: {"_event": "restart", ...} says that all rows come next and those before are to be
     dropped, {"_event": "schema", ...} that the columns were altered. Else it is noted on standard error.
     """
     between = from_snapshot is not None or to_snapshot is not None
+    if to is not None or to_files is not None:
+        printed = {
+            "--from-snapshot": between,
+            "--snapshot-ids": snapshot_ids,
+            "--after-only": after_only,
+            "--restart-at-gaps": restart_at_gaps,
+            "--timestamp": timestamp is not None,
+            "--limit": limit is not None,
+            "--output": output is not None,
+            "--to-files": to is not None and to_files is not None,
+        }
+        if wrong := [one for one, given in printed.items() if given]:
+            raise typer.BadParameter("does not go with what is delivered", param_hint=f"'{wrong[0]}'")
+        _deliver(session, name, to, to_files, scan, consumer, follow, columns, filter, skip_gaps, format)
+        return
     onward = scan is not None or timestamp is not None or consumer is not None or follow
     sink = _Sink(session, format, output, limit)
     _refuse_mixed(between=between, onward=onward, snapshot_ids=snapshot_ids, follow=follow, at_end=sink.at_end)
@@ -104,6 +129,43 @@ def consume(
         sink.write(changes.schema, changes.to_batches())
         for gap in changes.discontinuities() if skip_gaps else ():
             session.out.note(f"some changes are left out: {gap.reason}")
+
+
+def _deliver(
+    session: Session,
+    name: str,
+    to: str | None,
+    to_files: str | None,
+    scan: str | None,
+    consumer: str | None,
+    follow: bool,
+    columns: str | None,
+    filter: str | None,
+    skip_gaps: bool,
+    format: RowFormat | None,
+) -> None:
+    if format not in (None, RowFormat.JSON, RowFormat.PARQUET) or (format is not None and to is not None):
+        raise typer.BadParameter("files are json or parquet, and a table is neither", param_hint="'--format'")
+    report = ts.deliver(
+        session.table(name),
+        session.table(to) if to is not None else str(to_files),
+        format="parquet" if format is RowFormat.PARQUET else "json",
+        storage_options=session.storage,
+        scan=cast("ScanMode | None", scan),
+        columns=split_names(columns) if columns is not None else None,
+        filter=filter,
+        follow=follow,
+        consumer_id=consumer,
+        on_discontinuity="skip" if skip_gaps else "raise",
+        on_commit=lambda done: _say_delivered(session, done),
+    )
+    session.out.done(asdict(report), f"{name} to {to or to_files}: {report}.")
+
+
+def _say_delivered(session: Session, done: ts.DeliveryReport) -> None:
+    if session.out.as_json:
+        session.out.line(asdict(done))
+        session.out.flush()
 
 
 def _refuse_mixed(*, between: bool, onward: bool, snapshot_ids: bool, follow: bool, at_end: bool) -> None:

@@ -1,0 +1,130 @@
+"""``tablestore.deliver``: the rows of a table and then every change into another table or into files, each once.
+
+    sink says where its last commit ended ── consume from there ── write … ── commit rows + position ── …
+
+A commit comes where a snapshot of the table ends, or after so many rows. Memory: two batches, and what the sink keeps until it
+commits.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tablestore.cdc.deliver.changesink import ChangeSink
+from tablestore.cdc.deliver.filesink import FileFormat, FileSink
+from tablestore.cdc.deliver.tablesink import TableSink
+from tablestore.cdc.retractions import needs_whole_rows
+from tablestore.errors import InvalidInputError
+from tablestore.io.opening import open_store
+from tablestore.log.follow.request import ScanMode
+from tablestore.log.position import Position, StorePlace
+from tablestore.store.history.consumers import Consumers
+from tablestore.store.schemas import table_uuid_of
+from tablestore.table.table import Table
+from tablestore.types.filter.filters import Filter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryReport:
+    """What was delivered: changes, commits, and the last snapshot that is done in whole or in part."""
+
+    rows: int = 0
+    commits: int = 0
+    snapshot_id: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} changes in {self.commits:,} commits"
+
+
+def deliver(
+    table: Table,
+    to: Table | str,
+    *,
+    format: FileFormat = "json",
+    storage_options: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    scan: ScanMode | None = None,
+    columns: Sequence[str] | None = None,
+    filter: Filter = None,
+    follow: bool = False,
+    commit_rows: int = 100_000,
+    consumer_id: str | None = None,
+    on_discontinuity: Literal["raise", "skip"] = "raise",
+    on_commit: Callable[[DeliveryReport], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> DeliveryReport:
+    """Bring the rows of a table and then every change into another table, or a folder of files, exactly once.
+
+    ``to`` is a table, or where a folder lies: files of ``format`` ``"json"`` (lines) or ``"parquet"`` with ``_row_kind``. A later
+    call goes on where the last commit of its ``name`` (default: the table's uuid; a folder has one) ended; the first one begins as
+    ``scan`` says. It ends at the newest snapshot, or with ``follow`` waits for more. ``consumer_id``: expiry keeps what is still
+    to be delivered, as the consumer of that name.
+
+    A table without a primary key takes new rows only. Raises ConflictError of kind ``fenced`` if another process delivers under
+    this name, and as ``table.consume`` and the writer of the other table do.
+    """
+    if format not in ("json", "parquet"):
+        raise InvalidInputError(f"expected json or parquet as format, found {format!r:.80}", kind="invalid-argument")
+    sink: ChangeSink
+    if isinstance(to, Table):
+        sink = TableSink(to, name or table_uuid_of(table.table_schema) or table.name)
+        # Without them an update looks like a new row, which a table without a key would add.
+        pairs = not to.primary_key or needs_whole_rows(to.context)
+    else:
+        sink = FileSink(open_store(to, storage_options), format, table.context.ids)
+        pairs = True
+    begin = sink.position()
+    if begin is None and scan == "latest":
+        # Where the latest is, is known only now: it has to be kept.
+        latest = table.refresh().context.snapshots.latest()
+        begin = str(table.position_after(0 if latest is None else latest.id))
+        sink.commit(begin)
+    batches = table.consume(
+        scan if begin is None else None,
+        position=begin,
+        columns=columns,
+        filter=filter,
+        pairs=pairs,
+        follow=follow,
+        on_discontinuity=on_discontinuity,
+        stop=stop,
+    )
+    report, pending, last = DeliveryReport(), 0, None
+    try:
+        for batch in batches:
+            last = batch
+            if batch.rows.num_rows:
+                sink.write(batch.rows)
+                pending += batch.rows.num_rows
+                report = replace(report, rows=report.rows + batch.rows.num_rows)
+            report = replace(report, snapshot_id=batch.snapshot_id)
+            if pending >= commit_rows or (pending and follow and _ends_snapshot(batch.position)):
+                report = _commit(table, sink, batch.position, consumer_id, report, on_commit)
+                pending, last = 0, None
+        if last is not None and pending:
+            report = _commit(table, sink, last.position, consumer_id, report, on_commit)
+    finally:
+        sink.close()
+    return report
+
+
+def _commit(
+    table: Table,
+    sink: ChangeSink,
+    position: Position,
+    consumer_id: str | None,
+    report: DeliveryReport,
+    on_commit: Callable[[DeliveryReport], None] | None,
+) -> DeliveryReport:
+    sink.commit(str(position))
+    if consumer_id is not None:
+        Consumers(table.context.files).write(consumer_id, max(1, position.place.needed_snapshot))
+    report = replace(report, commits=report.commits + 1)
+    if on_commit is not None:
+        on_commit(report)
+    return report
+
+
+def _ends_snapshot(position: Position) -> bool:
+    place = position.place
+    return isinstance(place, StorePlace) and place.phase == "changes" and not place.rows
