@@ -16,6 +16,7 @@ from benchmarks import (
     bench_engines,
     bench_ingest,
     bench_log,
+    bench_lookup,
     bench_merge,
     bench_refresh,
     bench_scan,
@@ -49,6 +50,7 @@ class Suite(StrEnum):
     STREAM_SINK = "stream-sink"
     CTAS = "ctas"
     STREAM_SOURCE = "stream-source"
+    LOOKUP = "lookup"
     COMPACT = "compact"
     STARTUP = "startup"
     MERGE = "merge"
@@ -110,6 +112,8 @@ def main(
             bench_ctas.run(setting)
         if suite in (Suite.ALL, Suite.STREAM_SOURCE):
             bench_streamsource.run(setting)
+        if suite in (Suite.ALL, Suite.LOOKUP):
+            bench_lookup.run(setting)
         if suite in (Suite.ALL, Suite.MERGE):
             bench_merge.run(setting)
         if suite in (Suite.ALL, Suite.REFRESH):
