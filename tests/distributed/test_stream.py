@@ -158,6 +158,7 @@ def test_bad_beginnings_are_refused_by_name(table: ts.Table, how: dict[str, Any]
     with pytest.raises(TablestoreError, match=message) as caught:
         Engine(table, **how).run()
     assert kind is None or caught.value.kind == kind
+    assert Consumers(table.context.files).all() == (), "what never began holds back no expiry"
 
 
 def test_expiry_keeps_what_the_stream_has_still_to_read_and_nothing_more(table: ts.Table) -> None:
@@ -254,6 +255,7 @@ def test_offsets_behind_expiry_are_refused_with_the_way_out(table: ts.Table) -> 
     with pytest.raises(NotFoundError, match=r"has expired.*empty checkpoint") as caught:
         engine.run()
     assert caught.value.kind == "snapshot-expired"
+    assert Consumers(table.context.files).all() == (), "a stream that cannot go on holds back no expiry"
 
 
 def test_an_offset_inside_of_a_snapshot_holds_for_the_same_filter_only(table: ts.Table) -> None:

@@ -150,8 +150,11 @@ class StreamPlanner:
         if request.from_snapshot is not None and Consumers(context.files).find(name) is None:
             # Raises for a snapshot that is still to come.
             self._identity.after(request.from_snapshot)
-            store.progress.begin(place := done(request.from_snapshot))
-            store.find(place.needed_snapshot)
+            place = done(request.from_snapshot)
+            self._check_is_kept(place)
+            store.progress.begin(place)
+            # It may have expired before expiry could see the registration.
+            self._check_is_kept(place)
         else:
             place = store.start()
         if (isinstance(place, StorePlace) and place.rows) or (isinstance(place, LogPlace) and place.marks):
@@ -194,8 +197,20 @@ class StreamPlanner:
             self._store = FileStoreConsumption(self._context, check_request(self._context, self._request, name))
             self._consumer = name
         if place is not None and not self._store.progress.is_begun:
+            self._check_is_kept(place)
             self._store.progress.begin(place)
         return self._store
+
+    def _check_is_kept(self, place: Place) -> None:
+        """Raise NotFoundError where what a place needs has expired: to register there would hold back expiry for nothing."""
+        assert self._store is not None, "a stream is opened before its places are looked at"
+        if isinstance(place, LogPlace):
+            # The log may have what has expired.
+            return
+        if place.phase == "frame":
+            self._find_frame(place.snapshot_id)
+        else:
+            self._store.find(place.needed_snapshot)
 
     def _logged(self, start: StreamOffset, begin: Cursor, end: Cursor) -> list[bytes] | None:
         """What lies between the two as tasks that read the log; None where the log does not have it."""
