@@ -120,6 +120,8 @@ def test_a_query_finds_a_table_that_was_replaced_or_says_so(env: ts.TableEnviron
         return found
 
     assert rows_of(ready("SELECT * FROM t")) == [(2, "new")]
+    assert ready("SELECT * FROM `t$files`").to_arrow().num_rows == 1
+    assert ready("SELECT * FROM table_changes('t', 0)").to_arrow()["v"].to_pylist() == ["new"]
     env.create_temporary_view("w", "SELECT v FROM t")
     assert rows_of(ready("SELECT * FROM w WHERE v LIKE '%e%'")) == [("new",)]
     found = ready("SELECT * FROM t")

@@ -224,9 +224,10 @@ class SystemTable(ArrowSource):
         predicate = parse_filter(filter, self.fields)
         context = self._base.context
         if kind is None:
-            return _MetadataScan(self.fields, wanted, predicate, partial(_audit_log, context, self.schema))
+            return _MetadataScan(context, self.fields, wanted, predicate, partial(_audit_log, context, self.schema))
         found = self._base.scan((), **at).snapshot if kind.travels else None
-        return _MetadataScan(self.fields, wanted, predicate, partial(_metadata, context, self._kind, found, self.schema))
+        batches = partial(_metadata, context, self._kind, found, self.schema)
+        return _MetadataScan(context, self.fields, wanted, predicate, batches)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """All rows as record batches, streamed."""
@@ -255,6 +256,7 @@ class _MetadataScan(ArrowSource):
 
     def __init__(
         self,
+        context: TableContext,
         fields: Sequence[Field],
         columns: tuple[str, ...],
         predicate: Predicate | None,
@@ -262,17 +264,18 @@ class _MetadataScan(ArrowSource):
     ) -> None:
         by_name = {field.name: field for field in fields}
         self._schema = to_arrow_schema([by_name[name] for name in columns])
-        self._columns, self._predicate, self._batches = columns, predicate, batches
+        self._context, self._columns, self._predicate, self._batches = context, columns, predicate, batches
 
     @property
     def schema(self) -> pa.Schema:
         return self._schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches():
-            kept = batch if self._predicate is None else batch.filter(evaluate(self._predicate, batch))
-            if kept.num_rows:
-                yield kept.select(list(self._columns))
+        with self._context.reading():
+            for batch in self._batches():
+                kept = batch if self._predicate is None else batch.filter(evaluate(self._predicate, batch))
+                if kept.num_rows:
+                    yield kept.select(list(self._columns))
 
 
 def _fields_of(kind: str, schema: TableSchema) -> tuple[Field, ...]:
