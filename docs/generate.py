@@ -27,20 +27,9 @@ from tablestore.cli.main import program_app
 from tablestore.environment.configuration import Configuration
 from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES
 from tablestore.environment.session import sessionsettings as session_options
-from tablestore.format.tagfile import Tag
 from tablestore.io.lock import lockoptions
-from tablestore.log.events import Restarted, SchemaLanded
-from tablestore.log.follow.consumption import ChangeBatch
-from tablestore.log.position import Position
 from tablestore.options import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, TABLE_OPTIONS, Option
-from tablestore.store.history.branches import Branch
-from tablestore.store.history.consumers import Consumer
-from tablestore.store.history.expire import ExpireReport
-from tablestore.store.history.orphans import CleanReport
-from tablestore.table.history.partitionexpiry import PartitionReport
-from tablestore.table.read.changes import Changes
 from tablestore.table.system.systemtable import SYSTEM_TABLES
-from tablestore.table.upkeep.compaction import CompactReport
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import parse_type, type_to_sql
@@ -53,11 +42,11 @@ ERRORS = {name: value for name, value in vars(errors).items() if isinstance(valu
 # What the Python API page shows, in this order. Text names are public; classes are what public calls return.
 API: dict[str, tuple[str | type, ...]] = {
     "Opening": ("open_catalog", "open_table"),
-    "Catalog": ("Catalog",),
+    "Catalog": ("Catalog", "StagedTable", "SweepReport"),
     "Table": ("Table",),
-    "Reading": ("Scan", Changes, "SystemTable"),
-    "Following": (ChangeBatch, Position, Restarted, SchemaLanded),
-    "Writing": ("TableWriter",),
+    "Reading": ("Scan", "Changes", "SystemTable"),
+    "Following": ("ChangeBatch", "Position", "Restarted", "SchemaLanded"),
+    "Writing": ("TableWriter", "Rows"),
     "Topics": ("ingest", "dead_letter_table", "IngestCommit", "IngestReport"),
     "Delivering": ("deliver", "DeliveryReport"),
     "SQL": ("TableEnvironment", "Result", "Query", Configuration),
@@ -73,9 +62,10 @@ API: dict[str, tuple[str | type, ...]] = {
         "SetOption",
         "RemoveOption",
         "SetTableComment",
+        "SchemaChange",
     ),
-    "Snapshots, tags, branches, consumers": ("Snapshot", "CommitKind", "RowKind", Tag, Branch, Consumer),
-    "Reports": (CompactReport, ExpireReport, CleanReport, PartitionReport),
+    "Snapshots, tags, branches, consumers": ("Snapshot", "CommitKind", "RowKind", "Tag", "Branch", "Consumer"),
+    "Reports": ("CompactReport", "ExpireReport", "CleanReport", "PartitionReport"),
     "Errors": tuple(ERRORS),
 }
 SPARK_API = (

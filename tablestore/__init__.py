@@ -33,11 +33,25 @@ if TYPE_CHECKING:
     from tablestore.environment.result import Result
     from tablestore.environment.tableenvironment import TableEnvironment
     from tablestore.format.snapshot import CommitKind, Snapshot
+    from tablestore.format.tagfile import Tag
+    from tablestore.log.events import Restarted, SchemaLanded
+    from tablestore.log.follow.consumption import ChangeBatch
+    from tablestore.log.position import Position
+    from tablestore.store.history.branches import Branch
+    from tablestore.store.history.consumers import Consumer
+    from tablestore.store.history.expire import ExpireReport
+    from tablestore.store.history.orphans import CleanReport
     from tablestore.table.catalog import Catalog
+    from tablestore.table.creation.stagedtable import StagedTable
+    from tablestore.table.creation.sweep import SweepReport
+    from tablestore.table.history.partitionexpiry import PartitionReport
     from tablestore.table.opening import open_catalog, open_table
+    from tablestore.table.read.changes import Changes
     from tablestore.table.read.scan import Scan
     from tablestore.table.system.systemtable import SystemTable
     from tablestore.table.table import Table
+    from tablestore.table.upkeep.compaction import CompactReport
+    from tablestore.table.write.inputrows import Rows
     from tablestore.table.write.writer import TableWriter
     from tablestore.types.evolution.schemachanges import (
         AddColumn,
@@ -49,6 +63,7 @@ if TYPE_CHECKING:
         MoveColumn,
         RemoveOption,
         RenameColumn,
+        SchemaChange,
         SetOption,
         SetTableComment,
     )
@@ -59,32 +74,48 @@ __version__ = "0.1.0"
 # name -> the module that defines it
 _LAZY = {
     "AddColumn": "tablestore.types.evolution.schemachanges",
+    "Branch": "tablestore.store.history.branches",
     "Catalog": "tablestore.table.catalog",
+    "ChangeBatch": "tablestore.log.follow.consumption",
     "ChangeComment": "tablestore.types.evolution.schemachanges",
     "ChangeDefault": "tablestore.types.evolution.schemachanges",
     "ChangeNullability": "tablestore.types.evolution.schemachanges",
     "ChangeType": "tablestore.types.evolution.schemachanges",
+    "Changes": "tablestore.table.read.changes",
+    "CleanReport": "tablestore.store.history.orphans",
     "CommitKind": "tablestore.format.snapshot",
+    "CompactReport": "tablestore.table.upkeep.compaction",
+    "Consumer": "tablestore.store.history.consumers",
     "DeliveryReport": "tablestore.cdc.deliver.delivering",
     "DropColumn": "tablestore.types.evolution.schemachanges",
+    "ExpireReport": "tablestore.store.history.expire",
     "IngestCommit": "tablestore.cdc.ingest.ingestrequest",
     "IngestReport": "tablestore.cdc.ingest.ingestrequest",
     "MoveColumn": "tablestore.types.evolution.schemachanges",
+    "PartitionReport": "tablestore.table.history.partitionexpiry",
+    "Position": "tablestore.log.position",
     "Query": "tablestore.environment.query",
     "RemoveOption": "tablestore.types.evolution.schemachanges",
     "RenameColumn": "tablestore.types.evolution.schemachanges",
+    "Restarted": "tablestore.log.events",
     "Result": "tablestore.environment.result",
     "RowKind": "tablestore.types.rowkind",
+    "Rows": "tablestore.table.write.inputrows",
     "Scan": "tablestore.table.read.scan",
+    "SchemaChange": "tablestore.types.evolution.schemachanges",
+    "SchemaLanded": "tablestore.log.events",
     "SetOption": "tablestore.types.evolution.schemachanges",
     "SetTableComment": "tablestore.types.evolution.schemachanges",
     "Snapshot": "tablestore.format.snapshot",
+    "StagedTable": "tablestore.table.creation.stagedtable",
+    "SweepReport": "tablestore.table.creation.sweep",
     "SystemTable": "tablestore.table.system.systemtable",
     "Table": "tablestore.table.table",
     "TableEnvironment": "tablestore.environment.tableenvironment",
     "TableWriter": "tablestore.table.write.writer",
-    "deliver": "tablestore.cdc.deliver.delivering",
+    "Tag": "tablestore.format.tagfile",
     "dead_letter_table": "tablestore.cdc.ingest.ingesting",
+    "deliver": "tablestore.cdc.deliver.delivering",
     "ingest": "tablestore.cdc.ingest.ingesting",
     "open_catalog": "tablestore.table.opening",
     "open_table": "tablestore.table.opening",
@@ -93,37 +124,53 @@ _LAZY = {
 __all__ = [
     "AddColumn",
     "AlreadyExistsError",
+    "Branch",
     "Catalog",
+    "ChangeBatch",
     "ChangeComment",
     "ChangeDefault",
     "ChangeNullability",
     "ChangeType",
+    "Changes",
+    "CleanReport",
     "CommitKind",
     "CommitOutcomeUnknown",
+    "CompactReport",
     "ConflictError",
+    "Consumer",
     "DeliveryReport",
     "DropColumn",
+    "ExpireReport",
     "FormatError",
     "IngestCommit",
     "IngestReport",
     "InvalidInputError",
     "MoveColumn",
     "NotFoundError",
+    "PartitionReport",
+    "Position",
     "Query",
     "RemoveOption",
     "RenameColumn",
+    "Restarted",
     "Result",
     "RowKind",
+    "Rows",
     "Scan",
+    "SchemaChange",
+    "SchemaLanded",
     "SetOption",
     "SetTableComment",
     "Snapshot",
+    "StagedTable",
     "StorageError",
+    "SweepReport",
     "SystemTable",
     "Table",
     "TableEnvironment",
     "TableWriter",
     "TablestoreError",
+    "Tag",
     "UnsupportedError",
     "__version__",
     "dead_letter_table",

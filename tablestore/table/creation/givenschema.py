@@ -19,7 +19,7 @@ from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, RowType, with_nullable
 from tablestore.types.typestring import parse_type
 
-GivenSchema: TypeAlias = "pa.Schema | str | Mapping[str, Any] | tuple[Field, ...] | Any"
+GivenSchema: TypeAlias = pa.Schema | str | Mapping[str, Any] | tuple[Field, ...] | Any
 """A schema as :meth:`Catalog.create_table` takes it."""
 
 _FORMS = (

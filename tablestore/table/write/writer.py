@@ -10,7 +10,6 @@ A writer that is left without a commit removes what it wrote. After a commit it 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +24,7 @@ from tablestore.store.producer import INPUT
 from tablestore.store.write.datawriter import DataWriter
 from tablestore.store.write.writerfactory import data_writer
 from tablestore.table.write.committing import CommitNote, Effect, Origin, commit_message
-from tablestore.table.write.inputrows import ragged_columns, schema_and_tables
+from tablestore.table.write.inputrows import Rows, ragged_columns, schema_and_tables
 from tablestore.types.arrowtypes import to_arrow_schema, zero_of
 from tablestore.types.conform import conform
 from tablestore.types.rowkind import ROW_KIND_COLUMN, RowKind, kinds_from_symbols
@@ -72,7 +71,7 @@ class TableWriter:
         self._early = log.ahead() if early else None
 
     def write(
-        self, rows: Any, *, changes: bool | None = None, missing_columns: "str | MissingColumns" = MissingColumns.REFUSE
+        self, rows: Rows, *, changes: bool | None = None, missing_columns: "str | MissingColumns" = MissingColumns.REFUSE
     ) -> None:
         """Add rows: anything that exports Arrow data. A ``_row_kind`` column (``+I``, ``-U``, ``+U``, ``-D``) makes them changes.
 
@@ -160,7 +159,7 @@ class TableWriter:
             self._check_sizes(conformed, codes)
             self._data_writer().write(conformed, codes if context.schema.is_keyed else None)
 
-    def delete(self, keys: Any) -> None:
+    def delete(self, keys: Rows) -> None:
         """Delete rows of a keyed table by key: rows that hold the primary key columns (others are ignored)."""
         context, schema = self._context, self._context.schema
         where = f"table {context.files.root_uri}"

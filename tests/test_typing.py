@@ -1,0 +1,47 @@
+"""What type checkers of users see: every package is marked as typed, and what public calls take and give has a public name."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import tablestore as ts
+
+CLASSES = (ts.Catalog, ts.Table, ts.Scan, ts.TableWriter)
+# Of Python, Arrow and other libraries; the last ones are views of the engine for connectors and tools.
+OTHERS = re.compile(
+    r"str|int|bool|None|object|Any|Self|float|bytes|datetime|timedelta|Iterator|Iterable|Sequence|Mapping|Generator|Callable|Literal|"
+    r"type|tuple|dict|list|T|"
+    r"(?:pa|pc|pandas|polars|duckdb|collections|abc|typing)(?:\.\w+)*|pyarrow(?:\.\w+)*|"
+    r"TableContext|TableSchema|SplitReader|Plan|Predicate|ChangeLog|CommitMessage|CommitNote|Effect|CreationKind|VisibleCreation"
+)
+
+
+def test_every_package_is_marked_as_typed(project: Path) -> None:
+    packages = [project / "tablestore", *(path for path in (project / "connectors").glob("*/*") if (path / "__init__.py").exists())]
+    assert len(packages) == 4
+    assert not [str(package) for package in packages if not (package / "py.typed").exists()]
+
+
+@pytest.mark.parametrize("owner", CLASSES)
+def test_what_a_public_call_gives_has_a_public_name(owner: type) -> None:
+    unnamed = {}
+    for name, member in inspect.getmembers(owner):
+        function = member.fget if isinstance(member, property) else member
+        if name.startswith("_") or name == "predicate" or not inspect.isfunction(function):
+            continue
+        given = str(inspect.signature(function).return_annotation).replace("<class ", "").replace(">", "")
+        words = {
+            word.rpartition(".")[2] if word.startswith("tablestore.") else word for word in re.findall(r"[A-Za-z_][\w.]*", given)
+        }
+        if found := {word for word in words if word not in ts.__all__ and not OTHERS.fullmatch(word)}:
+            unnamed[name] = found
+    assert not unnamed
+
+
+@pytest.mark.parametrize(
+    "method", [ts.Table.append, ts.Table.upsert, ts.Table.write_changes, ts.Table.overwrite, ts.TableWriter.write]
+)
+def test_rows_are_typed_as_what_is_taken(method: object) -> None:
+    assert inspect.signature(method).parameters["rows"].annotation in ("Rows", ts.Rows)  # type: ignore[arg-type]
