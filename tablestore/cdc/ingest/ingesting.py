@@ -6,6 +6,7 @@ from datetime import timedelta
 from tablestore.cdc.ingest.deadletters import DEAD_LETTER_KEY, DEAD_LETTER_SCHEMA, DeadLetters
 from tablestore.cdc.ingest.ingestion import Ingestion
 from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport, IngestRequest, OnError, Start
+from tablestore.cdc.records.avroobjects import parse_avro_schema
 from tablestore.cdc.topicsource import TopicSource, open_topic_source
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
@@ -29,14 +30,17 @@ def ingest(
     dead_letters: Table | None = None,
     on_error: OnError | None = None,
     evolve: bool = False,
+    avro_schema: str | None = None,
+    avro_schema_id: int | None = None,
     on_commit: Callable[[IngestCommit], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> IngestReport:
     """Read a topic into a table, exactly once: each commit holds rows and the offsets behind them.
 
-    ``format`` is ``debezium-json`` or ``json``. A later call goes on where the last commit of its ``name`` (default: the topic's)
-    was; the first one begins at the ``start`` (``"earliest"`` or ``"latest"``), as does any with ``reset``. It ends with the
-    records that are there now; with ``follow`` it waits for more until ``stop()``.
+    ``format`` is ``debezium-json``, ``json`` or ``avro``: that needs the schema of the records as ``avro_schema`` (JSON), and
+    ``avro_schema_id`` if they name it, as with a schema registry of Confluent. A later call goes on where the last commit of its
+    ``name`` (default: the topic's) was; the first one begins at the ``start`` (``"earliest"`` or ``"latest"``), as does any with
+    ``reset``. It ends with the records that are there now; with ``follow`` it waits for more until ``stop()``.
 
     ``evolve``: columns that records have and the table lacks are added to it, and those that are too narrow widened.
     A record that cannot become a row stops it, unless there is a table for ``dead_letters`` (:func:`dead_letter_table`), or
@@ -55,6 +59,7 @@ def ingest(
         commit_records=commit_records,
         on_error=on_error or ("stop" if dead_letters is None else "dead-letter"),
         evolve=evolve,
+        schema=None if avro_schema is None else parse_avro_schema(avro_schema, avro_schema_id),
     )
     return run_ingest(table, open_topic_source("kafka", topic, given), request, dead_letters, on_commit=on_commit, stop=stop)
 

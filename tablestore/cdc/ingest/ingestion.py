@@ -21,7 +21,7 @@ from tablestore.cdc.ingest.beginning import check_landed, find_beginning, user_o
 from tablestore.cdc.ingest.deadletters import DeadLetter, DeadLetters
 from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestRequest
 from tablestore.cdc.records.evolving import plan_evolution
-from tablestore.cdc.records.recordformats import FORMATS, Decoder
+from tablestore.cdc.records.recordformats import Decoder, open_decoder
 from tablestore.cdc.records.target import Decoded, Target
 from tablestore.cdc.retractions import needs_whole_rows
 from tablestore.cdc.sourceposition import SourcePosition
@@ -198,7 +198,7 @@ class _Count:
 
 def _decoder(table: Table, request: IngestRequest) -> Decoder:
     context = table.context
-    if (field := context.settings.rowkind_field) is not None and request.format != "json":
+    if (field := context.settings.rowkind_field) is not None and request.format == "debezium-json":
         raise InvalidInputError(
             f"table {table.name} takes the kind of a row from its column {field!r} (rowkind.field), and {request.format} records "
             "say it themselves: ingest into a table without that option",
@@ -210,7 +210,7 @@ def _decoder(table: Table, request: IngestRequest) -> Decoder:
         evolves=request.evolve,
         whole_before=needs_whole_rows(context),
     )
-    return FORMATS[request.format](target)
+    return open_decoder(request.format, target, request.schema)
 
 
 def _as_rows(batch: Sequence[Decoded]) -> pa.Table | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tablestore.cdc.records.avroobjects import AvroSchema
 from tablestore.cdc.records.recordformats import FORMATS
 from tablestore.errors import InvalidInputError
 from tablestore.htmltext import PrintedInNotebooks
@@ -19,6 +20,7 @@ class IngestRequest:
 
     ``follow``: wait for further records; else it ends at those that are there now. A commit comes after ``commit_records`` records
     or ``commit_every_s``, whichever is first. ``evolve``: give the table the columns that records have, and widen those too narrow.
+    ``schema``: of records of Avro.
     """
 
     name: str
@@ -30,9 +32,14 @@ class IngestRequest:
     commit_records: int = 1_000_000
     on_error: OnError = "stop"
     evolve: bool = False
+    schema: AvroSchema | None = None
 
     def __post_init__(self) -> None:
-        _one_of("format", self.format, tuple(FORMATS))
+        _one_of("format", self.format, FORMATS)
+        if (self.format == "avro") != (self.schema is not None):
+            raise InvalidInputError(
+                f"format {self.format}: records of Avro need their schema, others have none", kind="invalid-argument"
+            )
         _one_of("start", self.start, ("earliest", "latest"))
         _one_of("on_error", self.on_error, ("stop", "skip", "dead-letter"))
         if not 0 < len(self.name) <= 200:

@@ -127,6 +127,10 @@ class ObjectReader:
             except ValueError as error:
                 faults[number] = str(error)
                 objects.append({})
+        return self.columns(objects, faults, meanings)
+
+    def columns(self, objects: Sequence[dict[str, Any]], faults: Faults, meanings: Mapping[str, Meaning]) -> Objects:
+        """Objects that were parsed as columns. ``faults``: of texts that were not, in whose place there is an empty one."""
         rows, told = {}, _Told()
         for place, fields in self._places.items():
             found: list[Any] = [one.get(place) for one in objects] if place else list(objects)
@@ -190,6 +194,8 @@ class _PartOf:
 
     def __call__(self, values: Sequence[Any]) -> pa.Array:
         wire = _wire_of(self.python)
+        if self.python is bytes:
+            return to_column(pa.array(values, pa.binary()), self.field, self.meaning)
         if pa.types.is_nested(self.kind):
             return conform_column(values_to_array(values, self.kind), self.field)
         if wire == "nested":
@@ -252,7 +258,7 @@ def _object(value: bytes) -> dict[str, Any]:
 
 
 def _wire_of(python: type) -> Wire:
-    if python is str:
+    if python in (str, bytes):
         return "text"
     if python is bool:
         return "boolean"

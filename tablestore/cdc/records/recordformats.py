@@ -2,6 +2,7 @@
 
     debezium-json   {"before":{…},"after":{…},"op":"c"}   c, r: the row after is new, u: it replaces the one before, d: that goes
     json            {…}                                   the row itself
+    avro            fields, in the order of a schema      the row itself
     both            no value                              the row that the key names is gone
 
 Either may have its schema around it. Where rows simply replace each other only the key of the row before counts: it is taken back
@@ -16,12 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore.cdc.records.avroobjects import AvroReader, AvroSchema
 from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults, at_places
 from tablestore.cdc.records.jsonobjects import ObjectReader, Objects, Row
 from tablestore.cdc.records.recordkeys import KeyReader
 from tablestore.cdc.records.schemaenvelope import by_schema, column_types, meanings
 from tablestore.cdc.records.target import Decoded, Part, Target, decoded
+from tablestore.cdc.records.wirevalues import Meaning
 from tablestore.types.arrays import Kinds, Mask, Places
 from tablestore.types.datatypes import DataType, Field
 from tablestore.types.rowkind import RowKind
@@ -39,12 +42,20 @@ class Decoder(Protocol):
         ...
 
 
+class Reader(Protocol):
+    """Makes columns out of texts."""
+
+    def read(self, values: Sequence[bytes], meanings: Mapping[str, Meaning], /) -> Objects:
+        """The objects in ``values``. ``meanings``: what their schema says of columns."""
+        ...
+
+
 class PlainJson:
     """Each record is a row."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, reader: Reader | None = None) -> None:
         self._target, self._keys = target, KeyReader(target)
-        self._reader = ObjectReader({"": target.fields}, looks_at="" if target.evolves else None)
+        self._reader: Reader = reader or ObjectReader({"": target.fields}, looks_at="" if target.evolves else None)
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
         """Rows to be added, and deletions."""
@@ -121,7 +132,14 @@ class DebeziumJson:
         return moved
 
 
-FORMATS: Mapping[str, Callable[[Target], Decoder]] = {"debezium-json": DebeziumJson, "json": PlainJson}
+FORMATS = ("debezium-json", "json", "avro")
+
+
+def open_decoder(record_format: str, target: Target, schema: AvroSchema | None = None) -> Decoder:
+    """The decoder of a format; ``schema``: of records of Avro."""
+    if record_format == "debezium-json":
+        return DebeziumJson(target)
+    return PlainJson(target, None if schema is None else AvroReader(target, schema))
 
 
 def _add(columns: dict[str, Set[DataType]], found: Found) -> None:

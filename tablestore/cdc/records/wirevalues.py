@@ -86,6 +86,8 @@ def _typed(array: pa.Array, field: Field, meaning: Meaning) -> pa.Array:
     source, kind = array.type, to_arrow_type(field.type)
     if pa.types.is_nested(kind):
         return from_carrier(array, kind)
+    if pa.types.is_binary(source):
+        return _decimals(array, meaning.scale) if pa.types.is_decimal(kind) and meaning.scale is not None else array
     if pa.types.is_string(source):
         return _from_texts(array, kind, meaning)
     if pa.types.is_string(kind):

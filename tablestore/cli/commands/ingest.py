@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from datetime import timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,7 @@ class RecordFormat(StrEnum):
 
     DEBEZIUM_JSON = "debezium-json"
     JSON = "json"
+    AVRO = "avro"
 
 
 class StartAt(StrEnum):
@@ -71,6 +73,12 @@ def ingest(
         BadRecords, typer.Option("--on-error", help="What happens to records that cannot become rows.")
     ] = BadRecords.DEAD_LETTER,
     evolve: Annotated[bool, typer.Option("--evolve", help="Add columns that records have, and widen those too narrow.")] = False,
+    avro_schema: Annotated[
+        Path | None, typer.Option("--avro-schema", metavar="FILE", help="The schema of Avro records.", exists=True, dir_okay=False)
+    ] = None,
+    avro_schema_id: Annotated[
+        int | None, typer.Option("--avro-schema-id", metavar="N", help="Its number, if records name it (Confluent).")
+    ] = None,
     commit_every: Annotated[float, typer.Option("--commit-every", metavar="SECONDS", help="Commit at least so often.")] = 10.0,
     commit_records: Annotated[
         int, typer.Option("--commit-records", metavar="N", min=1, help="Commit after so many records.")
@@ -106,6 +114,8 @@ def ingest(
             dead_letters=letters,
             on_error=on_error.value,
             evolve=evolve,
+            avro_schema=avro_schema.read_text() if avro_schema is not None else None,
+            avro_schema_id=avro_schema_id,
             on_commit=_Shown(session, bar),
         )
     session.out.done(asdict(report), f"{topic}: {report}.")
