@@ -34,6 +34,19 @@ class TableGroup(LateGroup):
     }
 
 
+class MaterializedGroup(LateGroup):
+    """``tablestore mt``."""
+
+    places: ClassVar = {
+        "list": verb("materialized.refreshes"),
+        "history": verb("materialized.refreshes"),
+        "refresh": verb("materialized.refreshes"),
+        "suspend": verb("materialized.refreshes"),
+        "resume": verb("materialized.refreshes"),
+        "serve": verb("materialized.serve"),
+    }
+
+
 class Program(LateGroup):
     """``tablestore``."""
 
@@ -49,6 +62,9 @@ class Program(LateGroup):
         "sql": verb("sql"),
         "table": lambda name: TableGroup(
             name=name, no_args_is_help=True, help="Tables: make them, look at them, read them, change them."
+        ),
+        "mt": lambda name: MaterializedGroup(
+            name=name, no_args_is_help=True, help="Materialized tables: how fresh they are, and refreshing them."
         ),
         "db": noun("database"),
         "snapshot": noun("snapshothistory"),

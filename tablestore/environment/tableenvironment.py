@@ -11,7 +11,7 @@ Not safe for threads: each has an environment of its own, over the same warehous
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -41,7 +41,9 @@ from tablestore.types.typestring import quote_identifier
 
 if TYPE_CHECKING:
     from tablestore.environment.materialized.due import DueRefresh
+    from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
     from tablestore.environment.materialized.materializedtable import MaterializedTable
+    from tablestore.environment.objectpath import ObjectPath
     from tablestore.environment.pipelines.pipeline import TablePipeline
     from tablestore.environment.statementset import StatementSet
     from tablestore.sql.statements.anystatement import Statement
@@ -191,7 +193,27 @@ class TableEnvironment(DeprecatedNames):
         """
         from tablestore.environment.materialized.due import refresh_due
 
-        return refresh_due(self._session, now_ms)
+        return tuple(refresh_due(self._session, now_ms))
+
+    def each_refresh_due(self, skip: "Callable[[ObjectPath], bool] | None" = None) -> "Iterator[DueRefresh]":
+        """As :meth:`refresh_due`, each as soon as it is done. ``skip``: the tables that are left out this time."""
+        from tablestore.environment.materialized.due import refresh_due
+
+        return refresh_due(self._session, skip=skip)
+
+    def freshness(self, database: str | None = None) -> "tuple[FreshnessFigures, ...]":
+        """How fresh each materialized table of the current catalog is, or each of one of its databases. No engine is needed."""
+        from tablestore.environment.materialized.figures.freshnessfigures import figures_of
+
+        return tuple(figures_of(self._session, database))
+
+    def refresh_history(self, path: str) -> "tuple[PastRefresh, ...]":
+        """The refreshes of a materialized table whose snapshots are still there, newest first. Raises NotFoundError,
+        InvalidInputError for another table."""
+        from tablestore.environment.materialized.figures.freshnessfigures import past_refreshes
+        from tablestore.environment.materialized.storing import find_materialized
+
+        return tuple(past_refreshes(find_materialized(self._session, parse_path(path))))
 
     # -- catalogs and databases
 

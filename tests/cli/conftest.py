@@ -8,6 +8,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.cli.command import DEBUG_VARIABLE, WAREHOUSE_VARIABLE
+from tablestore.clock import SystemClock
+from tablestore.testing.deterministic import ManualClock
 from tests.support.commandline import Ran, run_command
 
 
@@ -46,3 +48,9 @@ def orders(catalog: ts.Catalog) -> ts.Table:
     table.upsert(pa.table({"id": [1, 2, 3], "item": ["pen", "ink", "pad"], "price": [1.5, 8.0, 4.0]}))
     table.upsert(pa.table({"id": [2, 4], "item": ["ink", None], "price": [9.0, 0.5]}))
     return table
+
+
+@pytest.fixture
+def clock_env(warehouse: str) -> Callable[[], ts.TableEnvironment]:
+    """Environments of the warehouse by DuckDB, with a clock that stands still."""
+    return lambda: ts.TableEnvironment.create(warehouse, engine="duckdb", clock=ManualClock(start_ms=SystemClock().now_ms()))

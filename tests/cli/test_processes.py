@@ -117,3 +117,18 @@ def test_an_argument_that_is_no_text_is_an_error_and_no_trace(catalog: ts.Catalo
 
 def test_the_console_script_is_declared(project: Path) -> None:
     assert 'tablestore = "tablestore.cli.main:main"' in (project / "pyproject.toml").read_text()
+
+
+def test_a_server_of_materialized_tables_ends_with_sigterm(orders: ts.Table) -> None:
+    query = "SELECT id, item FROM shop.orders"
+    with ts.TableEnvironment.create(orders.location.removesuffix("/shop.db/orders"), engine="duckdb") as environment:
+        environment.execute_sql(
+            f"CREATE MATERIALIZED TABLE shop.copy FRESHNESS = INTERVAL '1' SECOND REFRESH_MODE = FULL AS {query}"
+        )
+    running = process("mt", "serve", "--interval", "100 ms", "--json")
+    assert running.stdout is not None
+    refreshed = json.loads(running.stdout.readline())
+    running.send_signal(signal.SIGTERM)
+    out, err = running.communicate(timeout=300)
+    assert (refreshed["table"], refreshed["mode"]) == ("tablestore.shop.copy", "full")
+    assert (out, err, running.returncode) == (b"", b"", 0)

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pyarrow as pa
 import pytest
@@ -44,7 +44,7 @@ def loaded(*args: str) -> tuple[str, set[str]]:
 
 
 def test_every_command_is_a_part_of_the_program() -> None:
-    modules = [import_module(f"{commands.__name__}.{found.name}") for found in iter_modules(commands.__path__)]
+    modules = [import_module(found.name) for found in walk_packages(commands.__path__, f"{commands.__name__}.")]
     groups = [value for module in modules for value in vars(module).values() if isinstance(value, typer.Typer)]
     assert sum(len(group.registered_commands) for group in groups) == len(ALL)
 

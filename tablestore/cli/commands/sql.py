@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,11 @@ class Engine(StrEnum):
     DUCKDB = "duckdb"
 
 
+EngineOption = Annotated[
+    Engine | None, typer.Option("--engine", help="What runs queries; left out: DuckDB if it is installed, else Spark.")
+]
+
+
 @command(
     app,
     "sql",
@@ -43,9 +49,7 @@ def sql(
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help="Run the statements of a file; - is standard input.")
     ] = None,
-    engine: Annotated[
-        Engine | None, typer.Option("--engine", help="What runs queries; left out: DuckDB if it is installed, else Spark.")
-    ] = None,
+    engine: EngineOption = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of the session. May be repeated.")
     ] = None,
@@ -55,9 +59,7 @@ def sql(
 
     A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs.
     """
-    with ts.TableEnvironment.create(
-        session.catalog(), engine=(engine or _installed()).value, config=parse_pairs(settings or (), "--set")
-    ) as environment:
+    with open_environment(session, engine, parse_pairs(settings or (), "--set")) as environment:
         runner = Runner(session, environment, format)
         if execute:
             for text in execute:
@@ -69,6 +71,11 @@ def sql(
                 _ask(session, environment, runner)
             else:
                 runner.run_script(sys.stdin.read())
+
+
+def open_environment(session: Session, engine: Engine | None, config: Mapping[str, str] | None = None) -> "ts.TableEnvironment":
+    """An environment over the warehouse of a command. ``engine`` None: one that is installed."""
+    return ts.TableEnvironment.create(session.catalog(), engine=(engine or _installed()).value, config=config)
 
 
 class Runner:

@@ -28,6 +28,15 @@ def human_age(time_millis: int, now_millis: int) -> str:
     return "now"
 
 
+def human_duration(millis: int) -> str:
+    """A length of time in its largest unit, such as ``3 min`` or ``250 ms``."""
+    seconds = millis / 1000
+    for length, unit in _STEPS:
+        if seconds >= length * (2 if unit in ("years", "months", "days") else 1):
+            return f"{seconds / length:.3g} {unit}"
+    return "0 s" if millis < 1 else f"{millis} ms"
+
+
 def iso_time(time_millis: int) -> str:
     """Milliseconds since the epoch as ISO 8601 in UTC."""
     try:

@@ -7,7 +7,7 @@ Two processes that find the same table due both refresh it; one of them lands, a
 continuous table is due only where its job does not run. A workflow of another scheduler is left to that.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -62,10 +62,15 @@ def due(found: Found, last: RefreshNote | None, now_ms: int) -> int | None:
     )
 
 
-def refresh_due(session: Session, now_ms: int | None = None) -> tuple[DueRefresh, ...]:
-    """Refresh what is due now in the current catalog. An error of one table does not keep the others."""
+def refresh_due(
+    session: Session, now_ms: int | None = None, skip: Callable[[ObjectPath], bool] | None = None
+) -> Iterator[DueRefresh]:
+    """Refresh what is due now in the current catalog, one after another as they are taken. An error of one table does not keep the
+    others. ``skip``: the tables that are left out this time."""
     now = session.clock.now_ms() if now_ms is None else now_ms
-    return tuple(one for path in _in_order(session) for one in _refresh_table(session, path, now))
+    for path in _in_order(session):
+        if skip is None or not skip(path):
+            yield from _refresh_table(session, path, now)
 
 
 def refresh_scheduled(session: Session, found: Found, last: RefreshNote | None, schedule_ms: int) -> RefreshReport:

@@ -1,0 +1,1 @@
+"""``tablestore mt``: materialized tables."""

@@ -1,0 +1,185 @@
+"""``tablestore mt list|history|refresh|suspend|resume``: how fresh materialized tables are, and refreshing them."""
+
+from typing import Annotated, Any
+
+import typer
+
+import tablestore as ts
+from tablestore.cli.command import FAILED, Session, command
+from tablestore.cli.commands.sql import EngineOption, open_environment
+from tablestore.cli.text.render import Column
+from tablestore.cli.text.units import human_duration
+from tablestore.environment.materialized.due import DueRefresh
+from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
+from tablestore.sql.parse.statement import parse_path
+from tablestore.types.typestring import quote_identifier
+
+app = typer.Typer()
+
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="database.table of the warehouse.")]
+
+_FIGURES = (
+    Column("table", "table"),
+    Column("status", "status"),
+    Column("mode", "mode"),
+    Column("target", "target"),
+    Column("lag", "lag"),
+    Column("late", "late", "flag"),
+    Column("last_refresh", "last refresh", "time"),
+    Column("last_mode", "it was"),
+    Column("reason", "because"),
+)
+_REFRESHES = (
+    Column("snapshot_id", "snapshot", "count"),
+    Column("at", "began", "time"),
+    Column("took", "took"),
+    Column("mode", "mode"),
+    Column("rows", "rows", "count"),
+    Column("reason", "because"),
+)
+
+
+@command(app, "list", "tablestore mt list", "tablestore mt list shop --json")
+def list_tables(
+    session: Session,
+    database: Annotated[str | None, typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.")] = None,
+) -> None:
+    """List materialized tables: how fresh each is to be, how far it is behind its sources, and its last refresh."""
+    with ts.TableEnvironment.create(session.catalog()) as environment:
+        figures = environment.freshness(database)
+    records = [figures_record(one, as_json=session.out.as_json) for one in figures]
+    session.out.listing("materialized_tables", _FIGURES, records, empty="No materialized tables.")
+
+
+@command(app, "history", "tablestore mt history shop.totals")
+def history(session: Session, name: Name) -> None:
+    """List the refreshes of a table whose snapshots are still there, newest first."""
+    with ts.TableEnvironment.create(session.catalog()) as environment:
+        past = environment.refresh_history(name)
+    records = [_past_record(one, as_json=session.out.as_json) for one in past]
+    session.out.listing("refreshes", _REFRESHES, records, empty=f"{name} was not refreshed yet.")
+
+
+@command(
+    app,
+    "refresh",
+    "tablestore mt refresh shop.totals",
+    "tablestore mt refresh shop.totals --partition day=2026-03-01",
+    "tablestore mt refresh --due",
+)
+def refresh(
+    session: Session,
+    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="database.table of the warehouse.")] = None,
+    partition: Annotated[
+        list[str] | None, typer.Option("--partition", "-p", metavar="COLUMN=VALUE", help="Only this partition. May be repeated.")
+    ] = None,
+    due: Annotated[bool, typer.Option("--due", help="All tables whose refresh is due: for cron, Airflow and the like.")] = False,
+    engine: EngineOption = None,
+) -> None:
+    """Refresh a table, or with --due all that are due now, sources before what is made from them.
+
+    Several may do this at one time: each refresh happens once. With --due the exit code is 1 if one of them failed; the others
+    are refreshed all the same.
+    """
+    if due == (name is not None):
+        raise typer.BadParameter("name a table, or pass --due", param_hint="'TABLE'")
+    with open_environment(session, engine) as environment:
+        if name is None:
+            done = environment.refresh_due()
+            for one in done:
+                say_refresh(session, one)
+            if not done and not session.out.as_json:
+                session.out.say("Nothing is due.")
+            if any(one.error is not None for one in done):
+                raise typer.Exit(FAILED)
+            return
+        spec = f" PARTITION ({', '.join(map(_as_spec, partition))})" if partition else ""
+        result = environment.execute_sql(f"ALTER MATERIALIZED TABLE {_quoted(name)} REFRESH{spec}")
+        (report,) = result.to_arrow().to_pylist()
+    counts = [f"{report[key]} rows {way}" for key, way in (("rows_in", "in"), ("rows_out", "out")) if report[key] is not None]
+    parts = [f"{report['mode']} refresh" if report["mode"] != "none" else "nothing to refresh", *counts, report["reason"]]
+    session.out.done({"table": name, **report}, f"{name}: {'; '.join(part for part in parts if part)}.")
+
+
+@command(app, "suspend", "tablestore mt suspend shop.totals")
+def suspend(session: Session, name: Name, engine: EngineOption = None) -> None:
+    """Stop refreshing a table until it is resumed. Its rows stay."""
+    with open_environment(session, engine) as environment:
+        environment.execute_sql(f"ALTER MATERIALIZED TABLE {_quoted(name)} SUSPEND")
+    session.out.done({"suspended": name}, f"{name} is not refreshed until it is resumed.")
+
+
+@command(app, "resume", "tablestore mt resume shop.totals")
+def resume(session: Session, name: Name, engine: EngineOption = None) -> None:
+    """Refresh a suspended table again: whoever runs mt serve or mt refresh --due does so from now on."""
+    with open_environment(session, engine) as environment:
+        environment.execute_sql(f"ALTER MATERIALIZED TABLE {_quoted(name)} RESUME")
+    session.out.done({"resumed": name}, f"{name} is refreshed again.")
+
+
+def say_refresh(session: Session, one: DueRefresh) -> None:
+    """One line about a refresh that was due: what it did, or why it failed."""
+    if session.out.as_json:
+        session.out.line(due_record(one))
+    elif one.error is not None:
+        session.out.note(f"{one.table}: {one.error}")
+    else:
+        session.out.say(f"{one.table}: {one.report}.")
+    session.out.flush()
+
+
+def due_record(one: DueRefresh) -> dict[str, Any]:
+    """A refresh that was due, as JSON shows it."""
+    report = one.report
+    return {
+        "table": str(one.table),
+        "mode": report.mode if report else None,
+        "reason": report.reason if report else None,
+        "rows_in": report.rows_in if report else None,
+        "rows_out": report.rows_out if report else None,
+        "snapshot_id": report.snapshot_id if report else None,
+        "error": str(one.error) if one.error is not None else None,
+    }
+
+
+def figures_record(one: FreshnessFigures, *, as_json: bool) -> dict[str, Any]:
+    """The figures of a table as a listing shows them; durations in milliseconds for programs."""
+    last = one.last
+    return {
+        "table": f"{one.table.database}.{one.table.name}",
+        "status": str(one.status),
+        "mode": str(one.mode),
+        "target": _duration(one.target_ms, as_json=as_json),
+        "lag": _duration(one.lag_ms, as_json=as_json),
+        "late": one.is_late,
+        "last_refresh": last.at_ms if last else None,
+        "last_mode": last.mode if last else None,
+        "reason": last.reason if last else None,
+    }
+
+
+def _past_record(one: PastRefresh, *, as_json: bool) -> dict[str, Any]:
+    return {
+        "snapshot_id": one.snapshot_id,
+        "at": one.at_ms,
+        "took": _duration(one.took_ms, as_json=as_json),
+        "mode": one.mode,
+        "rows": one.rows,
+        "reason": one.reason,
+    }
+
+
+def _duration(millis: int | None, *, as_json: bool) -> int | str | None:
+    return millis if as_json or millis is None else human_duration(millis)
+
+
+def _quoted(name: str) -> str:
+    return ".".join(map(quote_identifier, parse_path(name).parts))
+
+
+def _as_spec(pair: str) -> str:
+    column, separator, value = pair.partition("=")
+    if not separator:
+        raise typer.BadParameter(f"expected COLUMN=VALUE, found {pair!r:.80}", param_hint="'--partition'")
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{quote_identifier(column)} = '{escaped}'"

@@ -1,0 +1,1 @@
+"""How fresh are materialized tables? The figures, and their text for a collector."""

@@ -1,0 +1,116 @@
+"""``tablestore mt``: figures, refreshes, and the scheduler that is built in."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+
+import pytest
+
+import tablestore as ts
+from tablestore.cli.command import Session
+from tablestore.cli.commands.materialized.serve import Server, served_metrics
+from tablestore.cli.text.render import Output
+from tests.support.commandline import Ran
+
+Run = Callable[..., Ran]
+TOTALS = (
+    "CREATE MATERIALIZED TABLE shop.totals FRESHNESS = INTERVAL '1' SECOND REFRESH_MODE = FULL AS "
+    "SELECT item, sum(price) AS total FROM shop.orders GROUP BY item"
+)
+
+
+@pytest.fixture
+def totals(run: Run, orders: ts.Table) -> str:
+    run("sql", "-e", TOTALS)
+    return "shop.totals"
+
+
+def test_a_table_is_refreshed_and_listed(run: Run, totals: str) -> None:
+    (listed,) = run("mt", "list", "--json").json["materialized_tables"]
+    assert (listed["table"], listed["status"], listed["mode"], listed["target"]) == (totals, "ACTIVATED", "FULL", 1000)
+    assert listed["lag"] > 0
+    assert run("mt", "refresh", totals).out.startswith("shop.totals: full refresh; ")
+    assert run("mt", "refresh", totals).out == "shop.totals: nothing to refresh.\n"
+    (listed,) = run("mt", "list", "shop", "--json").json["materialized_tables"]
+    assert (listed["lag"], listed["late"], listed["last_mode"]) == (0, False, "full")
+    (past,) = run("mt", "history", totals, "--json").json["refreshes"]
+    assert (past["mode"], past["rows"]) == ("full", 4)
+    assert "0 s" in run("mt", "list").out
+
+
+def test_a_suspended_table_is_not_due(run: Run, totals: str, catalog: ts.Catalog) -> None:
+    run("mt", "suspend", totals)
+    assert run("mt", "refresh", "--due").out == "Nothing is due.\n"
+    assert "has been suspended" in run("mt", "suspend", totals, code=1).err
+    run("mt", "resume", totals)
+    assert "not a materialized table" in run("mt", "resume", "shop.orders", code=1).err
+    assert "Usage" in run("mt", "refresh", code=2).err
+    assert "Usage" in run("mt", "refresh", totals, "--due", code=2).err
+
+
+def test_a_partition_is_refreshed(run: Run, orders: ts.Table) -> None:
+    run("sql", "-e", TOTALS.replace("FRESHNESS", "PARTITIONED BY (item) FRESHNESS"))
+    run("mt", "refresh", "shop.totals", "--partition", "item=ink")
+    assert run("sql", "-e", "SELECT item, total FROM shop.totals").out == "item\ttotal\nink\t9\n"
+    assert "unknown partition keys: price" in run("mt", "refresh", "shop.totals", "-p", "price=1", code=1).err
+    assert "COLUMN=VALUE" in run("mt", "refresh", "shop.totals", "-p", "ink", code=2).err
+
+
+def server(environment: ts.TableEnvironment) -> Server:
+    return Server(Session(out=Output(as_json=True, now_millis=0)), environment)
+
+
+def test_the_server_refreshes_what_is_due_until_it_is_ended(
+    totals: str, orders: ts.Table, warehouse: str, clock_env: Callable[[], ts.TableEnvironment], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with clock_env() as environment:
+        serving, looks = server(environment), iter([False, False, True])
+
+        def wait(seconds: float) -> bool:
+            orders.upsert({"id": [9], "item": ["pen"], "price": [seconds]})
+            environment._session.clock.sleep(seconds)
+            return next(looks)
+
+        environment._session.clock.sleep(2)
+        serving.run(wait, 5.0)
+    modes = [json.loads(line)["mode"] for line in capsys.readouterr().out.splitlines()]
+    assert modes == ["full", "incremental", "incremental"]
+    assert "shop.totals" in serving.metrics
+
+
+def test_a_table_that_fails_is_left_out_more_and_more_often(
+    run: Run, totals: str, clock_env: Callable[[], ts.TableEnvironment], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("sql", "-e", "CREATE TABLE shop.gone (id BIGINT)")
+    run(
+        "sql",
+        "-e",
+        TOTALS.replace("totals", "broken")
+        .replace("orders", "gone")
+        .replace("item, sum(price) AS total", "id")
+        .replace(" GROUP BY item", ""),
+    )
+    run("sql", "-e", "DROP TABLE shop.gone")
+    capsys.readouterr()
+    with clock_env() as environment:
+        serving, failed = server(environment), []
+        for _ in range(12):
+            environment._session.clock.sleep(2)
+            serving.look()
+            failed.append('"error": "' in capsys.readouterr().out)
+    assert [look for look, one in enumerate(failed) if one] == [0, 2, 5, 10]
+    assert "tablestore.shop.totals" in serving.metrics
+    assert 'refresh_failures_total{table="tablestore.shop.broken"} 4' in serving.metrics
+
+
+def test_metrics_are_served_at_a_port_of_the_machine() -> None:
+    with served_metrics("127.0.0.1", 0, lambda: "# EOF\n") as port:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            assert answer.read() == b"# EOF\n"
+            assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
+        with pytest.raises(urllib.error.HTTPError) as missing:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/")
+        missing.value.close()
+        with pytest.raises(ts.InvalidInputError, match="--metrics-port"), served_metrics("127.0.0.1", port, str):
+            pass
