@@ -135,6 +135,29 @@ def test_a_query_finds_a_table_that_was_replaced_or_says_so(env: ts.TableEnviron
         found.to_arrow()
 
 
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_query_finds_a_table_that_was_replaced_while_it_was_planned(
+    env: ts.TableEnvironment, rows_of: Rows, compacted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (id) NOT ENFORCED) AS SELECT 1 AS id, 'old' AS v")
+    if compacted:
+        env.execute_sql("CALL sys.compact('t')")
+    engine, catalog, replaced = env.engine, env.catalog(), []
+    assert engine is not None
+    ready = engine.query
+
+    def query(bound: Any) -> Any:
+        if not replaced:
+            replaced.append(True)
+            columns = pa.schema([pa.field("id", pa.int32(), nullable=False)])
+            with catalog.stage_replacement("default.t", columns, ["id"], options={"bucket": "2"}) as staged:
+                staged.publish()
+        return ready(bound)
+
+    monkeypatch.setattr(engine, "query", query)
+    assert rows_of(env.execute_sql("SELECT * FROM t")) == [] and replaced
+
+
 class Replacing(Held):
     """Rows that replace a table while they are read."""
 

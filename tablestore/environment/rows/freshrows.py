@@ -13,20 +13,18 @@ from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRela
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError
 from tablestore.store.schemas import TABLE_REPLACED
 
-Planned = tuple[BoundQuery, QueryRows]
-
 
 class FreshRows:
-    """The rows of the query that ``plan`` binds and makes ready."""
+    """The rows of the query that ``bind`` gives, made ``ready`` by an engine."""
 
-    def __init__(self, plan: Callable[[], Planned]) -> None:
-        self._plan = plan
+    def __init__(self, bind: Callable[[], BoundQuery], ready: Callable[[BoundQuery], QueryRows]) -> None:
+        self._bind, self._ready = bind, ready
         try:
-            self._planned = plan()
+            self._planned = self._plan()
         except ConflictError as error:
             if error.kind != TABLE_REPLACED:
                 raise
-            self._planned = plan()
+            self._planned = self._plan()
 
     @property
     def schema(self) -> pa.Schema:
@@ -36,6 +34,15 @@ class FreshRows:
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, streamed. Raises ConflictError if a table was replaced after the first of them, or has other columns now."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches(self._planned[1].to_reader()))
+
+    def _plan(self) -> tuple[BoundQuery, QueryRows]:
+        query = self._bind()
+        try:
+            return query, self._ready(query)
+        except TablestoreError as error:
+            if (gone := no_longer_there(query, error)) is None or gone is error:
+                raise
+            raise gone from error
 
     def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         begun = False
@@ -53,7 +60,7 @@ class FreshRows:
             if not begun:
                 self._planned = self._plan()
             if begun or self.schema != schema:
-                raise gone from error
+                raise gone from (None if gone is error else error)
         with self._planned[1].to_reader() as again:
             yield from again
 

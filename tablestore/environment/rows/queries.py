@@ -2,7 +2,7 @@
 
 from tablestore.environment.engine import BoundQuery
 from tablestore.environment.result import Result
-from tablestore.environment.rows.freshrows import FreshRows, Planned
+from tablestore.environment.rows.freshrows import FreshRows
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.environment.source import Source
@@ -24,12 +24,7 @@ def run_query(session: Session, statement: Query, source: Source, parameters: Pa
             "table.consume(), or with spark.readStream, or SET 'execution.runtime-mode' = 'batch'",
             kind="streaming",
         )
-
-    def plan() -> Planned:
-        query = bound_query(session, statement.query, source, parameters)
-        return query, engine.query(query)
-
-    return Result(FreshRows(plan))
+    return Result(FreshRows(lambda: bound_query(session, statement.query, source, parameters), engine.query))
 
 
 def bound_query(session: Session, query: Fragment, source: Source, parameters: Parameters) -> BoundQuery:
