@@ -55,8 +55,7 @@ class Tokens:
 
     def key(self, at: int) -> str:
         """The keyword or symbol at a place; empty for a name in backticks, a literal, and outside of the text."""
-        token = self.get(at)
-        return "" if token is None else token.key
+        return self._tokens[at].key if 0 <= at < len(self._tokens) else ""
 
     def words(self, at: int, *words: str) -> bool:
         """Whether these words stand here one behind the other."""

@@ -9,6 +9,7 @@ sqlglot reads the text, in which each table has a name of its own already, and t
 Whatever is not understood (pipes, syntax that sqlglot does not know) is read whole; this module never refuses a query.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,6 +97,8 @@ _SELECT_ARGS = frozenset({
     "with_", "kind", "expressions", "hint", "distinct", "from_", "joins", "laterals", "where", "group", "having", "qualify",
     "windows", "order", "sort", "cluster", "distribute", "limit", "offset", "operation_modifiers",
 })  # fmt: skip
+# A name that has a backtick in it is an identifier in any case.
+_WORD = re.compile(r"`[^`]*+`|\w[\w$]*+")
 _TABLE_ARGS = frozenset({"this", "db", "catalog", "alias", "joins", "sample", "pivots"})
 _SUBQUERY_ARGS = frozenset({"this", "alias", "with_", "order", "limit", "offset", "sample", "pivots", "joins"})
 
@@ -115,7 +118,7 @@ class _Reader:
         for scope in reversed(self._scopes):
             self._ask(scope)
             self._filter(scope)
-        unread = self._names_that_are_no_identifiers(tree)
+        unread = self._names_that_are_no_identifiers(tree) if self._may_have_missed_names() else set()
         return tuple(self._use(relation, unread) for relation in range(len(self._fields)))
 
     def _use(self, relation: int, unread: set[str]) -> Use:
@@ -131,6 +134,12 @@ class _Reader:
             columns=None if source.need.all or len(used) == len(columns) else used,
             filter=" AND ".join(source.conditions) or None,
         )
+
+    def _may_have_missed_names(self) -> bool:
+        """Whether a word stands in the text, perhaps in a literal, that is a column's name and was not taken for one. In most texts
+        there is none, and they need not be looked at again."""
+        words = {word.casefold().strip("`") for word in _WORD.findall(self._text)}
+        return any(not words.isdisjoint(self._names[relation] - found.need.names) for relation, found in self._sources.items())
 
     def _names_that_are_no_identifiers(self, tree: exp.Expr) -> set[str]:
         """Words of the text that sqlglot made something else of; a column of such a name is read."""

@@ -128,12 +128,12 @@ class _Walk:
                 at, bound = self._with(at, bound)
             elif word == "TABLE" and self._begins_table(at):
                 at = self._table(at + 1, bound, scope)
-            elif reads and (self._is_from(at) or word == "JOIN" or (word == "," and in_list)):
+            elif reads and (word == "JOIN" or (word == "," and in_list) or (word == "FROM" and self._is_from(at))):
                 in_list = in_list or word == "FROM"
                 at = self._relation(at + 1, bound, scope)
             else:
                 # Behind LATERAL VIEW a comma is followed by names of columns.
-                if word in _CLAUSES or tokens.words(at, "LATERAL", "VIEW"):
+                if word in _CLAUSES or (word == "LATERAL" and tokens.key(at + 1) == "VIEW"):
                     in_list = False
                 at += 1
 
