@@ -12,7 +12,7 @@ from tablestore.distributed.read import ReadPin
 from tablestore.environment.engine import BoundQuery, ChangeTarget, ManagedRelation, Matching, QueryRelation, Relation
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, landed
-from tablestore.environment.rows.expressions import types_of
+from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.relations import Relations, by_name
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
@@ -104,21 +104,8 @@ def _value_types(
     if assigned is None:
         return {}
     relations.where = _places(assigned.query)
-    # Types do not depend on rows.
-    bound = relations.bind(assigned.query.text, {**given, TARGET: _without_rows(given[TARGET])})
-    rows = session.engine_for(type(statement).__name__.upper()).query(bound.made_of(source.text, assigned.query.pieces))
-    return assigned.checked(source.text, types_of(rows.schema))
-
-
-def _without_rows(relation: Relation) -> Relation:
-    """A managed table, perhaps with computed columns, as it is before its first snapshot."""
-    match relation:
-        case ManagedRelation():
-            return replace(relation, pin=replace(relation.pin, snapshot_id=None))
-        case QueryRelation(query=query):
-            return replace(relation, query=replace(query, relations=tuple(map(_without_rows, query.relations))))
-        case _:
-            return relation
+    query = relations.bind(assigned.query.text, given).made_of(source.text, assigned.query.pieces)
+    return assigned.checked(source.text, types_of(schema_of(session.engine_for(type(statement).__name__.upper()), query)))
 
 
 def _target(table: Table) -> TargetTable:

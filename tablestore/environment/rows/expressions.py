@@ -1,13 +1,14 @@
-"""Which type has an expression over the columns of a table?
+"""Which types have the columns of a query, and an expression over the columns of a table?
 
-The engine knows: it is asked about a table of these columns without rows.
+The engine knows: it is asked about tables of these columns without rows.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
-from tablestore.environment.engine import BoundQuery, QueryEngine, RowsRelation
+from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryEngine, QueryRelation, Relation, RowsRelation
 from tablestore.environment.heldrows import HeldRows
 from tablestore.sql.source import Edit, Span
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_schema
@@ -22,6 +23,26 @@ def expression_type(engine: QueryEngine, expression: str, fields: Sequence[Field
     schema = engine.query(BoundQuery(text=text, relations=(relation,), edits=(Edit(span=place, relation=0),))).schema
     (field,), _ = fields_from_arrow(schema)
     return field.type
+
+
+def schema_of(engine: QueryEngine, query: BoundQuery) -> pa.Schema:
+    """Names and types of a query's columns. Raises what the engine says of a wrong one: InvalidInputError, UnsupportedError."""
+    return engine.query(_without_rows(query)).schema
+
+
+def _without_rows(query: BoundQuery) -> BoundQuery:
+    """The query over managed tables as they are before their first snapshot: no files are looked for."""
+    return replace(query, relations=tuple(map(_emptied, query.relations)))
+
+
+def _emptied(relation: Relation) -> Relation:
+    match relation:
+        case ManagedRelation(pin=pin):
+            return replace(relation, pin=replace(pin, snapshot_id=None))
+        case QueryRelation(query=query):
+            return replace(relation, query=_without_rows(query))
+        case _:
+            return relation
 
 
 def types_of(schema: pa.Schema) -> list[DataType | None]:

@@ -22,7 +22,7 @@ from tablestore.environment.engine import (
 )
 from tablestore.environment.heldrows import HeldRows
 from tablestore.environment.objectpath import ObjectPath
-from tablestore.environment.rows.expressions import types_of
+from tablestore.environment.rows.expressions import schema_of, types_of
 from tablestore.environment.rows.freshrows import no_longer_there
 from tablestore.environment.rows.literalrows import literal_rows
 from tablestore.environment.rows.relations import Relations, by_name
@@ -206,8 +206,7 @@ def _schema_of(session: Session, relations: Relations, query: Fragment, source: 
     text = RowText(source.text, ())
     text.add(query)
     relations.where = lambda span: origin_of(text.pieces, span) or NOWHERE
-    bound = replace(relations.bind(text.text), statement=source.text or None)
-    return session.engine_for("INSERT").query(bound).schema
+    return schema_of(session.engine_for("INSERT"), replace(relations.bind(text.text), statement=source.text or None))
 
 
 def _overwrite(statement: Insert, table: Table, source: Source, parameters: Parameters) -> tuple[Mapping[str, object] | None, bool]:
