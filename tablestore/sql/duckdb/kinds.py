@@ -1,7 +1,7 @@
 """Of which type is an expression, as far as its text and the columns of its tables tell?
 
-Only what DuckDB computes with another type than Spark is asked for: dates, decimals, floats and maps. Types are Spark's; None is
-any other type, and every expression that is not understood.
+Only what DuckDB computes in another way than Spark is asked for: dates, decimals, floats, texts and maps. Types are Spark's; None
+is any other type, and every expression that is not understood.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from tablestore.types.datatypes import FLOAT_ROOTS, INTEGER_ROOTS, AtomicType, DataType, MapType, MultisetType, TypeRoot
+from tablestore.types.datatypes import FLOAT_ROOTS, INTEGER_ROOTS, TEXT_ROOTS, AtomicType, DataType, MapType, MultisetType, TypeRoot
 
 MOST_DIGITS = 38
 _LEAST_SCALE = 6
@@ -24,7 +24,7 @@ _SAME = (exp.Paren, exp.Neg, exp.Min, exp.Max, exp.First, exp.Last, exp.FirstVal
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``name``: ``date``, ``float``, ``map``, ``decimal`` or ``integer``, the last two with digits and scale."""
+    """``name``: ``date``, ``float``, ``text``, ``map``, ``decimal`` or ``integer``, the last two with digits and scale."""
 
     name: str
     precision: int = 0
@@ -36,7 +36,7 @@ class Kind:
         return self.name in ("decimal", "integer")
 
 
-DATE, FLOAT, MAP = Kind("date"), Kind("float"), Kind("map")
+DATE, FLOAT, TEXT, MAP = Kind("date"), Kind("float"), Kind("text"), Kind("map")
 FRACTION = Kind("fraction")
 """A decimal or a float, of unknown digits."""
 
@@ -51,6 +51,8 @@ def kind_of_type(data_type: DataType) -> Kind | None:
         return Kind("integer", _DIGITS[data_type.root])
     if data_type.root is TypeRoot.DECIMAL:
         return Kind("decimal", data_type.precision or 0, data_type.scale or 0)
+    if data_type.root in TEXT_ROOTS:
+        return TEXT
     return DATE if data_type.root is TypeRoot.DATE else FLOAT if data_type.root in FLOAT_ROOTS else None
 
 
@@ -197,6 +199,8 @@ def _cast(to: exp.DataType) -> Kind | None:
         return Kind("decimal", *(numbers or [10, 0])) if len(numbers) != 1 else Kind("decimal", numbers[0], 0)
     if name in _INTEGERS:
         return Kind("integer", _INTEGERS[name])
+    if name in ("TEXT", "VARCHAR", "CHAR"):
+        return TEXT
     return DATE if name == "DATE" else FLOAT if name in ("DOUBLE", "FLOAT") else None
 
 

@@ -72,6 +72,8 @@ def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
         return _converted(inner, inner.to, node.to)
     if node.to.this in _INTEGERS and kind is not None and kind.name in ("decimal", "float", "fraction"):
         node.set("this", _call("TRUNC", node.this))
+    if node.to.this in _INTEGERS and kind is not None and kind.name == "text":
+        return _of_digits(node)
     if node.to.this in _INTEGERS and isinstance(inner, exp.Literal) and inner.is_string and not _WHOLE.fullmatch(inner.name):
         if isinstance(node, exp.TryCast):
             node.set("this", exp.null())
@@ -84,6 +86,27 @@ def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
     if node.to.this in _TEXTS and kind is not None and kind.name == "float":
         raise refusal("the cast of a float to a text")
     return node
+
+
+def _of_digits(node: exp.Cast) -> exp.Expr:
+    """A cast of a text to a whole number. DuckDB would round ``12.7``; what it refuses, it refuses itself."""
+    text = node.this
+    no_digits = exp.Not(this=_call("REGEXP_FULL_MATCH", text.copy(), exp.Literal.string(_WHOLE.pattern)))
+    if isinstance(node, exp.TryCast):
+        return exp.Case(ifs=[exp.If(this=no_digits, true=exp.null())], default=node)
+    is_rounded = exp.Is(this=exp.TryCast(this=text.copy(), to=node.to.copy()), expression=exp.Not(this=exp.null()))
+    found = [exp.Literal.string("expected the digits of a whole number, found '"), text.copy(), exp.Literal.string("'")]
+    failed = exp.If(this=exp.And(this=no_digits, expression=is_rounded), true=_call("ERROR", exp.Concat(expressions=found)))
+    return exp.Case(ifs=[failed], default=node)
+
+
+def part_by_part(node: exp.Cast) -> None:
+    """A cast of a written array as casts of its elements, whose types are known better."""
+    if type(node) is exp.Cast and node.to.this is exp.DType.ARRAY and node.to.expressions and isinstance(node.this, exp.Array):
+        parts = [exp.Cast(this=part, to=node.to.expressions[0].copy()) for part in node.this.expressions]
+        node.this.set("expressions", parts)
+        for part in parts:
+            part_by_part(part)
 
 
 def _converted(value: exp.Expr, given: exp.DataType, wanted: exp.DataType, depth: int = 0) -> exp.Expr:

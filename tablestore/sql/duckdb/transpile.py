@@ -40,6 +40,7 @@ from tablestore.sql.duckdb.rewrites import (
     exploded,
     group,
     otherwise,
+    part_by_part,
     refusal,
     subscript,
     table_function,
@@ -111,6 +112,8 @@ def _rewritten(tree: exp.Expr, columns: Mapping[str, Kind]) -> exp.Expr:
         joins = [exp.Join(this=lateral, side="LEFT" if lateral.args.get("outer") else None) for lateral in laterals]
         select.set("laterals", None)
         select.set("joins", [*(select.args.get("joins") or []), *joins])
+    for cast_node in list(tree.find_all(exp.Cast)):
+        part_by_part(cast_node)
     kinds = Kinds(tree, columns)
     nodes = list(tree.walk(bfs=True))
     # Before anything changes.

@@ -40,6 +40,9 @@ def test_a_division_by_zero_is_an_error_as_in_spark(divided: str) -> None:
         ("-7 DIV 2", -3),
         ("substring('abc', x - x, 2)", "ab"),
         ("CAST(x + 0.9 AS INT)", 1),
+        ("CAST(array(array(1.5, x), array(-0.5), NULL) AS ARRAY<ARRAY<INT>>)", [[1, 1], [0], None]),
+        ("CAST(CAST(' +12 ' AS STRING) AS INT) + coalesce(CAST(CAST(NULL AS STRING) AS BIGINT), 0)", 12),
+        ("TRY_CAST(CAST('12.7' AS STRING) AS INT)", None),
         ("'a%' LIKE 'a\\\\%' AND NOT 'ab' LIKE 'a\\\\%'", True),
         ("array(5, 6)[1]", 6),
         ("concat('a', NULL)", None),
@@ -55,6 +58,11 @@ def test_a_division_by_zero_is_an_error_as_in_spark(divided: str) -> None:
 )
 def test_values_are_sparks(expression: str, value: object) -> None:
     assert run(f"SELECT {expression} FROM VALUES (1) AS t (x)") == value
+
+
+def test_a_text_with_a_fraction_is_no_whole_number() -> None:
+    with pytest.raises(duckdb.InvalidInputException, match=r"a whole number, found '12\.7'"):
+        run("SELECT CAST(CAST('12.7' AS STRING) AS INT)")
 
 
 @pytest.mark.parametrize(
