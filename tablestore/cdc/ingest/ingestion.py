@@ -26,7 +26,7 @@ from tablestore.cdc.records.target import Decoded, Target
 from tablestore.cdc.retractions import needs_whole_rows
 from tablestore.cdc.sourceposition import SourcePosition
 from tablestore.cdc.topicsource import TopicCursor, TopicRecords, TopicSource
-from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, InvalidInputError
+from tablestore.errors import AlreadyExistsError, ConflictError, FormatError, InvalidInputError, StorageError
 from tablestore.store.replay import SOURCE_POSITION_PROPERTY
 from tablestore.table.table import Table
 from tablestore.table.write.committing import Effect
@@ -39,6 +39,8 @@ _BATCH_RECORDS, _BATCH_BYTES = 32_768, 32 * 1024 * 1024
 _PARSED_AT_ONCE = 8_192
 _IDLE_POLL_S = 0.5
 _LOOK_FOR_PARTITIONS_S = 30.0
+# Times in a row that nothing comes, though there should be something, of at least this length together.
+_MOST_IDLE, _IDLE_S = 3, 60.0
 # Commits in a row that meet a change of the table.
 _MOST_CONFLICTS = 5
 
@@ -67,6 +69,7 @@ class Ingestion:
             with self._table.new_writer(user_of(self._request.name)) as writer:
                 yield self._commit(writer, _Count())
         cursor, looked_s, conflicts = self._source.open_cursor(self._offsets), self._clock.steady_s(), 0
+        idle, moved_s = 0, looked_s
         try:
             while not (self._is_done(ends) or stop()):
                 try:
@@ -84,6 +87,9 @@ class Ingestion:
                     continue
                 if commit is not None:
                     yield commit
+                idle, moved_s = (0, self._clock.steady_s()) if commit is not None or self._changes else (idle + 1, moved_s)
+                if ends is not None and idle >= _MOST_IDLE and self._clock.steady_s() - moved_s >= self._patience_s:
+                    raise self._stuck(ends)
                 if self._request.follow and self._clock.steady_s() - looked_s >= _LOOK_FOR_PARTITIONS_S:
                     looked_s, all_offsets = self._clock.steady_s(), with_new_partitions(self._offsets, self._source.bounds())
                     if len(all_offsets) > len(self._offsets):
@@ -133,6 +139,26 @@ class Ingestion:
         count.records += len(records)
         return True
 
+    @property
+    def _patience_s(self) -> float:
+        return max(_IDLE_S, _MOST_IDLE * self._request.commit_every_s)
+
+    def _stuck(self, ends: dict[int, int]) -> StorageError:
+        left = ", ".join(f"{place}: {self._offsets[place]} of {end}" for place, end in ends.items() if self._offsets[place] < end)
+        return StorageError(
+            f"topic {self._source.name} has given nothing for {self._patience_s:.0f} s, and is not read to its end (partition: "
+            f"offset, {left}); check that its brokers are up, then run the ingest again: it goes on behind its last commit",
+            kind="topic-stuck",
+        )
+
+    def _lag(self) -> int | None:
+        try:
+            ends = self._source.bounds()
+        except StorageError:
+            # The commit has landed: what cannot be looked at now is looked at with the next one.
+            return None
+        return sum(max(0, end - self._committed.get(partition, first)) for partition, (first, end) in ends.items())
+
     def _alter(self) -> None:
         changes, self._changes = self._changes, ()
         # Somebody else may have done the same. The records are looked at again.
@@ -170,13 +196,12 @@ class Ingestion:
         snapshot = check_landed(landed, position, self._request.name, self._table.name)
         self._identifier += 1
         self._committed = dict(self._offsets)
-        ends = self._source.bounds()
         return IngestCommit(
             snapshot_id=snapshot.id,
             records=count.records,
             rows=count.rows,
             bad_records=count.bad,
-            lag=sum(max(0, end - self._committed.get(partition, first)) for partition, (first, end) in ends.items()),
+            lag=self._lag(),
             offsets=dict(self._committed),
         )
 

@@ -52,13 +52,13 @@ class IngestRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestCommit:
-    """One commit. ``lag``: offsets between where it goes on, ``offsets``, and the ends of the topic."""
+    """One commit. ``lag``: offsets between where it goes on, ``offsets``, and the ends of the topic; None if it did not answer."""
 
     snapshot_id: int
     records: int
     rows: int
     bad_records: int
-    lag: int
+    lag: int | None
     offsets: Mapping[int, int]
 
 

@@ -134,8 +134,10 @@ class _Shown:
         if self._session.out.as_json:
             self._session.out.line(asdict(commit))
             self._session.out.flush()
-        note = f"snapshot {commit.snapshot_id}  {self._done:,} records  {commit.lag:,} to go"
-        self._bar.reach(self._done / max(1, self._done + commit.lag), note)
+        lag = commit.lag or 0
+        self._bar.reach(
+            self._done / max(1, self._done + lag), f"snapshot {commit.snapshot_id}  {self._done:,} records  {lag:,} to go"
+        )
 
 
 def _letters(session: Session, table: ts.Table, name: str, given: str | None) -> ts.Table:

@@ -1,6 +1,7 @@
 """A topic goes into a table once, whatever happens to the table, the topic and the process in between."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,25 @@ def test_other_topics_and_lost_offsets_are_refused_until_a_reset(table: ts.Table
     again.first.append(0)
     assert run_ingest(table, again, request()).records == 2
     assert ids(table) == [1, 2, 4, 10, 11]
+
+
+def test_a_topic_that_gives_nothing_more_ends_the_ingest_with_an_error(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = MemoryTopic()
+    topic.partitions[0] += [row(id=1)]
+    bounds = topic.bounds()
+    monkeypatch.setattr("tablestore.cdc.ingest.ingestion._IDLE_S", 0.0)
+
+    class Stuck(MemoryTopic):
+        def bounds(self) -> Mapping[int, tuple[int, int]]:
+            if run_over:
+                raise ts.StorageError("no answer")
+            return {0: (0, bounds[0][1] + 1)}
+
+    stuck, run_over = Stuck(), list[int]()
+    stuck.partitions = topic.partitions
+    with pytest.raises(ts.StorageError, match="offset, 0: 1 of 2") as error:
+        run_ingest(table, stuck, request(commit_every_s=0.01), on_commit=lambda commit: run_over.append(commit.records))
+    assert error.value.kind == "topic-stuck" and ids(table) == [1] and run_over == [1]
 
 
 @pytest.mark.parametrize(
