@@ -143,8 +143,9 @@ class EvolutionMachine(RuleBasedStateMachine):
 
     def alter(self, *changes: SchemaChange) -> None:
         before = self.table
+        known = before.table_schema.id
         self.table = before.alter(list(changes))
-        assert self.table.table_schema.id == before.table_schema.id + 1
+        assert self.table.table_schema.id == known + 1
 
     @rule(data=st.data(), rows=st.integers(1, 6))
     def write(self, data: st.DataObject, rows: int) -> None:
@@ -236,7 +237,8 @@ class EvolutionMachine(RuleBasedStateMachine):
         before = self.table.schema.names
         self.columns.insert(at, column)
         if before == self.names():
-            assert self.table.alter(MoveColumn((column.name,), **where)).table_schema.id == self.table.table_schema.id
+            known = self.table.table_schema.id
+            assert self.table.alter(MoveColumn((column.name,), **where)).table_schema.id == known
         else:
             self.alter(MoveColumn((column.name,), **where))
 
@@ -270,7 +272,8 @@ class EvolutionMachine(RuleBasedStateMachine):
         change = data.draw(st.sampled_from(refused))
         with pytest.raises(UnsupportedError):
             self.table.alter([ChangeDefault(self.columns[-1].name, None), change])
-        assert self.table.refresh().table_schema == self.table.table_schema
+        known = self.table.table_schema
+        assert self.table.refresh().table_schema == known
 
     # -- what must hold
 
