@@ -25,7 +25,7 @@ ROWS, PEOPLE, GROUPS, PART = 10_000_000, 1_000_000, 10_000, 1000
 INCREMENTAL, FULL = "from the changes", "the whole"
 GROUPED = "SELECT g, count(*) AS n, sum(v) AS s FROM facts GROUP BY g"
 JOINED = "SELECT f.id, f.g, f.v, p.name, p.level FROM facts f JOIN people p ON f.person = p.id"
-COLUMNS = "id BIGINT NOT NULL, g INT, v BIGINT, person BIGINT"
+COLUMNS = "id BIGINT NOT NULL, g INT, v BIGINT NOT NULL, person BIGINT"
 
 
 def run(setting: Setting) -> None:

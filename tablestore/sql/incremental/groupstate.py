@@ -8,11 +8,12 @@
     group    goes with its last row, which count(*) says
 
 What the target does not say is computed anew, of these groups only: a min or max that went, a group that lost rows where there is
-no count(*), a sum that lost values where there is no count(x). Sums of floats depend on their order, so they have no such rule.
+no count(*), a sum that has fewer values where there is no count(x) and they may
+be NULL. Sums of floats depend on their order, so they have no such rule.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +35,7 @@ from tablestore.sql.incremental.nodes import (
 from tablestore.sql.incremental.shapes import TARGET, WEIGHT, SourceShape
 from tablestore.sql.query.dialect import Spark4
 from tablestore.sql.query.sparktypes import spark_type
-from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, Field, TypeRoot, is_float
+from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, Field, TypeRoot, is_float, with_nullable
 
 MOST_DIGITS = 18
 """Of decimals whose sums have a rule: sums of wider ones may overflow on the way."""
@@ -43,13 +44,17 @@ _THERE, _CHANGES = "tablestore_there", "changes"
 
 @dataclass(frozen=True, slots=True)
 class _Total:
-    """One aggregate: ``kind`` is rows (count(*)), count, sum, min or max of ``value``; ``counted``: the count of its values."""
+    """One aggregate: ``kind`` is rows (count(*)), count, sum, min or max of ``value``; ``counted``: the count of its values.
+
+    ``required``: no value is NULL.
+    """
 
     kind: str
     name: str
     field: Field
     value: exp.Expr | None = None
     counted: str | None = None
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +106,15 @@ class GroupState:
         present = exp.Not(this=exp.Is(this=value, expression=exp.null()))
         if total.kind == "rows":
             return []
+        more = exp.Sum(this=_case(present, weight, exp.Literal.number(0)))
         if total.kind == "count":
-            return [("delta", exp.Sum(this=_case(present, weight, exp.Literal.number(0))))]
+            return [("delta", more)]
         gone = exp.and_(exp.LT(this=weight, expression=exp.Literal.number(0)), present, copy=True)
         if total.kind == "sum":
             wide = exp.cast(value, _wide(total.field.type), dialect=Spark4)
             return [
                 ("delta", exp.Sum(this=_case(came, wide, exp.Neg(this=wide)))),
-                ("gone", exp.Sum(this=_case(gone, exp.Literal.number(1), exp.Literal.number(0)))),
+                ("more", more),
             ]
         best = exp.Min if total.kind == "min" else exp.Max
         return [("came", best(this=_case(came, value, None))), ("gone", best(this=_case(gone, value, None)))]
@@ -161,7 +167,10 @@ class GroupState:
             new = exp.cast(
                 _sum(exp.cast(old, _wide(total.field.type), dialect=Spark4), delta), spark_type(total.field.type), dialect=Spark4
             )
-            nothing = exp.and_(_is_null(old), _is_null(delta), copy=True)
+            if total.required:
+                return new
+            # Where values do not get fewer, one is left if there was one.
+            nothing: exp.Expr = exp.and_(_is_null(old), exp.EQ(this=_col(changes, f"more_{n}"), expression=exp.Literal.number(0)))
             if total.counted is not None:
                 place = [other.name for other in self.totals].index(total.counted)
                 left = _sum(_col("old", total.counted), _col(changes, f"delta_{place}"))
@@ -173,8 +182,8 @@ class GroupState:
 
     def _doubt(self, total: _Total, changes: str, n: int) -> exp.Expr | None:
         gone = _col(changes, f"gone_{n}")
-        if total.kind == "sum" and total.counted is None:
-            return exp.GT(this=gone, expression=exp.Literal.number(0))
+        if total.kind == "sum" and total.counted is None and not total.required:
+            return exp.LT(this=_col(changes, f"more_{n}"), expression=exp.Literal.number(0))
         if total.kind in ("min", "max"):
             old = _col("old", total.name)
             worse = exp.GT if total.kind == "min" else exp.LT
@@ -220,10 +229,7 @@ def group_state(node: Node, outputs: Sequence[tuple[str, Field]], sources: Seque
     if len(keys) < len(node.keys):
         return None
     counts = {total.value.sql(): total.name for total in totals if total.kind == "count" and total.value is not None}
-    totals = [
-        _Total(total.kind, total.name, total.field, total.value, counts.get(total.value.sql()) if total.value is not None else None)
-        for total in totals
-    ]
+    totals = [replace(total, counted=counts.get(total.value.sql()) if total.value is not None else None) for total in totals]
     return GroupState(node, tuple(outputs), tuple(keys[n] for n in range(len(node.keys))), tuple(totals))
 
 
@@ -237,7 +243,9 @@ def _total(value: exp.Expr, name: str, field: Field, types: Mapping[tuple[str, s
             return _Total("rows", name, field) if plain else _Total("count", name, field, inner)
         case exp.Sum():
             known = types.get((inner.table, inner.name)) if isinstance(inner, exp.Column) else None
-            return _Total("sum", name, field, inner) if known is not None and _adds_up(known, field.type) else None
+            if known is None or not _adds_up(known, field.type):
+                return None
+            return _Total("sum", name, field, inner, required=not known.nullable)
         case exp.Min() | exp.Max() if not value.expressions:
             known = types.get((inner.table, inner.name)) if isinstance(inner, exp.Column) else None
             if known is None or not isinstance(known, AtomicType) or is_float(known):
@@ -259,9 +267,9 @@ def _adds_up(value: DataType, total: DataType) -> bool:
 
 
 def _column_types(inputs: Sequence[Input], sources: Sequence[SourceShape]) -> dict[tuple[str, str], DataType]:
-    """The types of the columns of sources that a block reads itself, by alias and name."""
+    """The types of the columns of sources that a block reads itself, by alias and name. An outer join gives NULL for any column."""
     return {
-        (one.alias, field.name.lower()): field.type
+        (one.alias, field.name.lower()): with_nullable(field.type, field.type.nullable or bool(one.equalities))
         for one in inputs
         if isinstance(one.reads, int)
         for field in sources[one.reads].fields

@@ -1,8 +1,8 @@
 """Query shapes and random changes of their sources, for tests that an incremental refresh equals the whole query.
 
-k    keyed by id: g and h are small numbers, often NULL; x whole numbers up to the ends of their range; d wide decimals; f floats
-     with NaN, infinities and both zeros; s short texts
-l    keyed by (a, b), joined to k by a, b or g
+    k    keyed by id: g and h are small numbers, often NULL; r never is; x whole numbers up to the ends of their range; d wide
+         decimals; f floats with NaN, infinities and both zeros; s short texts
+    l    keyed by (a, b), joined to k by a, b or g
 p    appended rows, some of them equal
 """
 
@@ -21,10 +21,11 @@ from tablestore.environment.session.session import spec_of
 
 TABLES = """
 CREATE TABLE k (
-    id BIGINT, g INT, h INT, x BIGINT, d DECIMAL(38, 2), e DECIMAL(12, 3), f DOUBLE, s STRING, PRIMARY KEY (id) NOT ENFORCED
+    id BIGINT, r BIGINT NOT NULL, g INT, h INT, x BIGINT, d DECIMAL(38, 2), e DECIMAL(12, 3), f DOUBLE, s STRING,
+    PRIMARY KEY (id) NOT ENFORCED
 );
 CREATE TABLE l (a INT, b INT, n BIGINT, t STRING, PRIMARY KEY (a, b) NOT ENFORCED);
-CREATE TABLE p (g INT, x BIGINT, s STRING, f DOUBLE)
+CREATE TABLE p (r INT NOT NULL, g INT, x BIGINT, s STRING, f DOUBLE)
 """
 
 
@@ -81,6 +82,10 @@ SHAPES: Mapping[str, Shape] = {
         "h INT, g INT, n BIGINT, c BIGINT, s BIGINT, ce BIGINT, e DECIMAL(22, 3)",
     ),
     "sums_uncounted": Shape("SELECT g, sum(h) AS s, max(x) AS high FROM k GROUP BY g", "g INT, s BIGINT, high BIGINT"),
+    "sums_required": Shape("SELECT g, count(*) AS n, sum(r) AS s FROM k GROUP BY g", "g INT, n BIGINT, s BIGINT"),
+    "sums_required_of_left_join": Shape(
+        "SELECT k.g AS g, count(*) AS n, sum(p.r) AS s FROM k LEFT JOIN p ON k.h = p.g GROUP BY k.g", "g INT, n BIGINT, s BIGINT"
+    ),
     "sums_appended": Shape(
         "SELECT g, sum(g) AS s, min(x) AS low, max(s) AS high FROM p GROUP BY g", "g INT, s BIGINT, low BIGINT, high STRING"
     ),
@@ -179,6 +184,7 @@ def _keyed(rng: random.Random) -> dict[str, Any]:
     return {
         "id": rng.choice((*range(14), -(2**63), 2**63 - 1)),
         "g": rng.choice(_NUMBERS),
+        "r": rng.choice((0, 1, -(2**40))),
         "h": rng.choice(_NUMBERS),
         "x": rng.choice(_WHOLE),
         "d": rng.choice(_WIDE) if rng.random() < 0.2 else rng.choice(_WIDE[:3]),
@@ -200,4 +206,10 @@ def _paired(rng: random.Random) -> dict[str, Any]:
 
 
 def _appended(rng: random.Random) -> dict[str, Any]:
-    return {"g": rng.choice(_NUMBERS), "x": rng.choice((None, 1, 2**63 - 1)), "s": rng.choice(_TEXTS), "f": rng.choice(_FLOATS)}
+    return {
+        "r": rng.randint(-2, 2),
+        "g": rng.choice(_NUMBERS),
+        "x": rng.choice((None, 1, 2**63 - 1)),
+        "s": rng.choice(_TEXTS),
+        "f": rng.choice(_FLOATS),
+    }

@@ -233,3 +233,15 @@ def test_a_table_with_changes_from_its_compactions_is_read_where_both_agree(duck
         source.compact(full=True)
         assert run(duck, f"m_{producer}", query).mode in ("incremental", "none")
         assert rows(duck, f"m_{producer}") == sorted(tuple(row.values()) for row in duck.execute_sql(query).to_arrow().to_pylist())
+
+
+def test_a_sum_is_null_when_its_last_value_goes(env: ts.TableEnvironment) -> None:
+    run(env)
+    env.execute_sql("INSERT INTO t VALUES (1, 1, 11), (3, 2, 70), (4, 4, NULL)")
+    report = run(env)
+    assert (report.mode, report.rows_out) == ("incremental", 5)
+    assert rows(env) == [(1, 2, 16), (2, 1, 70), (4, 1, None)]
+    # The last value of a group goes: whether another one is left only its rows say.
+    env.execute_sql("INSERT INTO t VALUES (5, 2, NULL)")
+    env.execute_sql("DELETE FROM t WHERE id = 3")
+    assert run(env).mode == "incremental" and rows(env) == [(1, 2, 16), (2, 1, None), (4, 1, None)]
