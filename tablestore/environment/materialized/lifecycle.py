@@ -13,11 +13,13 @@ from tablestore.environment.materialized.continuous import is_alive, job_of, sto
 from tablestore.environment.materialized.declaring import alter_declared
 from tablestore.environment.materialized.freshness import RefreshMode
 from tablestore.environment.materialized.incremental.holding import release_sources
+from tablestore.environment.materialized.incremental.verify import VerifyReport, verify
 from tablestore.environment.materialized.materializedtable import RefreshStatus
 from tablestore.environment.materialized.refreshing import (
     check_partition,
     last_refresh,
     refresh_once,
+    refresh_session,
     refresh_until_landed,
 )
 from tablestore.environment.materialized.refreshreport import RefreshReport
@@ -30,6 +32,7 @@ from tablestore.environment.materialized.storing import (
 )
 from tablestore.environment.materialized.upkeep import end_upkeep, prepare_upkeep
 from tablestore.environment.materialized.workflows import modify_workflow
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.session import Session, placing
@@ -51,6 +54,9 @@ REFRESH_SCHEMA = pa.schema(
         ("rows_in", pa.int64()),
         ("rows_out", pa.int64()),
         ("snapshot_id", pa.int64()),
+        # Rows of the query that the table lacks, and rows that it has beside them: of VERIFY.
+        ("missing", pa.int64()),
+        ("extra", pa.int64()),
     ]
 )
 
@@ -144,19 +150,27 @@ def _refresh(session: Session, found: Found, refresh: Refresh, source: Source) -
     if refresh.partition is not None:
         with placing(source, refresh.span):
             check_partition(found, refresh.partition)
-    if refresh.verify:
-        raise UnsupportedError(source.mark("REFRESH … VERIFY is not supported", refresh.span), kind="unsupported")
+    if refresh.verify and refresh.partition is not None:
+        raise UnsupportedError(
+            source.mark("VERIFY compares all rows of a table: leave PARTITION out", refresh.span), kind="unsupported"
+        )
 
     def work(job: Job[Result]) -> Result:
         def once(now: Found) -> RefreshReport:
             return refresh_once(session, now, before=last_refresh(now), partition=refresh.partition)
 
-        return _reported(found, job.id, refresh_until_landed(session, found, once))
+        report = refresh_until_landed(session, found, once)
+        return _reported(found, job.id, report, _verified(session, found.path) if refresh.verify else None)
 
     return session.jobs.run(work)
 
 
-def _reported(found: Found, job_id: str, report: RefreshReport) -> Result:
+def _verified(session: Session, path: ObjectPath) -> VerifyReport:
+    inner, found = refresh_session(session), open_materialized(session, path)
+    return verify(inner, found.table, found.definition.expanded_query, spec=inner.spec(path, found.table))
+
+
+def _reported(found: Found, job_id: str, report: RefreshReport, verified: VerifyReport | None) -> Result:
     row = {
         "job_id": job_id,
         "mode": report.mode,
@@ -164,6 +178,8 @@ def _reported(found: Found, job_id: str, report: RefreshReport) -> Result:
         "rows_in": report.rows_in,
         "rows_out": report.rows_out,
         "snapshot_id": report.snapshot_id,
+        "missing": None if verified is None else verified.missing,
+        "extra": None if verified is None else verified.extra,
     }
     snapshot = None if report.snapshot_id is None else found.table.context.snapshots.find(report.snapshot_id)
     return Result(pa.Table.from_pylist([row], schema=REFRESH_SCHEMA), kind="snapshot", snapshot=snapshot)

@@ -126,6 +126,18 @@ def test_refresh_of_a_partition_leaves_the_others_as_they_are(env: ts.TableEnvir
     assert rows_of(env.sql_query("SELECT id FROM d ORDER BY id")) == [(8,), (9,)]
 
 
+def test_verify_compares_the_refreshed_rows_with_the_query(env: ts.TableEnvironment) -> None:
+    env.execute_sql(HOURLY)
+    (row,) = env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH VERIFY").to_arrow().to_pylist()
+    assert (row["mode"], row["missing"], row["extra"]) == ("full", 0, 0)
+    env.execute_sql("INSERT INTO s VALUES (4, 'x')")
+    (row,) = env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH VERIFY").to_arrow().to_pylist()
+    assert (row["mode"], row["missing"], row["extra"]) == ("incremental", 0, 0)
+    env.execute_sql(DAILY)
+    with pytest.raises(ts.UnsupportedError, match="leave PARTITION out"):
+        env.execute_sql("ALTER MATERIALIZED TABLE d REFRESH PARTITION (day = 'x') VERIFY")
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

@@ -1,0 +1,68 @@
+"""Materialized tables whose queries Spark runs: the whole way of one."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import tablestore as ts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+DEPLOY = """CREATE OR ALTER MATERIALIZED TABLE totals (PRIMARY KEY (day) NOT ENFORCED)
+FRESHNESS = INTERVAL '5' MINUTE
+AS SELECT day, count(*) AS orders, sum(v) AS total FROM orders WHERE v > 1 GROUP BY day"""
+DAILY = """CREATE MATERIALIZED TABLE daily PARTITIONED BY (day) WITH ('partition.fields.day.date-formatter' = 'yyyy-MM-dd')
+REFRESH_MODE = FULL AS SELECT id, day FROM orders"""
+
+
+@pytest.fixture
+def env(spark: "SparkSession", warehouse: str) -> Iterator[ts.TableEnvironment]:
+    from pyspark_tablestore.engine import SparkEngine
+
+    with ts.TableEnvironment.create(warehouse, engine=SparkEngine(spark)) as made:
+        made.execute_sql("CREATE TABLE orders (id BIGINT, day STRING, v INT, PRIMARY KEY (id) NOT ENFORCED)")
+        made.execute_sql("INSERT INTO orders VALUES (1, '2026-01-01', 1), (2, '2026-01-01', 2), (3, '2026-01-02', 3)")
+        yield made
+
+
+def rows(env: ts.TableEnvironment, text: str) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in env.execute_sql(text).to_arrow().to_pylist()]
+
+
+def stamp(env: ts.TableEnvironment) -> tuple[Any, ...]:
+    table = env.catalog().table("default.totals")
+    assert isinstance(table, ts.Table)
+    return table.table_schema.id, len(table.snapshots()), rows(env, "SHOW JOBS")
+
+
+def test_a_table_is_deployed_evolved_suspended_resumed_and_dropped(env: ts.TableEnvironment) -> None:
+    env.execute_sql(DEPLOY)
+    assert rows(env, "SELECT * FROM totals ORDER BY day") == [("2026-01-01", 1, 2), ("2026-01-02", 1, 3)]
+    before = stamp(env)
+    env.execute_sql(DEPLOY)
+    env.execute_sql(DEPLOY.replace("\nAS SELECT", "\n-- once more\nAS select "))
+    assert stamp(env) == before
+    env.execute_sql(DEPLOY.replace("AS total", "AS total, max(v) AS most").replace("v > 1", "v > 0"))
+    assert rows(env, "SELECT * FROM totals ORDER BY day") == [("2026-01-01", 2, 3, 2), ("2026-01-02", 1, 3, 3)]
+    with pytest.raises(ts.InvalidInputError, match="drop column is unsupported"):
+        env.execute_sql(DEPLOY)
+    env.execute_sql("ALTER MATERIALIZED TABLE totals SUSPEND")
+    env.execute_sql("INSERT INTO orders VALUES (1, '2026-01-02', 7)")
+    env.execute_sql("ALTER MATERIALIZED TABLE totals RESUME")
+    assert rows(env, "SELECT * FROM totals ORDER BY day") == [("2026-01-01", 1, 2, 2), ("2026-01-02", 2, 10, 7)]
+    (verified,) = env.execute_sql("ALTER MATERIALIZED TABLE totals REFRESH VERIFY").to_arrow().to_pylist()
+    assert (verified["mode"], verified["missing"], verified["extra"]) == ("none", 0, 0)
+    env.execute_sql("DROP MATERIALIZED TABLE totals")
+    assert rows(env, "SHOW JOBS") == []
+
+
+def test_a_partition_is_refreshed_as_one_commit(env: ts.TableEnvironment) -> None:
+    env.execute_sql(DAILY)
+    env.execute_sql("ALTER MATERIALIZED TABLE daily REFRESH PARTITION (day = '2026-01-01')")
+    assert rows(env, "SELECT id FROM daily ORDER BY id") == [(1,), (2,)]
+    with pytest.raises(ts.InvalidInputError, match="is a materialized table"):
+        env.execute_sql("INSERT INTO daily VALUES (9, 'x')")
