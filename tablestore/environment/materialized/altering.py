@@ -14,6 +14,7 @@ from tablestore.environment.materialized.difference import Plan
 from tablestore.environment.materialized.freshness import RefreshMode
 from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.materializedtable import RefreshStatus, Upkeep
+from tablestore.environment.materialized.refreshing import refresh_session
 from tablestore.environment.materialized.storing import Found, store, store_back
 from tablestore.environment.materialized.upkeep import Prepared, end_upkeep, prepare_upkeep
 from tablestore.environment.result import Result, done
@@ -61,7 +62,7 @@ def _active(session: Session, found: Found, plan: Plan) -> None:
         prepared = prepare_upkeep(session, found.path, plan.new)
         if plan.changes_query:
             # Those of the new query are held from its first refresh on.
-            release_sources(session, found.table)
+            release_sources(refresh_session(session), found.table)
         stored = store(found, _active_upkeep(session, found, prepared), plan)
         prepared.begin()
     except BaseException as error:

@@ -94,7 +94,7 @@ def drop_materialized(session: Session, statement: DropMaterializedTable, source
                 kind="materialized-status",
             )
         end_upkeep(session, found)
-        release_sources(session, found.table)
+        release_sources(refresh_session(session), found.table)
         session.factory.on_drop_table(stored_context(session, path), statement.if_exists)
     return done()
 
@@ -120,6 +120,12 @@ def _resume(session: Session, found: Found, resume: Resume) -> Result:
     continuous = found.definition.refresh_mode is RefreshMode.CONTINUOUS
     if active and (not continuous or is_alive(session, upkeep.handler)):
         raise InvalidInputError(_has_been(found, "resumed"), kind="materialized-status")
+    if resume.options and not continuous:
+        raise UnsupportedError(
+            f"RESUME WITH is for the job of a continuous table, and {found.path} has FULL refreshes: ALTER MATERIALIZED TABLE … "
+            "SET the options, which hold for all of them",
+            kind="unsupported",
+        )
     resumed = replace(upkeep, status=RefreshStatus.ACTIVATED, since_ms=session.clock.now_ms())
     if not continuous and upkeep.handler is not None:
         modify_workflow(upkeep.handler, "resume")

@@ -97,6 +97,9 @@ def test_the_workflow_of_full_refreshes_is_suspended_and_resumed(env: ts.TableEn
     refused(env, "ALTER MATERIALIZED TABLE t RESUME", f"Materialized table {NAME} refresh workflow has been resumed.")
     env.execute_sql("ALTER MATERIALIZED TABLE t SUSPEND")
     refused(env, "ALTER MATERIALIZED TABLE t SUSPEND", f"Materialized table {NAME} refresh workflow has been suspended.")
+    refused(
+        env, "ALTER MATERIALIZED TABLE t RESUME WITH ('write-buffer-size' = '8 mb')", "RESUME WITH is for the job of a continuous"
+    )
     env.execute_sql("ALTER MATERIALIZED TABLE t RESUME")
     assert status(env) is RefreshStatus.ACTIVATED
 
