@@ -44,6 +44,8 @@ class MaterializedGroup(LateGroup):
         "suspend": verb("materialized.refreshes"),
         "resume": verb("materialized.refreshes"),
         "serve": verb("materialized.serve"),
+        "plan": verb("materialized.folders"),
+        "apply": verb("materialized.folders"),
     }
 
 

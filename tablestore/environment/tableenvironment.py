@@ -13,6 +13,7 @@ Not safe for threads: each has an environment of its own, over the same warehous
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tablestore.clock import Clock, SystemClock
@@ -42,6 +43,7 @@ from tablestore.types.typestring import quote_identifier
 if TYPE_CHECKING:
     from tablestore.environment.materialized.due import DueRefresh
     from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
+    from tablestore.environment.materialized.folder.folderplan import FolderPlan, PlannedStatement
     from tablestore.environment.materialized.materializedtable import MaterializedTable
     from tablestore.environment.objectpath import ObjectPath
     from tablestore.environment.pipelines.pipeline import TablePipeline
@@ -214,6 +216,22 @@ class TableEnvironment(DeprecatedNames):
         from tablestore.environment.materialized.storing import find_materialized
 
         return tuple(past_refreshes(find_materialized(self._session, parse_path(path))))
+
+    def plan_folder(self, folder: str | os.PathLike[str]) -> "FolderPlan":
+        """What the SQL files of a folder would change; they hold CREATE OR ALTER MATERIALIZED TABLE statements, and CREATE … IF NOT
+        EXISTS for the tables and databases that these need. Nothing is done. Raises NotFoundError, InvalidInputError."""
+        from tablestore.environment.materialized.folder.folderplan import plan_folder
+
+        return plan_folder(self._session, Path(folder))
+
+    def apply_folder(self, folder: str | os.PathLike[str]) -> "Iterator[PlannedStatement]":
+        """Make what the SQL files of a folder declare; each statement as soon as it is done.
+
+        Raises as :meth:`plan_folder`, and what its statements raise.
+        """
+        from tablestore.environment.materialized.folder.folderplan import apply_folder
+
+        return apply_folder(self._session, Path(folder), lambda one: self._execute(one.statement, one.source, ()))
 
     # -- catalogs and databases
 

@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -114,3 +115,15 @@ def test_metrics_are_served_at_a_port_of_the_machine() -> None:
         missing.value.close()
         with pytest.raises(ts.InvalidInputError, match="--metrics-port"), served_metrics("127.0.0.1", port, str):
             pass
+
+
+def test_a_folder_is_planned_and_applied(run: Run, orders: ts.Table, tmp_path: Path) -> None:
+    (tmp_path / "totals.sql").write_text(TOTALS.replace("CREATE", "CREATE OR ALTER"))
+    planned = run("mt", "plan", tmp_path, code=3)
+    assert planned.out.startswith("create: tablestore.shop.totals (totals.sql)\n")
+    assert run("mt", "apply", tmp_path, "--json").rows[0]["action"] == "create"
+    assert run("mt", "plan", tmp_path, "--database", "shop").out == "no change: tablestore.shop.totals (totals.sql)\n"
+    (tmp_path / "totals.sql").rename(tmp_path / "other.sql")
+    (tmp_path / "other.sql").write_text(TOTALS.replace("CREATE", "CREATE OR ALTER").replace("totals", "others"))
+    assert run("mt", "plan", tmp_path, "--json", code=3).json["undeclared"] == ["tablestore.shop.totals"]
+    assert "is no folder" in run("mt", "apply", tmp_path / "missing", code=1).err

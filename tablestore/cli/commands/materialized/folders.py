@@ -1,0 +1,59 @@
+"""``tablestore mt plan`` and ``apply``: materialized tables as a folder of SQL files declares them."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tablestore as ts
+from tablestore.cli.command import FoundProblems, Session, command
+from tablestore.cli.commands.sql import EngineOption, open_environment
+
+app = typer.Typer()
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the .sql files.")]
+Database = Annotated[str | None, typer.Option("--database", metavar="NAME", help="The database of names without one.")]
+
+
+@command(app, "plan", "tablestore mt plan tables/", "tablestore mt plan tables/ --json")
+def plan(session: Session, folder: Folder, database: Database = None, engine: EngineOption = None) -> None:
+    """Show what a folder of CREATE OR ALTER MATERIALIZED TABLE statements would change. Nothing is changed.
+
+    The exit code is 0 if all is as declared, 3 if there are changes, 1 if a statement cannot run. Materialized tables that no file
+    declares are listed; they stay as they are.
+    """
+    with open_environment(session, engine) as environment:
+        _use(environment, database)
+        found = environment.plan_folder(folder)
+    undeclared = [str(path) for path in found.undeclared]
+    if session.out.as_json:
+        session.out.document({"statements": [asdict(one) for one in found.statements], "undeclared": undeclared})
+    else:
+        for one in found.statements:
+            session.out.say(str(one))
+        for name in undeclared:
+            session.out.say(f"not declared: {name}")
+    if found.changes:
+        raise FoundProblems
+
+
+@command(app, "apply", "tablestore mt apply tables/")
+def apply(session: Session, folder: Folder, database: Database = None, engine: EngineOption = None) -> None:
+    """Make materialized tables what a folder of CREATE OR ALTER MATERIALIZED TABLE statements declares.
+
+    What is as declared is not touched. The first statement that fails ends it; what ran before stays, and applying again goes on.
+    """
+    with open_environment(session, engine) as environment:
+        _use(environment, database)
+        for one in environment.apply_folder(folder):
+            if session.out.as_json:
+                session.out.line(asdict(one))
+            else:
+                session.out.say(str(one))
+            session.out.flush()
+
+
+def _use(environment: "ts.TableEnvironment", database: str | None) -> None:
+    if database is not None:
+        environment.use_database(database)
