@@ -3,7 +3,7 @@
     k    keyed by id: g and h are small numbers, often NULL; r never is; x whole numbers up to the ends of their range; d wide
          decimals; f floats with NaN, infinities and both zeros; s short texts
     l    keyed by (a, b), joined to k by a, b or g
-p    appended rows, some of them equal
+    p    appended rows, some of them equal
 """
 
 import random
