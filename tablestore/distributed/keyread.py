@@ -138,9 +138,7 @@ def _by_bucket(context: TableContext, keys: pa.Table) -> dict[tuple[bytes, int],
     """The distinct keys of each bucket, in order."""
     schema = context.schema
     only_keys = replace(schema, fields=tuple(schema.field(name) for name in schema.primary_keys))
-    buffer = WriteBuffer(
-        only_keys, total_buckets=context.settings.total_buckets, budget_bytes=PASS_BYTES, merge=MergeFunction()
-    )
+    buffer = WriteBuffer(only_keys, total_buckets=context.settings.total_buckets, budget_bytes=PASS_BYTES, merge=MergeFunction())
     buffer.add(keys)
     types = [field.type for field in schema.partition_fields]
     found: dict[tuple[bytes, int], list[pa.Table]] = defaultdict(list)

@@ -76,9 +76,7 @@ class ReadPin:
 
 
 def _pin(spec: TableSpec, snapshot_id: int | None, schema_id: int, table_uuid: str | None, read_optimised: bool) -> ReadPin:
-    return ReadPin(
-        spec=spec, snapshot_id=snapshot_id, schema_id=schema_id, table_uuid=table_uuid, read_optimised=read_optimised
-    )
+    return ReadPin(spec=spec, snapshot_id=snapshot_id, schema_id=schema_id, table_uuid=table_uuid, read_optimised=read_optimised)
 
 
 def _opened(spec: TableSpec, schema_id: int, table_uuid: str | None) -> TableContext:
@@ -135,9 +133,7 @@ def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: st
     return tuple(schema.field(name) for name in check_columns(columns, schema.field_names))
 
 
-def pinned_scan(
-    pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None, *, positions: bool = False
-) -> Scan:
+def pinned_scan(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None, *, positions: bool = False) -> Scan:
     """A pinned read in this process. Raises InvalidInputError, UnsupportedError for ``positions`` of a keyed table."""
     context = pin.open()
     snapshot = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)

@@ -396,7 +396,10 @@ def test_changes_of_a_statement_are_followed_like_those_of_any_write(make: Calla
     run(table, MERGE, merge)
     changes = table.changes(base).to_arrow().to_pylist()
     assert sorted((row["_row_kind"], row["id"], row["n"]) for row in changes) == [
-        ("+I", 9, 9), ("+U", 2, 12), ("-D", 1, 1), ("-U", 2, 2),
+        ("+I", 9, 9),
+        ("+U", 2, 12),
+        ("-D", 1, 1),
+        ("-U", 2, 2),
     ]
 
 

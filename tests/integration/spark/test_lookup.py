@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyspark_tablestore
 import pytest
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 from tests.integration.spark.feed import Feed
@@ -49,6 +49,9 @@ def test_batch_gets_the_columns_of_the_newest_snapshot(spark: "SparkSession", pa
     inner = pyspark_tablestore.lookup(visits.selectExpr("n", "page AS p"), "shop.pages", **given)
     assert sorted(map(tuple, inner.collect())) == [(1, 7, "new"), (2, 7, "new")]
     assert pyspark_tablestore.lookup(visits.where("n > 9"), pages.location, on="page").count() == 0
+    odd = visits.selectExpr("n AS a", "n AS a", "page AS `p.``q`")
+    named = pyspark_tablestore.lookup(odd, pages.location, on={"p.`q": "page"}, columns={"t. `t": "title"}, how="inner")
+    assert named.columns == ["a", "a", "p.`q", "t. `t"] and sorted(map(tuple, named.collect()))[0] == (1, 1, 7, "new")
 
 
 def test_each_batch_of_a_stream_sees_one_snapshot_the_next_a_newer_one(spark: "SparkSession", pages: Table, tmp_path: Path) -> None:
@@ -87,6 +90,8 @@ def test_errors_name_what_is_wrong_and_a_stream_stops_where_its_table_is_another
         pyspark_tablestore.lookup(rows, pages.location, on="page")
     with pytest.raises(InvalidInputError, match="join on other columns read the table as a DataFrame"):
         pyspark_tablestore.lookup(rows, pages.location, on="title")
+    with pytest.raises(UnsupportedError, match="is a system table, which has no key"):
+        pyspark_tablestore.lookup(rows, f"{pages.location}$snapshots", on="page")
     feed = Feed(spark, tmp_path / "feed", EVENTS)
     feed.add({1: 1})
     stream = pyspark_tablestore.lookup(feed.read(), pages.location, on={"id": "page"})

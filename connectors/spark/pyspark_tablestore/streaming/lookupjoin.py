@@ -22,8 +22,9 @@ from pyspark_tablestore.sourceoptions import parse_options, placed
 from pyspark_tablestore.tasks import Batches, plain_errors, portable
 from pyspark_tablestore.typemapping import arrow_schema, spark_type, to_spark
 from tablestore.distributed.keyedjoin import JoinPin, KeyedJoin, join_batches, pin_join, prepare_join
-from tablestore.errors import InvalidInputError, TablestoreError
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.store.context import Shared
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.datatypes import Field
 from tablestore.types.schema import KEY_PREFIX
 
@@ -52,14 +53,22 @@ def lookup(
     null matches nothing. ``columns``: names, or new names and the table's; by default all but the key. ``table``, ``warehouse`` and
     ``storage_options`` as for ``read``. Raises InvalidInputError.
     """
-    handle, spec = parse_options(placed(table, warehouse, storage_options)).open()
+    handle, spec = parse_options(placed(table, warehouse, storage_options)).open_any()
+    if isinstance(handle, SystemTable):
+        raise UnsupportedError(
+            f"{handle.name} is a system table, which has no key to look rows up by; read it as a DataFrame, and join with that",
+            kind="lookup",
+        )
     join = prepare_join(handle, spec, df.columns, on=on, columns=columns, how=how)
     given = df.schema
     for name, field in join.keys:
         _check_type(given[name], field, handle.name)
     new = spark.StructType([spark.StructField(name, spark_type(field.type)) for name, field in join.columns])
-    rows = df.select("*", _pin(df, join).alias(_PIN))
-    return rows.mapInArrow(partial(_join, join, new), spark.StructType([*given.fields, *new.fields]))
+    # By numbers: mapInArrow takes no names that come twice, or have a dot in them.
+    names = [*given.names, *new.names]
+    numbered = [spark.StructField(str(n), one.dataType, one.nullable, one.metadata) for n, one in enumerate([*given, *new])]
+    rows = df.toDF(*map(str, range(len(given)))).select("*", _pin(df, join).alias(_PIN))
+    return rows.mapInArrow(partial(_join, join, given.names, new), spark.StructType(numbered)).toDF(*names)
 
 
 def _pin(df: DataFrame, join: KeyedJoin) -> Column:
@@ -83,7 +92,7 @@ def _choose(join: KeyedJoin, batches: Batches) -> Batches:
             yield pa.RecordBatch.from_pylist([row], schema=arrow_schema(_PIN_SCHEMA))
 
 
-def _join(join: KeyedJoin, new: spark.StructType, batches: Batches) -> Batches:
+def _join(join: KeyedJoin, names: list[str], new: spark.StructType, batches: Batches) -> Batches:
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return
@@ -92,10 +101,11 @@ def _join(join: KeyedJoin, new: spark.StructType, batches: Batches) -> Batches:
     with plain_errors():
         if pin["error"] is not None:
             raise pickle.loads(pin["error"])
-        given = (_without_pin(batch) for batch in _behind(first, batches))
+        given = (_without_pin(batch).rename_columns(names) for batch in _behind(first, batches))
         for rows, found in join_batches(join, JoinPin(pin["snapshot"], pin["schema"]), given, _SHARED):
             looked_up = to_spark(found, target)
-            yield pa.RecordBatch.from_arrays([*rows.columns, *looked_up.columns], schema=pa.schema([*rows.schema, *target]))
+            columns = [*rows.columns, *looked_up.columns]
+            yield pa.RecordBatch.from_arrays(columns, names=[str(n) for n in range(len(columns))])
 
 
 def _behind(first: pa.RecordBatch, others: Batches) -> Iterator[pa.RecordBatch]:
