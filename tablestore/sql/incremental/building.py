@@ -47,6 +47,8 @@ def _select(select: exp.Select) -> Node:
     distinct = select.args.get("distinct")
     if select.args.get("laterals") and (grouped or windows or distinct):
         raise NoRuleError("it has a LATERAL VIEW beside groups, windows or DISTINCT; name the query with the view in a WITH")
+    if (grouped or windows or distinct) and any(one.find(exp.Explode, exp.Posexplode) for one in select.expressions):
+        raise NoRuleError("it makes rows of a value beside groups, windows or DISTINCT; name the query that makes them in a WITH")
     if distinct is not None:
         if distinct.args.get("on"):
             raise NoRuleError("it has DISTINCT ON")

@@ -38,6 +38,7 @@ from tablestore.sql.incremental.shapes import (
     SourceShape,
     TargetShape,
 )
+from tablestore.sql.incremental.ties import nodes_with_ties
 from tablestore.sql.query.depth import deep
 from tablestore.types.datatypes import Field, MapType, MultisetType, types_in
 
@@ -69,6 +70,10 @@ class IncrementalPlan:
             found = [rows for rows in (known, rest) if rows is not None]
             # No group is in both.
             return pa.concat_tables(found, promote_options="permissive") if found else None
+
+    def is_replaced_by_key(self, node: Keyed) -> bool:
+        """Whether the rows of a part that go are those that the target has, and not those that its query gives."""
+        return node is self.node and self._keys_in_target(node) is not None
 
     def _added_up(self, terms: list[exp.Select], steps: Steps) -> pa.Table | None:
         if len(terms) > 1:
@@ -106,7 +111,12 @@ def plan_incremental(
         kinds = {
             (number, field.name.lower()): literal_kind(field.type) for number, one in enumerate(sources) for field in one.fields
         }
-        return IncrementalPlan(node, outputs, names, kinds, group_state(node, outputs, sources))
+        plan = IncrementalPlan(node, outputs, names, kinds, group_state(node, outputs, sources))
+        if any(not plan.is_replaced_by_key(found) for found in nodes_with_ties(node, sources)):
+            raise NoRuleError(
+                "a window of it orders rows by columns in which several may be equal; add those of the primary key to its ORDER BY"
+            )
+        return plan
     except NoRuleError as error:
         return FullRefresh(error.reason, error.repeatable)
 

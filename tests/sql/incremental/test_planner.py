@@ -61,11 +61,51 @@ def steps_of(query: str, target: tuple[str, ...] = ("id",), changed: frozenset[i
         ("SELECT 1 AS id", "a SELECT of it reads no table"),
         ("SELECT id, customer FROM orders", "it has 2 columns"),
         ("FROM orders |> SELECT id", "it has pipes"),
+        ("SELECT DISTINCT explode(array(id, customer)) AS id FROM orders", "it makes rows of a value beside"),
     ],
 )
 def test_a_query_without_a_rule_says_why(query: str, reason: str) -> None:
     found = steps_of(query)
     assert isinstance(found, str) and found.startswith(reason), found
+
+
+def first_of(source: str, over: str) -> str:
+    return f"SELECT id FROM (SELECT id, row_number() OVER ({over}) AS n FROM {source}) AS q WHERE n = 1"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        first_of("orders", "PARTITION BY customer ORDER BY price"),
+        first_of("orders", "PARTITION BY customer"),
+        first_of("people", "PARTITION BY age ORDER BY id"),
+        first_of(
+            "(SELECT id, customer FROM orders UNION ALL SELECT id, age FROM people) AS u", "PARTITION BY customer ORDER BY id"
+        ),
+        "SELECT s AS id FROM (SELECT sum(id) OVER (PARTITION BY customer ORDER BY price ROWS 1 PRECEDING) AS s FROM orders) q",
+    ],
+)
+def test_a_window_that_may_choose_among_equal_rows_has_no_rule(query: str) -> None:
+    found = steps_of(query)
+    assert isinstance(found, str) and found.startswith("a window of it orders rows by columns in which several may be equal"), found
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        first_of("orders", "PARTITION BY customer ORDER BY price, ID"),
+        first_of("(SELECT o.id, customer FROM orders o WHERE price > 1) AS u", "PARTITION BY customer ORDER BY id DESC"),
+        first_of("(SELECT age AS id, count(*) AS n FROM people GROUP BY age) AS u", "PARTITION BY n ORDER BY id"),
+        first_of("orders", "PARTITION BY customer ORDER BY price").replace("row_number", "rank"),
+    ],
+)
+def test_a_window_whose_order_says_all_has_a_rule(query: str) -> None:
+    assert not isinstance(steps_of(query), str)
+
+
+def test_rows_that_are_replaced_by_the_key_of_a_window_may_be_any_of_equal_ones() -> None:
+    query = "SELECT customer, row_number() OVER (PARTITION BY customer ORDER BY price) AS n FROM orders"
+    assert not isinstance(steps_of(query, ("customer", "n")), str)
 
 
 def test_a_map_has_no_rule() -> None:
