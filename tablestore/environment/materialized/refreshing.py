@@ -44,7 +44,7 @@ CONFLICTS = ("refresh-conflict", "schema-changed")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshNote:
     """What a snapshot says of the refresh that made it. ``schedule_ms``: the time that the table is made for, which an unplanned
-    refresh of all rows moves on too."""
+    refresh of all rows moves on too. ``rows_in`` and ``rows_out`` as in the :class:`RefreshReport`."""
 
     id: str
     epoch: int
@@ -52,6 +52,8 @@ class RefreshNote:
     schedule_ms: int | None
     mode: str
     reason: str | None = None
+    rows_in: int | None = None
+    rows_out: int | None = None
 
 
 def last_refresh(found: Found) -> RefreshNote | None:
@@ -110,7 +112,9 @@ def refresh_once(
         found.definition.expanded_query,
         spec=inner.spec(found.path, found.table),
         guard=guard,
-        describe=lambda mode, reason: note_text(replace(note, mode=mode, reason=reason)),
+        describe=lambda report: note_text(
+            replace(note, mode=report.mode, reason=report.reason, rows_in=report.rows_in, rows_out=report.rows_out)
+        ),
     )
 
 

@@ -36,7 +36,7 @@ def test_a_table_is_refreshed_and_listed(run: Run, totals: str) -> None:
     (listed,) = run("mt", "list", "shop", "--json").json["materialized_tables"]
     assert (listed["lag"], listed["late"], listed["last_mode"]) == (0, False, "full")
     (past,) = run("mt", "history", totals, "--json").json["refreshes"]
-    assert (past["mode"], past["rows"]) == ("full", 4)
+    assert (past["mode"], past["rows_more"]) == ("full", 4)
     assert "0 s" in run("mt", "list").out
 
 

@@ -41,7 +41,7 @@ def test_the_lag_is_the_age_of_the_oldest_commit_that_is_not_shown(env: ts.Table
     (fresh,) = env.freshness()
     assert (fresh.lag_ms, fresh.is_late) == (0, False)
     assert fresh.last is not None
-    assert (fresh.last.mode, fresh.last.reason, fresh.last.rows) == ("full", "it is the first refresh", 2)
+    assert (fresh.last.mode, fresh.last.reason, fresh.last.rows_more) == ("full", "it is the first refresh", 2)
 
 
 def test_a_compaction_of_a_source_makes_nothing_late(env: ts.TableEnvironment, clock: ManualClock) -> None:
@@ -63,7 +63,8 @@ def test_the_history_holds_each_refresh_newest_first(env: ts.TableEnvironment) -
     for number in (1, 2):
         env.execute_sql(f"INSERT INTO s VALUES ({number}, 'pen')")
         env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
-    assert [(one.mode, one.rows) for one in env.refresh_history("t")] == [("incremental", 1), ("full", 1)]
+    past = [(one.mode, one.rows_in, one.rows_out, one.rows_more) for one in env.refresh_history("t")]
+    assert past == [("incremental", 1, 1, 1), ("full", None, None, 1)]
     with pytest.raises(ts.InvalidInputError, match="not a materialized table"):
         env.refresh_history("s")
 

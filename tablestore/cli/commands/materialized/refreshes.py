@@ -34,7 +34,9 @@ _REFRESHES = (
     Column("at", "began", "time"),
     Column("took", "took"),
     Column("mode", "mode"),
-    Column("rows", "rows", "count"),
+    Column("rows_in", "rows in", "count"),
+    Column("rows_out", "rows out", "count"),
+    Column("rows_more", "more rows", "count"),
     Column("reason", "because"),
 )
 
@@ -164,7 +166,9 @@ def _past_record(one: PastRefresh, *, as_json: bool) -> dict[str, Any]:
         "at": one.at_ms,
         "took": _duration(one.took_ms, as_json=as_json),
         "mode": one.mode,
-        "rows": one.rows,
+        "rows_in": one.rows_in,
+        "rows_out": one.rows_out,
+        "rows_more": one.rows_more,
         "reason": one.reason,
     }
 

@@ -25,18 +25,20 @@ from tablestore.table.table import Table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRefresh:
-    """A refresh that landed. ``took_ms``: from its start to its commit; ``rows``: how many more rows the table had behind it."""
+    """A refresh that landed. ``took_ms``: from its start to its commit.
+
+    ``rows_in`` are the changed rows of the sources that were read, ``rows_out`` the rows that were written; None of a full refresh,
+    of which nobody counts them. ``rows_more``: how many more rows the files of the table had behind it.
+    """
 
     snapshot_id: int
     at_ms: int
     took_ms: int
     mode: str
     reason: str | None
-    rows: int
-
-    def __str__(self) -> str:
-        why = f" ({self.reason})" if self.reason else ""
-        return f"snapshot {self.snapshot_id}: {self.mode} refresh{why}, {self.rows:+} rows, {self.took_ms / 1000:.1f} s"
+    rows_in: int | None
+    rows_out: int | None
+    rows_more: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,9 @@ def _past(snapshot: Snapshot, note: RefreshNote) -> PastRefresh:
         took_ms=max(0, snapshot.time_millis - note.at_ms),
         mode=note.mode,
         reason=note.reason,
-        rows=snapshot.delta_record_count,
+        rows_in=note.rows_in,
+        rows_out=note.rows_out,
+        rows_more=snapshot.delta_record_count,
     )
 
 

@@ -30,6 +30,16 @@ def metrics_text(figures: Sequence[FreshnessFigures], failures: Mapping[str, int
             "last_refresh_timestamp_seconds", "When the last refresh began.", [(label, one.at_ms / 1000) for label, one in last]
         ),
         *_gauge("last_refresh_seconds", "How long the last refresh took.", [(label, one.took_ms / 1000) for label, one in last]),
+        *_gauge(
+            "last_refresh_rows_in",
+            "Changed rows of the sources that the last refresh read.",
+            [(label, one.rows_in) for label, one in last if one.rows_in is not None],
+        ),
+        *_gauge(
+            "last_refresh_rows_out",
+            "Rows that the last refresh wrote.",
+            [(label, one.rows_out) for label, one in last if one.rows_out is not None],
+        ),
         f"# TYPE {_PREFIX}_refresh_failures counter",
         f"# HELP {_PREFIX}_refresh_failures Refreshes that failed since this server began.",
         *(_sample("refresh_failures_total", {"table": name}, count) for name, count in failures.items()),

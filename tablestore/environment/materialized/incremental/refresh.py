@@ -9,7 +9,7 @@ snapshot throughout.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ from tablestore.environment.materialized.incremental.refreshcursor import (
 )
 from tablestore.environment.materialized.incremental.running import PlanRun
 from tablestore.environment.materialized.incremental.sources import Source, Sources, find_sources, has_changed, why_not_from
-from tablestore.environment.materialized.refreshreport import RefreshMode, RefreshReport, SourceRange
+from tablestore.environment.materialized.refreshreport import RefreshReport, SourceRange
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.format.snapshot import Snapshot
@@ -39,8 +39,8 @@ from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
 from tablestore.table.write.current import newest_to_change, run_until_current
 
-Describe = Callable[[RefreshMode, str | None], Mapping[str, str]]
-"""Mode and reason of a refresh -> what its snapshot says of it besides the cursor."""
+Describe = Callable[[RefreshReport], Mapping[str, str]]
+"""A refresh that is about to land -> what its snapshot says of it besides the cursor."""
 
 
 def refresh(
@@ -51,7 +51,7 @@ def refresh(
     spec: TableSpec,
     full: bool = False,
     guard: Guard | None = None,
-    describe: Describe = lambda mode, reason: {},
+    describe: Describe = lambda report: {},
 ) -> RefreshReport:
     """Refresh a target from its query, and say what was done. ``spec``: how engines find the target; ``full``: as a whole in any
     case.
@@ -118,20 +118,16 @@ class _Refresh:
         change = run.change(plan, found.sources, before, changed)
         if isinstance(change, FullRefresh):
             return change
+        report = RefreshReport(
+            mode="incremental", rows_in=run.rows_in, rows_out=_count(change), sources=_ranges(before, found.sources)
+        )
         try:
-            snapshot = apply_change(
-                self.session, engine, self.target, self.spec, change, self._note(base, found.sources, "incremental")
-            )
+            note = self._note(base, found.sources, report)
+            snapshot = apply_change(self.session, engine, self.target, self.spec, change, note)
         except NotThereError:
             return FullRefresh("the table does not hold the rows that are to go")
         let_go_before(self.target, found.sources)
-        return RefreshReport(
-            mode="incremental",
-            rows_in=run.rows_in,
-            rows_out=_count(change),
-            sources=_ranges(before, found.sources),
-            snapshot_id=snapshot.id if snapshot else None,
-        )
+        return replace(report, snapshot_id=snapshot.id if snapshot else None)
 
     def _whole(
         self, engine: QueryEngine, base: Snapshot | None, found: Sources | None, why: str, before: Cursor | None = None
@@ -146,19 +142,15 @@ class _Refresh:
         columns = ", ".join(map(quote_name, names))
         rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
         pin = pin_at(self.target.context, self.spec, base.id if base else None)
-        note = self._note(base, sources, "full", why)
+        report = RefreshReport(mode="full", reason=why, sources=_ranges(before, sources))
+        note = self._note(base, sources, report)
         snapshot = engine.insert(rows, InsertTarget(table=self.target, pin=pin, overwrite={}, note=note))
         let_go_before(self.target, sources)
-        return RefreshReport(
-            mode="full",
-            reason=why,
-            sources=_ranges(before, sources),
-            snapshot_id=snapshot.id if snapshot else None,
-        )
+        return replace(report, snapshot_id=snapshot.id if snapshot else None)
 
-    def _note(self, base: Snapshot | None, sources: tuple[Source, ...], mode: RefreshMode, reason: str | None = None) -> CommitNote:
+    def _note(self, base: Snapshot | None, sources: tuple[Source, ...], report: RefreshReport) -> CommitNote:
         cursor = Cursor(query=digest_of(self.query), points=tuple(source.point for source in sources))
-        return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text(), **self.describe(mode, reason)}, self.guard)
+        return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text(), **self.describe(report)}, self.guard)
 
 
 def plan_target(query: str, found: Sources, target: Table) -> IncrementalPlan | FullRefresh:
