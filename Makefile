@@ -5,6 +5,7 @@
 #   make demo-sql the same flights, only in SQL (DuckDB; ARGS="--sql spark" for Spark)
 #   make demo-kafka   a table with a topic on a real broker, a writer and two readers (needs Java and Maven)
 #   make demo-stream  a day of flights, streamed by Spark into a table and from it to a live board (ARGS=--kafka: through a topic)
+#   make demo-mt  a flights board as materialized tables in SQL files: applied, refreshed, changed (DuckDB; ARGS=--spark for Spark)
 #   make test     the fast tests, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
@@ -26,7 +27,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream test lint docs bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test lint docs bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -52,6 +53,9 @@ demo-kafka: $(STAMP)
 
 demo-stream: $(STAMP)
 	@$(if $(filter --kafka,$(ARGS)),$(BIN)/python -m tablestore.testing.kafka) $(BIN)/python -m tablestore.demo.stream $(ARGS)
+
+demo-mt: $(STAMP)
+	@$(BIN)/python -m tablestore.demo.materialized $(ARGS)
 
 # A worker that dies is a failure and is not started again: pytest-xdist 3.8 waits for ever for the new one.
 test: $(STAMP) oracles

@@ -10,5 +10,5 @@ Spark. Every state is compared row by row with what plain pandas makes of the ra
     spark.py       the half that needs Spark
     report.py      what is shown: steps, progress, checks, summary
 
-It uses the public names only, as a user's program would.
+sql.py, kafka.py, stream.py and materialized.py are demos of their own. All use the public names only, as a user's program would.
 """
