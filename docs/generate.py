@@ -48,7 +48,7 @@ API: dict[str, tuple[str | type, ...]] = {
     "Following": ("ChangeBatch", "Position", "Restarted", "SchemaLanded"),
     "Writing": ("TableWriter", "Rows"),
     "Topics": ("ingest", "dead_letter_table", "IngestCommit", "IngestReport"),
-    "Delivering": ("deliver", "DeliveryReport"),
+    "Delivering": ("deliver", "Topic", "DeliveryReport"),
     "SQL": ("TableEnvironment", "Result", "Query", Configuration),
     "Altering": (
         "AddColumn",

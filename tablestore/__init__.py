@@ -27,6 +27,7 @@ from tablestore.errors import (
 
 if TYPE_CHECKING:
     from tablestore.cdc.deliver.delivering import DeliveryReport, deliver
+    from tablestore.cdc.deliver.topicsink import Topic
     from tablestore.cdc.ingest.ingesting import dead_letter_table, ingest
     from tablestore.cdc.ingest.ingestrequest import IngestCommit, IngestReport
     from tablestore.environment.query import Query
@@ -114,6 +115,7 @@ _LAZY = {
     "TableEnvironment": "tablestore.environment.tableenvironment",
     "TableWriter": "tablestore.table.write.writer",
     "Tag": "tablestore.format.tagfile",
+    "Topic": "tablestore.cdc.deliver.topicsink",
     "dead_letter_table": "tablestore.cdc.ingest.ingesting",
     "deliver": "tablestore.cdc.deliver.delivering",
     "ingest": "tablestore.cdc.ingest.ingesting",
@@ -171,6 +173,7 @@ __all__ = [
     "TableWriter",
     "TablestoreError",
     "Tag",
+    "Topic",
     "UnsupportedError",
     "__version__",
     "dead_letter_table",

@@ -12,7 +12,7 @@ InvalidInputError (settings).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -89,16 +89,21 @@ OpenTopicSource = Callable[[str, Mapping[str, str]], TopicSource]
 
 def open_topic_source(system: str, topic: str, properties: Mapping[str, str]) -> TopicSource:
     """The topic of a log system, such as ``kafka``. Raises UnsupportedError if its connector is not installed."""
-    for point in entry_points(group=GROUP):
+    make: OpenTopicSource = load_topic_connector(GROUP, system)
+    return make(topic, properties)
+
+
+def load_topic_connector(group: str, system: str) -> Any:
+    """What the connector of a log system offers in an entry point group. Raises UnsupportedError if it is not installed."""
+    for point in entry_points(group=group):
         if point.name == system:
             try:
-                make: OpenTopicSource = point.load()
+                return point.load()
             except ImportError as error:
                 raise UnsupportedError(
                     f"topics of {system}: the connector does not load ({error}); pip install 'tablestore[{system}]'",
                     kind="no-topic-connector",
                 ) from error
-            return make(topic, properties)
     raise UnsupportedError(
         f"topics of {system} need a connector, which is not installed: pip install 'tablestore[{system}]'",
         kind="no-topic-connector",

@@ -16,10 +16,12 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tablestore.clock import SystemClock
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.log.json.jsontext import rows_to_json
 from tablestore.names import did_you_mean
 from tablestore_kafka.client import ADMIN, BOOTSTRAP, LOG, PRODUCER, TABLE_SETTINGS, environment_settings, made, translated
+from tablestore_kafka.topics import Topics
 
 _PREFIX = "properties."
 _OPTIONS = ("topic", "value.format", "key.format", "key.fields")
@@ -36,7 +38,7 @@ def write_rows(
     """Send rows of the table ``name``. ``key``: its primary key. Raises InvalidInputError, UnsupportedError, StorageError."""
     topic, settings = _topic(name, options), _settings(name, options)
     key = _key(name, options, key, rows.schema.names)
-    _make_topic(topic, settings)
+    make_topic(topic, settings)
     servers = settings[BOOTSTRAP]
     # A broker under load says for a moment that it does not know the topic that it has just made.
     waiting = {"transaction.timeout.ms": _MOST_MS, "topic.metadata.propagation.max.ms": int(_TIMEOUT_S * 1000)}
@@ -61,15 +63,20 @@ def write_rows(
 def _send(producer: Producer, topic: str, batch: pa.RecordBatch, key: Sequence[str]) -> None:
     if batch.num_rows == 0:
         return
-    values = rows_to_json(batch.columns, batch.schema.names).cast(pa.binary()).to_pylist()
+    values: list[bytes | None] = rows_to_json(batch.columns, batch.schema.names).cast(pa.binary()).to_pylist()
     keys: list[bytes | None] = [None] * batch.num_rows
     if key:
         keys = rows_to_json([batch.column(one) for one in key], key).cast(pa.binary()).to_pylist()
-    # The client takes one message at a time.
-    for one, value in zip(keys, values, strict=True):
+    send(producer, topic, keys, values)
+
+
+def send(producer: Producer, topic: str, keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> None:
+    """Hand messages to the client, and wait while it holds as many as it may."""
+    # It takes one message at a time.
+    for key, value in zip(keys, values, strict=True):
         while True:
             try:
-                producer.produce(topic, value, one)
+                producer.produce(topic, value, key)
                 break
             except BufferError:
                 producer.poll(_QUEUE_FULL_WAIT_S)
@@ -116,12 +123,15 @@ def _key(name: str, options: Mapping[str, str], key: Sequence[str], columns: Seq
     return fields
 
 
-def _make_topic(topic: str, settings: Mapping[str, str]) -> None:
+def make_topic(topic: str, settings: Mapping[str, str], *, partitions: int = -1, config: Mapping[str, str] | None = None) -> None:
+    """Make a topic, if it is not there, and wait until it is known; -1: with as many partitions as brokers give by default."""
     admin = made(lambda: AdminClient({**ADMIN, **settings}, logger=LOG), settings)
-    made_now = admin.create_topics([NewTopic(topic, num_partitions=-1, replication_factor=-1)], request_timeout=_TIMEOUT_S)
+    wanted = NewTopic(topic, num_partitions=partitions, replication_factor=-1, config=dict(config or {}))
+    made_now = admin.create_topics([wanted], request_timeout=_TIMEOUT_S)
     try:
         # The request ends before.
         made_now[topic].result(2 * _TIMEOUT_S)
+        Topics(admin, settings[BOOTSTRAP], SystemClock()).wait_until_known(topic, max(partitions, 1))
     except TimeoutError as error:
         raise StorageError(
             f"creating topic {topic}: Kafka at {settings[BOOTSTRAP]} does not answer; check that the brokers are up and reachable",

@@ -53,7 +53,7 @@ class Topics:
                 ) from error
             self.incarnation(topic, partitions=partitions, exactly=True)
             return False
-        self._wait_until_known(topic, partitions)
+        self.wait_until_known(topic, partitions)
         return True
 
     def retain(self, topic: str, retention_ms: int | None, *, record_bytes: int | None = None) -> None:
@@ -132,7 +132,7 @@ class Topics:
         """Raise NotFoundError if there is no such topic."""
         self.incarnation(topic, partitions=0)
 
-    def _wait_until_known(self, topic: str, partitions: int) -> None:
+    def wait_until_known(self, topic: str, partitions: int) -> None:
         """A broker under load says for a moment that it does not know the topic that it has just made."""
         deadline_s = self._clock.steady_s() + ADMIN_TIMEOUT_S
         while True:

@@ -1,4 +1,4 @@
-"""``tablestore.deliver``: the rows of a table and then every change into another table or into files, each once.
+"""``tablestore.deliver``: the rows of a table and then every change into another table, files or a topic, each once.
 
     sink says where its last commit ended ── consume from there ── write … ── commit rows + position ── …
 
@@ -13,6 +13,7 @@ from typing import Any, Literal
 from tablestore.cdc.deliver.changesink import ChangeSink
 from tablestore.cdc.deliver.filesink import FileFormat, FileSink
 from tablestore.cdc.deliver.tablesink import TableSink
+from tablestore.cdc.deliver.topicsink import Topic, open_topic_sink
 from tablestore.cdc.retractions import needs_whole_rows
 from tablestore.errors import InvalidInputError
 from tablestore.io.opening import open_store
@@ -38,7 +39,7 @@ class DeliveryReport:
 
 def deliver(
     table: Table,
-    to: Table | str,
+    to: Table | Topic | str,
     *,
     format: FileFormat = "json",
     storage_options: Mapping[str, Any] | None = None,
@@ -53,44 +54,50 @@ def deliver(
     on_commit: Callable[[DeliveryReport], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> DeliveryReport:
-    """Bring the rows of a table and then every change into another table, or a folder of files, exactly once.
+    """Bring the rows of a table and then every change into another table, a topic, or a folder of files, exactly once.
 
-    ``to`` is a table, or where a folder lies: files of ``format`` ``"json"`` (lines) or ``"parquet"`` with ``_row_kind``. A later
-    call goes on where the last commit of its ``name`` (default: the table's uuid; a folder has one) ended; the first one begins as
-    ``scan`` says. It ends at the newest snapshot, or with ``follow`` waits for more. ``consumer_id``: expiry keeps what is still
-    to be delivered, as the consumer of that name.
+    ``to`` is a table, a ``Topic``, or where a folder lies: files of ``format`` ``"json"`` (lines) or ``"parquet"`` with
+    ``_row_kind``. A later call goes on where the last commit of its ``name`` (default: the table's uuid; a folder has one) ended;
+    the first one begins as ``scan`` says. It ends at the newest snapshot, or with ``follow`` waits for more. ``consumer_id``:
+    expiry keeps what is still to be delivered, as the consumer of that name.
 
-    A table without a primary key takes new rows only. Raises ConflictError of kind ``fenced`` if another process delivers under
-    this name, and as ``table.consume`` and the writer of the other table do.
+    A table without a primary key takes new rows only. A topic gets each commit in one transaction: with
+    ``isolation.level=read_committed`` readers see each change once. Raises ConflictError of kind ``fenced`` if another process
+    delivers under this name, and as ``table.consume`` and the writer of the other table do.
     """
     if format not in ("json", "parquet"):
         raise InvalidInputError(f"expected json or parquet as format, found {format!r:.80}", kind="invalid-argument")
     sink: ChangeSink
+    named = name or table_uuid_of(table.table_schema) or table.name
     if isinstance(to, Table):
-        sink = TableSink(to, name or table_uuid_of(table.table_schema) or table.name)
+        sink = TableSink(to, named)
         # Without them an update looks like a new row, which a table without a key would add.
         pairs = not to.primary_key or needs_whole_rows(to.context)
+    elif isinstance(to, Topic):
+        sink = open_topic_sink(to, named, table.primary_key, columns)
+        # A message of a key replaces the one before: what was there is only needed to fold rows, or to see them leave a filter.
+        pairs = to.format != "json" or not table.primary_key or filter is not None or not table.context.settings.is_plain
     else:
         sink = FileSink(open_store(to, storage_options), format, table.context.ids)
         pairs = True
-    begin = sink.position()
-    if begin is None and scan == "latest":
-        # Where the latest is, is known only now: it has to be kept.
-        latest = table.refresh().context.snapshots.latest()
-        begin = str(table.position_after(0 if latest is None else latest.id))
-        sink.commit(begin)
-    batches = table.consume(
-        scan if begin is None else None,
-        position=begin,
-        columns=columns,
-        filter=filter,
-        pairs=pairs,
-        follow=follow,
-        on_discontinuity=on_discontinuity,
-        stop=stop,
-    )
-    report, pending, last = DeliveryReport(), 0, None
     try:
+        begin = sink.position()
+        if begin is None and scan == "latest":
+            # Where the latest is, is known only now: it has to be kept.
+            latest = table.refresh().context.snapshots.latest()
+            begin = str(table.position_after(0 if latest is None else latest.id))
+            sink.commit(begin)
+        batches = table.consume(
+            scan if begin is None else None,
+            position=begin,
+            columns=columns,
+            filter=filter,
+            pairs=pairs,
+            follow=follow,
+            on_discontinuity=on_discontinuity,
+            stop=stop,
+        )
+        report, pending, last = DeliveryReport(), 0, None
         for batch in batches:
             last = batch
             if batch.rows.num_rows:

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -25,6 +26,14 @@ from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 app = typer.Typer()
 
+
+class TopicForm(StrEnum):
+    """What the messages of a topic are."""
+
+    JSON = "json"
+    DEBEZIUM_JSON = "debezium-json"
+
+
 Gaps = Annotated[bool, typer.Option("--skip-gaps", help="Go on past snapshots without changes on record, such as overwrites.")]
 Restart = Annotated[
     bool, typer.Option("--restart-at-gaps", help="At such a snapshot begin anew with all rows; a restart event comes first.")
@@ -38,6 +47,7 @@ Restart = Annotated[
     'tablestore consume shop.orders --from-snapshot 3 --to-snapshot 9 --filter "price > 10" --json | jq ._row_kind',
     "tablestore consume shop.orders --scan full --consumer billing --follow --json",
     "tablestore consume shop.orders --to archive.orders --follow",
+    "tablestore consume shop.orders --to-topic order-changes --brokers kafka:9092",
 )
 def consume(
     session: Session,
@@ -74,19 +84,31 @@ def consume(
     to_files: Annotated[
         str | None, typer.Option("--to-files", metavar="FOLDER", help="Bring them into files of a folder, each once.")
     ] = None,
+    to_topic: Annotated[
+        str | None, typer.Option("--to-topic", metavar="TOPIC", help="Bring them into a Kafka topic, each once.")
+    ] = None,
+    topic_format: Annotated[TopicForm, typer.Option("--topic-format", help="What the messages are.")] = TopicForm.JSON,
+    brokers: Annotated[
+        str | None,
+        typer.Option(
+            "--brokers", metavar="HOST:PORT,...", envvar="TABLESTORE_KAFKA_BOOTSTRAP_SERVERS", help="Brokers to begin with."
+        ),
+    ] = None,
 ) -> None:
     """Print changes, oldest first: +I, -U, +U, -D in the column _row_kind.
 
     Between two snapshots (--from-snapshot, else from the earliest whose changes are there), or from a place on (--scan,
     --consumer), with --follow for ever. A named consumer is recorded batch by batch, behind what was printed.
 
-    With --to or --to-files nothing is printed: the other table, or the folder, says how far it is, so each change is there once.
+    With --to, --to-files or --to-topic nothing is printed: the other table, the folder, or a topic beside the topic says how far
+    it is, so each change is there once.
 
     Under --json an event is a line of its own: {"_event": "restart", ...} says that all rows come next and those before are to be
     dropped, {"_event": "schema", ...} that the columns were altered. Else it is noted on standard error.
     """
     between = from_snapshot is not None or to_snapshot is not None
-    if to is not None or to_files is not None:
+    targets = {"--to": to, "--to-files": to_files, "--to-topic": to_topic}
+    if chosen := [option for option, target in targets.items() if target is not None]:
         printed = {
             "--from-snapshot": between,
             "--snapshot-ids": snapshot_ids,
@@ -95,11 +117,18 @@ def consume(
             "--timestamp": timestamp is not None,
             "--limit": limit is not None,
             "--output": output is not None,
-            "--to-files": to is not None and to_files is not None,
+            **dict.fromkeys(chosen[1:], True),
         }
         if wrong := [one for one, given in printed.items() if given]:
             raise typer.BadParameter("does not go with what is delivered", param_hint=f"'{wrong[0]}'")
-        _deliver(session, name, to, to_files, scan, consumer, follow, columns, filter, skip_gaps, format)
+        target: Table | ts.Topic | str
+        if to is not None:
+            target = session.table(to)
+        else:
+            target = ts.Topic(to_topic, brokers, topic_format.value) if to_topic is not None else str(to_files)
+        if format not in (None, RowFormat.JSON, RowFormat.PARQUET) or (format is not None and to_files is None):
+            raise typer.BadParameter("only files have one, json or parquet; a topic has --topic-format", param_hint="'--format'")
+        _deliver(session, name, target, scan, consumer, follow, columns, filter, skip_gaps, format)
         return
     onward = scan is not None or timestamp is not None or consumer is not None or follow
     sink = _Sink(session, format, output, limit)
@@ -134,8 +163,7 @@ def consume(
 def _deliver(
     session: Session,
     name: str,
-    to: str | None,
-    to_files: str | None,
+    to: Table | ts.Topic | str,
     scan: str | None,
     consumer: str | None,
     follow: bool,
@@ -144,11 +172,9 @@ def _deliver(
     skip_gaps: bool,
     format: RowFormat | None,
 ) -> None:
-    if format not in (None, RowFormat.JSON, RowFormat.PARQUET) or (format is not None and to is not None):
-        raise typer.BadParameter("files are json or parquet, and a table is neither", param_hint="'--format'")
     report = ts.deliver(
         session.table(name),
-        session.table(to) if to is not None else str(to_files),
+        to,
         format="parquet" if format is RowFormat.PARQUET else "json",
         storage_options=session.storage,
         scan=cast("ScanMode | None", scan),
@@ -159,7 +185,7 @@ def _deliver(
         on_discontinuity="skip" if skip_gaps else "raise",
         on_commit=lambda done: _say_delivered(session, done),
     )
-    session.out.done(asdict(report), f"{name} to {to or to_files}: {report}.")
+    session.out.done(asdict(report), f"{name} to {to if isinstance(to, str) else to.name}: {report}.")
 
 
 def _say_delivered(session: Session, done: ts.DeliveryReport) -> None:
