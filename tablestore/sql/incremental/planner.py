@@ -8,7 +8,7 @@ The rows are those that come and go: the columns of the target, and the weight, 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
@@ -38,7 +38,7 @@ from tablestore.sql.incremental.shapes import (
     SourceShape,
     TargetShape,
 )
-from tablestore.sql.incremental.ties import nodes_with_ties
+from tablestore.sql.incremental.ties import key_among_columns, nodes_with_ties
 from tablestore.sql.query.depth import deep
 from tablestore.types.datatypes import Field, MapType, MultisetType, types_in
 
@@ -55,6 +55,9 @@ class IncrementalPlan:
     names: frozenset[str]
     kinds: Mapping[tuple[int, str], str | None]
     state: GroupState | None = None
+    is_unique: bool = True
+    """Whether no two rows of the query can have one primary key of the target, if that has any. Where they can, one row may go
+    while another of its key stays, which the rows that go do not show."""
 
     def change(self, changed: frozenset[int], run: RunStep, changes: Mapping[int, pa.Table] | None = None) -> pa.Table | None:
         """The rows that come and go, each once; ``run`` runs the queries. None if nothing can have changed.
@@ -74,6 +77,15 @@ class IncrementalPlan:
     def is_replaced_by_key(self, node: Keyed) -> bool:
         """Whether the rows of a part that go are those that the target has, and not those that its query gives."""
         return node is self.node and self._keys_in_target(node) is not None
+
+    def has_key(self, primary_key: Sequence[str], sources: Sequence[SourceShape]) -> bool:
+        """Whether each row has a primary key of its own, or goes and comes with all others of its key. True without a key."""
+        if not primary_key:
+            return True
+        if isinstance(self.node, Keyed) and (keys := self._keys_in_target(self.node)) is not None and set(keys) <= set(primary_key):
+            return True
+        found = key_among_columns(self.node, sources)
+        return found is not None and {field.name for name, field in self.outputs if name in found} <= set(primary_key)
 
     def _added_up(self, terms: list[exp.Select], steps: Steps) -> pa.Table | None:
         if len(terms) > 1:
@@ -116,7 +128,7 @@ def plan_incremental(
             raise NoRuleError(
                 "a window of it orders rows by columns in which several may be equal; add those of the primary key to its ORDER BY"
             )
-        return plan
+        return replace(plan, is_unique=plan.has_key(target.primary_key, sources))
     except NoRuleError as error:
         return FullRefresh(error.reason, error.repeatable)
 

@@ -35,6 +35,22 @@ def nodes_with_ties(node: Node, sources: Sequence[SourceShape]) -> Iterator[Keye
             yield from nodes_with_ties(one.reads, sources)
 
 
+def key_among_columns(node: Node, sources: Sequence[SourceShape]) -> frozenset[str] | None:
+    """Columns of a part of the query that no two of its rows share; None if none are known."""
+    if isinstance(node, Union):
+        return None
+    select = _block(node).select
+    if any(one.find(*_ROW_MAKERS) is not None for one in select.expressions):
+        return None
+    held = {one.unalias().sql(): one.alias_or_name for one in select.expressions}
+    if isinstance(node, Keyed) and next(_windows(select), None) is None:
+        names = [held.get(key.sql()) for key in node.keys]
+    else:
+        key = _key(_block(node), sources)
+        names = [None] if key is None else [held.get(exp.column(name, table=table, quoted=True).sql()) for table, name in key]
+    return None if None in names else frozenset(name for name in names if name is not None)
+
+
 def _windows(select: exp.Select) -> Iterator[exp.Window]:
     parts = [*select.expressions, *(select.args[name] for name in ("having", "qualify") if select.args.get(name) is not None)]
     return (window for part in parts for window in part.find_all(exp.Window))
@@ -60,7 +76,7 @@ def _key(block: Block, sources: Sequence[SourceShape]) -> _Key | None:
     for one, join in zip(block.inputs, joins, strict=True):
         if join is not None and (join.args.get("kind") or "").upper() in ("SEMI", "ANTI"):
             continue
-        names = _primary_key(sources[one.reads]) if isinstance(one.reads, int) else _key_among_columns(one.reads, sources)
+        names = _primary_key(sources[one.reads]) if isinstance(one.reads, int) else key_among_columns(one.reads, sources)
         if not names:
             return None
         found |= {(one.alias, name) for name in names}
@@ -69,22 +85,6 @@ def _key(block: Block, sources: Sequence[SourceShape]) -> _Key | None:
 
 def _primary_key(source: SourceShape) -> frozenset[str] | None:
     return frozenset(name.lower() for name in source.primary_key) or None
-
-
-def _key_among_columns(node: Node, sources: Sequence[SourceShape]) -> frozenset[str] | None:
-    """Columns of a part of the query that no two of its rows share; None if none are known."""
-    if isinstance(node, Union):
-        return None
-    select = _block(node).select
-    if any(one.find(*_ROW_MAKERS) is not None for one in select.expressions):
-        return None
-    held = {one.unalias().sql(): one.alias_or_name for one in select.expressions}
-    if isinstance(node, Keyed) and next(_windows(select), None) is None:
-        names = [held.get(key.sql()) for key in node.keys]
-    else:
-        key = _key(_block(node), sources)
-        names = [None] if key is None else [held.get(exp.column(name, table=table, quoted=True).sql()) for table, name in key]
-    return None if None in names else frozenset(name for name in names if name is not None)
 
 
 def _block(node: Node) -> Block:

@@ -118,6 +118,8 @@ class _Refresh:
         change = run.change(plan, found.sources, before, changed)
         if isinstance(change, FullRefresh):
             return change
+        if not plan.is_unique and _goes(change):
+            return FullRefresh("rows go, and others of the query may have the same primary key")
         report = RefreshReport(
             mode="incremental", rows_in=run.rows_in, rows_out=_count(change), sources=_ranges(before, found.sources)
         )
@@ -181,6 +183,10 @@ def _ranges(before: Cursor | None, sources: tuple[Source, ...]) -> tuple[SourceR
         SourceRange(name=source.name, before=point.snapshot_id if point else None, after=source.now.id if source.now else None)
         for source, point in zip(sources, points, strict=True)
     )
+
+
+def _goes(change: pa.Table | None) -> bool:
+    return change is not None and bool((change.column(WEIGHT).to_numpy() < 0).any())
 
 
 def _count(change: pa.Table | None) -> int:

@@ -258,3 +258,14 @@ def test_a_sum_is_null_when_its_last_value_goes(env: ts.TableEnvironment) -> Non
     env.execute_sql("INSERT INTO t VALUES (5, 2, NULL)")
     env.execute_sql("DELETE FROM t WHERE id = 3")
     assert run(env).mode == "incremental" and rows(env) == [(1, 2, 16), (2, 1, None), (4, 1, None)]
+
+
+def test_a_key_that_several_rows_have_keeps_one_of_them_as_long_as_one_is_there(env: ts.TableEnvironment) -> None:
+    query = "SELECT g, v AS n, v AS s FROM t"
+    run(env, query=query)
+    env.execute_sql("INSERT INTO t VALUES (4, 3, 1)")
+    assert run(env, query=query).mode == "incremental"
+    env.execute_sql("DELETE FROM t WHERE id = 1")
+    report = run(env, query=query)
+    assert (report.mode, report.reason) == ("full", "rows go, and others of the query may have the same primary key")
+    assert rows(env) == [(1, 5, 5), (2, 7, 7), (3, 1, 1)]
