@@ -88,8 +88,6 @@ def test_what_cannot_be_switched_is_refused_and_nothing_changes(tmp_path: Path) 
         (ts.SetOption("change-tracking", "false", partition={}), "expected a partition"),
         (ts.SetOption("change-tracking", "false", partition=["day"]), "expected a partition"),  # type: ignore[arg-type]
         (ts.SetOption("change-tracking", "perhaps", partition={"day": MON}), "perhaps"),
-        (ts.SetOption("change-tracking", True, partition={"day": MON}), "change-tracking"),  # type: ignore[arg-type]
-        (ts.SetOption("change-tracking", True), "change-tracking"),  # type: ignore[arg-type]
         (ts.SetOption("write-only", "true", partition={"day": MON}), "belongs to the table"),
         (ts.SetOption(OPTION, "monday"), "partitions as JSON"),
         (ts.SetOption(OPTION, '[{"week": "1"}]'), "not a partition column"),
