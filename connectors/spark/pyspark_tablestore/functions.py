@@ -30,14 +30,14 @@ def register_function(spark: SparkSession, name: str, function: Function) -> Non
     returns = from_arrow_type(function.returns)
     make: Any = arrow_udf if function.by_column else sf.udf
 
-    # A method of an object has no place for what Spark notes on a function.
     def called(*values: Any) -> Any:
         try:
             return call(*values)
         except Exception as error:
             raise function.failed(error) from error
 
-    spark.udf.register(name, make(called, returnType=returns))
+    # A method of an object has no place for what Spark notes on a function, and type hints would choose how Spark calls it.
+    spark.udf.register(name, make(lambda *values: called(*values), returnType=returns))
 
 
 def _is_table_function(call: object) -> bool:
