@@ -46,10 +46,10 @@ def read_folder(session: Session, folder: Path) -> tuple[Declaration, ...]:
     twice, and for a circle; StorageError for a file that cannot be read.
     """
     if not folder.is_dir():
-        raise NotFoundError(f"{folder} is no folder", kind="no-such-file")
+        raise NotFoundError(f"{folder} is no folder: name the one that holds the .sql files", kind="no-such-file")
     files = sorted(folder.rglob("*.sql"))
     if not files:
-        raise NotFoundError(f"{folder} holds no file that ends with .sql", kind="no-such-file")
+        raise NotFoundError(f"{folder} holds no file that ends with .sql: nothing is declared there", kind="no-such-file")
     found = [one for file in files for one in _declarations(session, file, str(file.relative_to(folder)))]
     by_table: dict[ObjectPath, Declaration] = {}
     for one in found:
