@@ -1,4 +1,4 @@
-"""Who writes to a table with a connector? The engine, unless an installed package writes the rows itself.
+"""What writes the rows of a table with a connector: the engine, unless an installed package does it.
 
     connector = 'kafka', value.format = 'json'      the entry point ``kafka`` of the group ``tablestore.row_sinks``
 

@@ -4,7 +4,7 @@ A lookup finds a few rows in each row group of a large file, and most of its cos
 that with every commit, and large files live long. So from the second lookup in a file on, its row groups are kept uncompressed in
 scratch files, and rows are gathered from there.
 
-    first lookup    keeps nothing: who writes once pays nothing
+    first lookup    keeps nothing, so that a single write costs no more
     second          decodes, and keeps the row groups in which it finds a key
     later           reads the scratch files
 
