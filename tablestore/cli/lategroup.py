@@ -1,30 +1,38 @@
 """A group of commands whose modules are imported when a command of theirs is called: one command does not load the others.
 
-    verb("housekeeping")             the command of that name in the module's ``app``
-    noun("tagsandbranches", "tag_app")   a ``typer.Typer`` of the module: a group of its own
+    verb("housekeeping", "Merge files.")                the command of that name in the module's ``app``
+    noun("tagsandbranches", "Tags.", "tag_app")         a ``typer.Typer`` of the module: a group of its own
+    inner(TableGroup, "Tables.")                        another late group
 
-Who asks for all of them (``--help``, the documents) loads all. The names alone are known without loading anything, so completion
-in the shell loads only what fits the word so far.
+The sentence is the first one of the command's own help. With it the list of commands, in ``--help`` and in completion, is shown
+without loading one of them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from tablestore.lazy import imported
 
-Load = Callable[[str], Any]
-"""Makes the command of a name."""
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command comes from: ``load`` makes the command of a name, ``line`` is what the list of commands says about it."""
+
+    load: Callable[[str], Any]
+    line: str
 
 
-def verb(module: str, app: str = "app") -> Load:
+def verb(module: str, line: str, app: str = "app") -> Place:
     """One of several commands that a ``typer.Typer`` of a module holds."""
-    return lambda name: get_group(_typer(module, app)).commands[name]
+    return Place(lambda name: get_group(_typer(module, app)).commands[name], line)
 
 
-def noun(module: str, app: str = "app") -> Load:
+def noun(module: str, line: str, app: str = "app") -> Place:
     """All commands that a ``typer.Typer`` of a module holds, as one group."""
 
     def load(name: str) -> Any:
@@ -32,13 +40,18 @@ def noun(module: str, app: str = "app") -> Load:
         group.name = name
         return group
 
-    return load
+    return Place(load, line)
+
+
+def inner(group: "type[LateGroup]", line: str) -> Place:
+    """A group whose commands come from several modules."""
+    return Place(lambda name: group(name=name, no_args_is_help=True, help=line), line)
 
 
 class LateGroup(TyperGroup):
     """A group whose commands stand in ``places``."""
 
-    places: ClassVar[Mapping[str, Load]]
+    places: ClassVar[Mapping[str, Place]]
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -48,16 +61,31 @@ class LateGroup(TyperGroup):
         """The names, without loading the commands."""
         return list(self.places)
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The help of the group, without loading the commands."""
+        TyperGroup.format_help(self._listed(), ctx, formatter)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
+        """What a word may become, without loading the commands."""
+        ctx.command = self._listed()
+        return TyperGroup.shell_complete(ctx.command, ctx, incomplete)
+
+    def _listed(self) -> "LateGroup":
+        """This group with commands that only have a name and a line."""
+        group = copy(self)
+        group.commands = {name: TyperCommand(name, help=place.line) for name, place in self.places.items()}
+        return group
+
 
 class _Late(Mapping[str, Any]):
     """Commands by name, made at the first use."""
 
-    def __init__(self, places: Mapping[str, Load]) -> None:
+    def __init__(self, places: Mapping[str, Place]) -> None:
         self._places, self._loaded = places, dict[str, Any]()
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            self._loaded[name] = self._places[name](name)
+            self._loaded[name] = self._places[name].load(name)
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:

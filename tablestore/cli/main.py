@@ -9,28 +9,34 @@ from typing import Annotated, ClassVar
 import typer
 
 import tablestore as ts
-from tablestore.cli.lategroup import LateGroup, noun, verb
+from tablestore.cli.lategroup import LateGroup, inner, noun, verb
 
 
 class TableGroup(LateGroup):
     """``tablestore table``: several modules give it verbs."""
 
     places: ClassVar = {
-        "list": verb("tables"),
-        "create": verb("tables"),
-        "drop": verb("tables"),
-        "rename": verb("tables"),
-        "files": verb("tables"),
-        "partitions": verb("tables"),
-        "history": verb("tables"),
-        "describe": verb("tabledescribe"),
-        "read": verb("tableread"),
-        "show": verb("tableread"),
-        "count": verb("tableread"),
-        "explain": verb("tableread"),
-        "rescale": verb("altering", "table_app"),
-        "drop-partition": verb("housekeeping", "table_app"),
-        "alter": noun("altering"),
+        "list": verb("tables", "List tables."),
+        "create": verb("tables", "Create a table: keyed with --primary-key, else append-only."),
+        "drop": verb("tables", "Drop a table with all of its rows and snapshots."),
+        "rename": verb("tables", "Give a table another name."),
+        "files": verb("tables", "List the live data files of the newest snapshot."),
+        "partitions": verb("tables", "List the partitions of the newest snapshot."),
+        "history": verb(
+            "tables", "What happened to a table, newest first: commits that are still retained, and changes of its schema."
+        ),
+        "describe": verb(
+            "tabledescribe",
+            "Columns, keys, options, and the LSM tree of every bucket: levels, runs, sizes, overlap, "
+            "and what compaction has to do.",
+        ),
+        "read": verb("tableread", "Print the rows of a table, or write them to a file."),
+        "show": verb("tableread", "Print a system table: what a table is made of, as rows."),
+        "count": verb("tableread", "Count rows, after merging."),
+        "explain": verb("tableread", "Say what a read would do: manifests, files and splits, read and left out."),
+        "rescale": verb("altering", "Change the number of buckets: every partition is written again.", "table_app"),
+        "drop-partition": verb("housekeeping", "Drop partitions with all of their rows, in one commit.", "table_app"),
+        "alter": noun("altering", "Alter columns, options and comments."),
     }
 
 
@@ -38,14 +44,25 @@ class MaterializedGroup(LateGroup):
     """``tablestore mt``."""
 
     places: ClassVar = {
-        "list": verb("materialized.refreshes"),
-        "history": verb("materialized.refreshes"),
-        "refresh": verb("materialized.refreshes"),
-        "suspend": verb("materialized.refreshes"),
-        "resume": verb("materialized.refreshes"),
-        "serve": verb("materialized.serve"),
-        "plan": verb("materialized.folders"),
-        "apply": verb("materialized.folders"),
+        "list": verb(
+            "materialized.refreshes",
+            "List materialized tables: how fresh each is to be, how far it is behind its sources, and its last refresh.",
+        ),
+        "history": verb("materialized.refreshes", "List the refreshes of a table whose snapshots are still there, newest first."),
+        "refresh": verb(
+            "materialized.refreshes", "Refresh a table, or with --due all that are due now, sources before what is made from them."
+        ),
+        "suspend": verb("materialized.refreshes", "Stop refreshing a table until it is resumed."),
+        "resume": verb(
+            "materialized.refreshes",
+            "Refresh a suspended table again: whoever runs mt serve or mt refresh --due does so from now on.",
+        ),
+        "serve": verb("materialized.serve", "Keep the materialized tables of a warehouse fresh, until Ctrl-C or SIGTERM."),
+        "plan": verb("materialized.folders", "Show what a folder of CREATE OR ALTER MATERIALIZED TABLE statements would change."),
+        "apply": verb(
+            "materialized.folders",
+            "Make materialized tables what a folder of CREATE OR ALTER MATERIALIZED TABLE statements declares.",
+        ),
     }
 
 
@@ -53,28 +70,26 @@ class Program(LateGroup):
     """``tablestore``."""
 
     places: ClassVar = {
-        "import": verb("loading"),
-        "ingest": verb("ingest"),
-        "consume": verb("consume"),
-        "compact": verb("housekeeping"),
-        "clean": verb("housekeeping"),
-        "verify": verb("verify"),
-        "repair": verb("verify"),
-        "doctor": verb("doctor"),
-        "sql": verb("sql"),
-        "table": lambda name: TableGroup(
-            name=name, no_args_is_help=True, help="Tables: make them, look at them, read them, change them."
+        "import": verb("loading", "Load Parquet, Arrow, CSV or JSON lines files into a table, in bounded memory."),
+        "ingest": verb("ingest", "Read a topic into a table: rows, and the changes of rows, each exactly once."),
+        "consume": verb("consume", "Print changes, oldest first: +I, -U, +U, -D in the column _row_kind."),
+        "compact": verb("housekeeping", "Merge sorted runs and small files as far as it is due."),
+        "clean": verb("housekeeping", "Remove files that no snapshot, tag or branch needs, such as those of crashed writers."),
+        "verify": verb("verify", "Check that all that snapshots, tags and branches lead to is there and unchanged."),
+        "repair": verb(
+            "verify", "Put right what a crash has left, as far as nothing can be lost by it; the rest is named with what to do."
         ),
-        "mt": lambda name: MaterializedGroup(
-            name=name, no_args_is_help=True, help="Materialized tables: how fresh they are, and refreshing them."
-        ),
-        "db": noun("database"),
-        "snapshot": noun("snapshothistory"),
-        "tag": noun("tagsandbranches", "tag_app"),
-        "branch": noun("tagsandbranches", "branch_app"),
-        "consumer": noun("tagsandbranches", "consumer_app"),
-        "expire": noun("housekeeping", "expire_app"),
-        "log": noun("log"),
+        "doctor": verb("doctor", "Check Python, Java, libraries and the warehouse; `tablestore verify` checks a table."),
+        "sql": verb("sql", "Run SQL statements."),
+        "table": inner(TableGroup, "Tables: make them, look at them, read them, change them."),
+        "mt": inner(MaterializedGroup, "Materialized tables: how fresh they are, and refreshing them."),
+        "db": noun("database", "The databases of a warehouse."),
+        "snapshot": noun("snapshothistory", "Snapshots: the states of a table, one for each commit."),
+        "tag": noun("tagsandbranches", "Tags: snapshots that are kept under a name.", "tag_app"),
+        "branch": noun("tagsandbranches", "Branches: further histories of a table.", "branch_app"),
+        "consumer": noun("tagsandbranches", "Consumers: how far the readers of changes are.", "consumer_app"),
+        "expire": noun("housekeeping", "Let go of what is old: snapshots, partitions.", "expire_app"),
+        "log": noun("log", "The topic of a table: how far it is, publish, verify, rebuild, adopt."),
     }
 
 

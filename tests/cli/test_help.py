@@ -90,3 +90,14 @@ def test_a_wrong_command_line_is_2(run: Run, args: list[str]) -> None:
 def test_without_a_warehouse_the_way_out_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TABLESTORE_WAREHOUSE")
     assert "TABLESTORE_WAREHOUSE" in run("db", "list", code=2).err
+
+
+@pytest.mark.parametrize("path", [(), ("table",), ("mt",)], ids=lambda path: " ".join(path) or "the program")
+def test_the_list_of_commands_says_what_each_says_of_itself(path: tuple[str, ...]) -> None:
+    group = typer.main.get_command(program_app())
+    for name in path:
+        group = group.commands[name]
+    for name, command in group.commands.items():
+        line = group.places[name].line
+        assert " ".join(command.help.split()).startswith(line), f"{name}: {line}"
+        assert line.endswith(".")

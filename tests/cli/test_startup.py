@@ -65,3 +65,10 @@ def test_a_query_by_duckdb_loads_neither_other_commands_nor_what_writes_or_follo
     assert beside == {f"{commands.__name__}.sql"}
     wrong = {name for name in modules for other in NOT_FOR_A_QUERY if name == other or name.startswith(f"{other}.")}
     assert not wrong
+
+
+@pytest.mark.parametrize("args", [("--help",), ("table", "--help"), ("mt", "--help")], ids=" ".join)
+def test_a_list_of_commands_loads_none_of_them(args: tuple[str, ...]) -> None:
+    printed, modules = loaded(*args)
+    assert "Commands" in printed
+    assert not {name for name in modules if name.startswith((f"{commands.__name__}.", "pyarrow", "numpy"))}
