@@ -30,6 +30,7 @@ from tablestore.sql.incremental.nodes import (
     with_weight,
 )
 from tablestore.sql.incremental.reading import read_query
+from tablestore.sql.incremental.rowkeys import names_rows
 from tablestore.sql.incremental.shapes import (
     WEIGHT,
     FullRefresh,
@@ -38,7 +39,7 @@ from tablestore.sql.incremental.shapes import (
     SourceShape,
     TargetShape,
 )
-from tablestore.sql.incremental.ties import key_among_columns, nodes_with_ties
+from tablestore.sql.incremental.ties import nodes_with_ties
 from tablestore.sql.query.depth import deep
 from tablestore.types.datatypes import Field, MapType, MultisetType, types_in
 
@@ -84,8 +85,7 @@ class IncrementalPlan:
             return True
         if isinstance(self.node, Keyed) and (keys := self._keys_in_target(self.node)) is not None and set(keys) <= set(primary_key):
             return True
-        found = key_among_columns(self.node, sources)
-        return found is not None and {field.name for name, field in self.outputs if name in found} <= set(primary_key)
+        return names_rows([name for name, field in self.outputs if field.name in primary_key], self.node, sources)
 
     def _added_up(self, terms: list[exp.Select], steps: Steps) -> pa.Table | None:
         if len(terms) > 1:

@@ -174,3 +174,41 @@ def test_few_keys_are_said_as_literals_beside_columns_of_their_kind() -> None:
     right = made("SELECT o.id FROM orders o LEFT JOIN people p ON o.customer = p.id", {"id": [7]}, 1)
     assert "WHERE `o`.`customer` IN (1, 2)" in right
     assert " IN (" not in made("SELECT o.id FROM orders o JOIN people p ON o.customer = p.id", {"customer": list(range(200))}, 0)
+
+
+@pytest.mark.parametrize(
+    ("query", "unique"),
+    [
+        ("SELECT id, price FROM orders", True),
+        ("SELECT customer AS id, price FROM orders", False),
+        ("SELECT o.id, p.age AS price FROM orders o JOIN people p ON o.customer = p.id", False),
+        ("SELECT o.id, v.price FROM orders o JOIN orders v ON o.customer = v.id", True),
+        ("SELECT o.id, v.price FROM orders o, orders v WHERE v.id = o.customer", True),
+        ("SELECT o.id, v.price FROM orders o LEFT JOIN orders v ON o.customer = v.id AND o.price > 1", True),
+        ("SELECT o.id, v.price FROM orders o LEFT JOIN orders v ON o.customer = v.customer", False),
+        ("SELECT v.id, o.price FROM orders o LEFT JOIN orders v ON o.customer = v.id", False),
+        ("SELECT v.id, o.price FROM orders o JOIN orders v ON o.customer = v.id", False),
+        ("SELECT v.id, o.price FROM orders o JOIN orders v ON o.id = v.id", True),
+        ("SELECT o.id, v.price FROM orders o JOIN orders v ON o.customer = v.id + 0", False),
+        (
+            "SELECT o.id, n AS price FROM orders o JOIN (SELECT age, count(*) AS n FROM people GROUP BY age) q ON o.price = q.age",
+            True,
+        ),
+        (
+            "SELECT o.id, p.age AS price FROM orders o LEFT SEMI JOIN people v ON o.id = v.id JOIN orders p2 ON o.customer = p2.id "
+            "LEFT JOIN (SELECT DISTINCT id, age FROM people) p ON p2.customer = p.id AND p2.price = p.age",
+            True,
+        ),
+        ("SELECT customer AS id, max(price) AS price FROM orders GROUP BY customer", True),
+        ("SELECT customer % 2 AS id, max(price) AS price FROM orders GROUP BY customer", False),
+        ("SELECT a.id, max(a.price) AS price FROM orders a JOIN orders b ON a.customer = b.id GROUP BY a.id, b.price", True),
+        ("SELECT a.id, max(a.price) AS price FROM orders a JOIN orders b ON a.price = b.price GROUP BY a.id, b.id", False),
+        ("SELECT id, price FROM orders UNION ALL SELECT id, age FROM people", False),
+    ],
+)
+def test_whether_rows_have_keys_of_their_own_follows_from_keys_and_equalities(query: str, unique: bool) -> None:
+    numbers = [1 if "people" in reference.path.parts else 0 for reference in find_references(query)]
+    target = TargetShape(fields=columns("id", "price"), primary_key=("id",))
+    plan = plan_incremental(query, source_of=numbers, sources=SOURCES, target=target)
+    assert not isinstance(plan, FullRefresh)
+    assert plan.is_unique is unique

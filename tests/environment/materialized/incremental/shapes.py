@@ -56,6 +56,11 @@ SHAPES: Mapping[str, Shape] = {
     "join_three": Shape(
         "SELECT k.id, p.x, l.n FROM k, l, p WHERE k.g = l.a AND l.b = p.g AND k.h = l.b", "id BIGINT, x BIGINT, n BIGINT"
     ),
+    "join_by_key": Shape(
+        "SELECT u.id AS id, v.x AS x, n.t AS t FROM k u JOIN k v ON u.x = v.id LEFT JOIN l n ON v.g = n.a AND u.h = n.b",
+        "id BIGINT, x BIGINT, t STRING",
+        "id",
+    ),
     "self_join": Shape(
         "SELECT u.id AS left_id, v.id AS right_id, u.s AS s FROM k u JOIN k v ON u.g <=> v.h AND u.id < v.id",
         "left_id BIGINT, right_id BIGINT, s STRING",
