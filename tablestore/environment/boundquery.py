@@ -1,12 +1,13 @@
 """From the text of a query to a BoundQuery: its tables are found, resolved by the caller, and read no more than the query needs."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRelation, Relation
+from tablestore.remembered import Remembered
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters
-from tablestore.sql.query.plan import Replacement, View, plan_query
+from tablestore.sql.query.plan import QueryPlan, Replacement, View, plan_query
 from tablestore.sql.query.tablereferences import Reference, references_in
 from tablestore.sql.query.use import Use
 from tablestore.sql.source import Path
@@ -17,16 +18,39 @@ def bind(
     resolve: Callable[[Reference], Relation | None],
     parameters: Parameters = (),
     functions: Callable[[Path], str | None] | None = None,
+    remembered: Remembered | None = None,
 ) -> BoundQuery:
-    """Bind a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself; so ``functions``."""
-    tokens = Tokens(text)
-    references = references_in(tokens)
-    resolved = [resolve(reference) for reference in references]
-    made = [None if relation is None else _replacement(relation) for relation in resolved]
-    plan = plan_query(tokens, references, made, parameters, functions)
+    """Bind a query. ``resolve`` gives what a table reference reads, None if the engine knows the name itself; so ``functions``.
+    ``remembered``: what was found out of this text before."""
+    remembered = remembered or Remembered()
+    read = remembered(_read, text)
+    resolved = [resolve(reference) for reference in read.references]
+    made = tuple(None if relation is None else _replacement(relation) for relation in resolved)
+    if parameters or functions is not None:
+        plan = plan_query(read.tokens, read.references, made, parameters, functions)
+    else:
+        plan = remembered(_planned, text, read, made)
     uses = iter(plan.uses)
     relations = tuple(_pruned(relation, uses) for relation in resolved if relation is not None)
     return BoundQuery(text=text, relations=relations, edits=plan.edits, parameters=plan.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A text that was read; of two that are equal one will do."""
+
+    text: str
+    tokens: Tokens = field(compare=False)
+    references: tuple[Reference, ...] = field(compare=False)
+
+
+def _read(text: str) -> _Read:
+    tokens = Tokens(text)
+    return _Read(text, tokens, references_in(tokens))
+
+
+def _planned(text: str, read: _Read, made: tuple[Replacement | None, ...]) -> QueryPlan:
+    return plan_query(read.tokens, read.references, made)
 
 
 def _replacement(relation: Relation) -> Replacement:

@@ -15,6 +15,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.options import parse_bool
+from tablestore.remembered import Remembered
 from tablestore.sql.query.dialect import is_spark_function
 from tablestore.table.table import Table
 from tablestore_duckdb.checksums import Checked
@@ -35,6 +36,7 @@ class DuckDBEngine:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         self._owns = connection is None
+        self._remembered = Remembered()
         self._sessions = Sessions(self._own_connection() if connection is None else connection)
         if self._owns:
             with self._alone("timezone") as run:
@@ -42,14 +44,14 @@ class DuckDBEngine:
 
     def query(self, query: BoundQuery) -> DuckDBRows:
         """Make a query ready: its scans are planned, its columns are known. Raises InvalidInputError, UnsupportedError."""
-        rows = DuckDBRows(self._sessions, prepare(query, self._sessions.new_name))
+        rows = DuckDBRows(self._sessions, self._prepared(query))
         # DuckDB has checked it when it knows the columns.
         assert rows.schema is not None
         return rows
 
     def explain(self, query: BoundQuery) -> str:
         """DuckDB's plan, and what the scans of managed tables read."""
-        prepared = prepare(query, self._sessions.new_name)
+        prepared = self._prepared(query)
         with self._sessions.run(prepared) as run:
             plan = run.relation().explain()
         return "\n\n".join([plan.rstrip(), *(scan.explain(name) for name, scan in prepared.scans)])
@@ -125,6 +127,9 @@ class DuckDBEngine:
                 self._sessions.settings.pop(key, None)
             else:
                 self._set(run, key, value)
+
+    def _prepared(self, query: BoundQuery) -> Prepared:
+        return prepare(query, self._sessions.new_name, self._remembered)
 
     def _set(self, run: Run, key: str, value: str) -> None:
         run.connection.execute(f"SET {identifier(key)} = $1", [value]).complete()

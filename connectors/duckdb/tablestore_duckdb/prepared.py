@@ -1,11 +1,11 @@
 """A bound query becomes DuckDB's SQL; what it reads stands in the text, or is a view of this query alone.
 
-    relation             in the text                                               view
-    ManagedRelation      the files that DuckDB reads, UNION ALL a view             the stream of what we merge (``scans``)
-    RowsRelation                                                                   the stream
-    QueryRelation                                                                  its query
-    ConnectorRelation    DuckDB's reader of the files
-    NativeRelation       the SQL of a relation of the session's connection         anything that exports Arrow data
+relation             in the text                                               view
+ManagedRelation      the files that DuckDB reads, UNION ALL a view             the stream of what we merge (``scans``)
+RowsRelation                                                                   the stream
+QueryRelation                                                                  its query
+ConnectorRelation    DuckDB's reader of the files
+NativeRelation       the SQL of a relation of the session's connection         anything that exports Arrow data
 """
 
 import re
@@ -25,6 +25,8 @@ from tablestore.environment.engine import (
     RowsRelation,
 )
 from tablestore.errors import TablestoreError
+from tablestore.remembered import Remembered
+from tablestore.sql.duckdb.kinds import Kind
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore_duckdb.columnkinds import column_kinds
@@ -84,12 +86,13 @@ class Prepared:
         return tuple(view.source for view in self.views if isinstance(view.source, Stream))
 
 
-def prepare(query: BoundQuery, new_name: Callable[[], str]) -> Prepared:
-    """Plan the relations of a query and write it in DuckDB's SQL; ``new_name`` gives names for views.
+def prepare(query: BoundQuery, new_name: Callable[[], str], remembered: Remembered) -> Prepared:
+    """Plan the relations of a query and write it in DuckDB's SQL; ``new_name`` gives names for views,
+    ``remembered`` knows how texts were written before.
 
     Raises InvalidInputError, UnsupportedError.
     """
-    preparing = _Preparing(new_name=new_name)
+    preparing = _Preparing(new_name=new_name, remembered=remembered)
     text = query.text if query.statement is None else query.statement
     try:
         sql = preparing.query(query)
@@ -112,15 +115,18 @@ class _Preparing:
     """What the relations of a query come to."""
 
     new_name: Callable[[], str]
+    remembered: Remembered
     views: list[View] = field(default_factory=list)
     scans: list[tuple[str, PlannedScan]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
 
     def query(self, query: BoundQuery) -> str:
         """A query in DuckDB's SQL: written with names in place of the relations, which are replaced by what they stand for."""
-        placed = {self._named(relation): self._placed(relation) for relation in query.relations}
+        # By their places in this query, so that the same query has the same text each time.
+        placed = {f"{VIEW_PREFIX}{position}": self._placed(relation) for position, relation in enumerate(query.relations)}
         names = tuple(placed)
-        written = to_duckdb(query.edited(lambda position: names[position]), column_kinds(query.relations))
+        text = query.edited(lambda position: names[position])
+        written = self.remembered(_written, text, frozenset(column_kinds(query.relations).items()))
         return _PLACED.sub(lambda found: placed.get(found[1], found[0]), written)
 
     def _placed(self, relation: Relation) -> str:
@@ -152,3 +158,7 @@ class _Preparing:
         name = self.new_name()
         self.names[name] = relation.name
         return name
+
+
+def _written(text: str, kinds: frozenset[tuple[str, Kind]]) -> str:
+    return to_duckdb(text, dict(kinds))

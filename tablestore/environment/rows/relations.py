@@ -86,7 +86,9 @@ class Relations:
                 resolved.append(found)
             return found
 
-        return bind(text, resolve, self.parameters, lambda path: self.session.function(path, self.place))
+        session = self.session
+        functions = (lambda path: session.function(path, self.place)) if session.functions.called() else None
+        return bind(text, resolve, self.parameters, functions, session.remembered)
 
     def resolve(self, reference: Reference) -> Relation | None:
         """What a reference reads; None for what the engine knows itself."""

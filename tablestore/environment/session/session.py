@@ -21,6 +21,7 @@ from tablestore.environment.session.sessionsettings import Settings
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.options import is_materialized
+from tablestore.remembered import Remembered
 from tablestore.sql.source import Path, Span
 from tablestore.table.catalog import Catalog
 from tablestore.table.system.systemtable import SystemTable
@@ -45,6 +46,7 @@ class Session:
     engine: QueryEngine | None = None
     objects: SessionObjects = field(default_factory=SessionObjects)
     functions: Functions = field(default_factory=Functions)
+    remembered: Remembered = field(default_factory=Remembered)
 
     def check_open(self) -> None:
         """Raise InvalidInputError after the environment was closed."""

@@ -32,7 +32,7 @@ from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.format.snapshot import Snapshot
 from tablestore.sql.incremental.planner import IncrementalPlan, plan_incremental
-from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, TargetShape
+from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape, TargetShape
 from tablestore.sql.query.edits import quote_name
 from tablestore.store.commit.committer import Guard
 from tablestore.table.table import Table
@@ -79,7 +79,7 @@ class _Refresh:
         found = find_sources(self.session, self.query)
         if isinstance(found, FullRefresh):
             return self._whole(engine, base, None, found.reason)
-        plan = plan_target(self.query, found, self.target)
+        plan = plan_target(self.session, self.query, found, self.target)
         why = self._why_full(base, before, found, plan, full=full)
         if isinstance(why, RefreshReport):
             return why
@@ -155,17 +155,20 @@ class _Refresh:
         return note_of(self.target, base, {CURSOR_PROPERTY: cursor.to_text(), **self.describe(report)}, self.guard)
 
 
-def plan_target(query: str, found: Sources, target: Table) -> IncrementalPlan | FullRefresh:
+def plan_target(session: Session, query: str, found: Sources, target: Table) -> IncrementalPlan | FullRefresh:
     """The plan of a target's refreshes."""
     context = target.context
     if context.schema.is_keyed and not context.settings.is_plain and not context.settings.skips_level_zero:
         return FullRefresh("the table has a merge engine, or a field that orders rows, of its own")
-    return plan_incremental(
-        query,
-        source_of=found.source_of,
-        sources=[source.shape for source in found.sources],
-        target=TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys),
-    )
+    shapes = tuple(source.shape for source in found.sources)
+    target_shape = TargetShape(fields=context.schema.fields, primary_key=context.schema.primary_keys)
+    return session.remembered(_planned, query, found.source_of, shapes, target_shape)
+
+
+def _planned(
+    query: str, source_of: tuple[int, ...], sources: tuple[SourceShape, ...], target: TargetShape
+) -> IncrementalPlan | FullRefresh:
+    return plan_incremental(query, source_of=source_of, sources=sources, target=target)
 
 
 def target_names(schema: pa.Schema, target: Table) -> list[str]:
