@@ -13,6 +13,7 @@ and an empty snapshot makes a job lose that comes too late.
 They change: two directories change places in one step, where the store can. It is another table then, without that history.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -34,6 +35,7 @@ from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_directory
 from tablestore.store.message import CommitMessage
 from tablestore.store.schemas import TABLE_UUID_OPTION, check_is_same
+from tablestore.store.snapshots import CONTENT_PREFIX
 from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.creation.stagedtable import StagedTable, begin_staging
 from tablestore.table.table import Table
@@ -84,12 +86,13 @@ class ReplacedInPlace(StagedTable):
             raise _altered(self.name)
         tools.creations.begin_publishing(record, makes_log=False)
         message = _message(record, self._table.context, context)
+        properties = self._says_of_rows()
         made = _with_condition(self._table.table_schema, context)
         try:
             _bring_files(tools, record, message, context)
             if not publish_schema(context, made, base):
                 raise _altered(self.name)
-            self.snapshot = self._commit(context.at_schema(made), message, base)
+            self.snapshot = self._commit(context.at_schema(made), message, base, properties)
         except CommitOutcomeUnknown:
             raise
         except Exception:
@@ -99,7 +102,9 @@ class ReplacedInPlace(StagedTable):
         self._forget()
         return self._at_its_name(made)
 
-    def _commit(self, context: TableContext, message: CommitMessage, base: TableSchema) -> Snapshot | None:
+    def _commit(
+        self, context: TableContext, message: CommitMessage, base: TableSchema, properties: Mapping[str, str]
+    ) -> Snapshot | None:
         tools, record = self._tools, self._record
 
         def everything(partition: bytes) -> bool:
@@ -108,6 +113,9 @@ class ReplacedInPlace(StagedTable):
         effect = overwriting(
             plan_deletes=lambda latest: [replace(e, kind=EntryKind.DELETE) for e in context.manifests.live(latest)],
             replaces=everything,
+            properties=properties,
+            # Whoever stages a materialized table has its rows from its query.
+            keeps_rows=True,
         )
         try:
             # Whoever gives the job up says so before he looks for the schema.
@@ -120,6 +128,12 @@ class ReplacedInPlace(StagedTable):
         except Exception as error:
             _take_back(context, base, error)
             raise
+
+    def _says_of_rows(self) -> dict[str, str]:
+        """What the newest staged snapshot says of its rows, which are those of the new snapshot too."""
+        staged = self._table.context.snapshots.latest()
+        found = {} if staged is None else staged.properties
+        return {key: value for key, value in found.items() if key.startswith(CONTENT_PREFIX)}
 
 
 class ExchangedTable(StagedTable):
