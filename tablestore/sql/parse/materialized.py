@@ -8,6 +8,7 @@
     ALTER MATERIALIZED TABLE path
       AS query | SET (…) | RESET (…) | SET FRESHNESS = … | SET REFRESH_MODE = …
       | SUSPEND | RESUME [WITH (…)] | REFRESH [PARTITION (…)] [VERIFY]
+      | STAGE [clauses of CREATE] AS query | COMPARE | PROMOTE | ROLLBACK | DISCARD
     DROP MATERIALIZED TABLE [IF EXISTS] path
 
 The clauses before AS come in any order.
@@ -20,24 +21,35 @@ from tablestore.sql.parse.cursor import Cursor
 from tablestore.sql.parse.literals import option_keys, option_list, optional_partition, set_option
 from tablestore.sql.parse.tabledefinition import distribution, partition_columns
 from tablestore.sql.parse.tokens import Kind
-from tablestore.sql.source import Fragment
+from tablestore.sql.source import Fragment, Path
 from tablestore.sql.statements.alter import ResetOptions, SetOptions
 from tablestore.sql.statements.materialized import (
     AlterMaterializedTable,
+    Compare,
     CreateMaterializedTable,
+    Discard,
     DropMaterializedTable,
     Interval,
     MaterializedAction,
+    Promote,
     Refresh,
     Resume,
+    Rollback,
     SetFreshness,
     SetQuery,
     SetRefreshMode,
+    Stage,
     Suspend,
 )
 
 _NAME = "the name of a materialized table"
 _MODES = ("CONTINUOUS", "FULL")
+_OF_VERSIONS: dict[str, MaterializedAction] = {
+    "COMPARE": Compare(),
+    "PROMOTE": Promote(),
+    "ROLLBACK": Rollback(),
+    "DISCARD": Discard(),
+}
 _ONLY_KEY = (
     "the columns of a materialized table are those of its query: name and cast them there; the brackets hold PRIMARY KEY (…) NOT "
     "ENFORCED only"
@@ -52,15 +64,32 @@ def create_materialized(cursor: Cursor, *, or_alter: bool) -> CreateMaterialized
             "CREATE MATERIALIZED TABLE IF NOT EXISTS is not supported; CREATE OR ALTER MATERIALIZED TABLE makes it, or makes it so"
         )
     path = cursor.path(_NAME)
-    constraint: str | None = None
-    primary_key: tuple[str, ...] = ()
-    if cursor.sees("("):
-        constraint, primary_key = _key(cursor)
+    declared, _ = _declared(cursor, CreateMaterializedTable(path=path, query=Fragment(""), or_alter=or_alter))
+    return declared
+
+
+def alter_materialized(cursor: Cursor) -> AlterMaterializedTable:
+    """Take the rest of ALTER MATERIALIZED TABLE, behind MATERIALIZED."""
+    cursor.expect("TABLE")
+    path = cursor.path(_NAME)
+    return AlterMaterializedTable(path=path, action=_action(cursor, path))
+
+
+def drop_materialized(cursor: Cursor) -> DropMaterializedTable:
+    """Take the rest of DROP MATERIALIZED TABLE, behind MATERIALIZED."""
+    cursor.expect("TABLE")
+    if_exists = cursor.if_exists()
+    return DropMaterializedTable(path=cursor.path(_NAME), if_exists=if_exists)
+
+
+def _declared(cursor: Cursor, made: CreateMaterializedTable) -> tuple[CreateMaterializedTable, frozenset[str]]:
+    """Take the clauses and the query; what they make of ``made``, and the first words of those that stand there."""
     options: dict[str, str] = {}
-    made = CreateMaterializedTable(
-        path=path, query=Fragment(""), or_alter=or_alter, primary_key=primary_key, constraint=constraint
-    )
     seen: set[str] = set()
+    if cursor.sees("("):
+        seen.add("(")
+        constraint, primary_key = _key(cursor)
+        made = replace(made, constraint=constraint, primary_key=primary_key)
     while not cursor.accept("AS"):
         start, clause = cursor.next.start, cursor.next.key
         if clause in seen:
@@ -82,24 +111,10 @@ def create_materialized(cursor: Cursor, *, or_alter: bool) -> CreateMaterialized
             made = replace(made, refresh_mode=_refresh_mode(cursor))
         else:
             raise cursor.error()
-    return replace(made, query=cursor.query(), options=options)
+    return replace(made, query=cursor.query(), options=options), frozenset(seen)
 
 
-def alter_materialized(cursor: Cursor) -> AlterMaterializedTable:
-    """Take the rest of ALTER MATERIALIZED TABLE, behind MATERIALIZED."""
-    cursor.expect("TABLE")
-    path = cursor.path(_NAME)
-    return AlterMaterializedTable(path=path, action=_action(cursor))
-
-
-def drop_materialized(cursor: Cursor) -> DropMaterializedTable:
-    """Take the rest of DROP MATERIALIZED TABLE, behind MATERIALIZED."""
-    cursor.expect("TABLE")
-    if_exists = cursor.if_exists()
-    return DropMaterializedTable(path=cursor.path(_NAME), if_exists=if_exists)
-
-
-def _action(cursor: Cursor) -> MaterializedAction:
+def _action(cursor: Cursor, path: Path) -> MaterializedAction:
     start = cursor.next.start
     if cursor.accept("AS"):
         return SetQuery(query=cursor.query())
@@ -115,6 +130,12 @@ def _action(cursor: Cursor) -> MaterializedAction:
         partition = optional_partition(cursor)
         verify = cursor.accept("VERIFY")
         return Refresh(partition=partition, verify=verify, span=cursor.span_from(start))
+    if cursor.accept("STAGE"):
+        declared, given = _declared(cursor, CreateMaterializedTable(path=path, query=Fragment("")))
+        return Stage(declared=declared, given=given)
+    for word, action in _OF_VERSIONS.items():
+        if cursor.accept(word):
+            return action
     raise cursor.error()
 
 

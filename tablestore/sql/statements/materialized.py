@@ -77,7 +77,41 @@ class Refresh:
     span: Span = field(default=NOWHERE, compare=False)
 
 
-MaterializedAction = SetQuery | SetFreshness | SetRefreshMode | SetOptions | ResetOptions | Suspend | Resume | Refresh
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """``STAGE [clauses of CREATE] AS query``: another version of the table, beside it.
+
+    ``given``: the first words of the clauses that are written, ``(`` for the key. All others stay as they are.
+    """
+
+    declared: CreateMaterializedTable
+    given: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compare:
+    """``COMPARE``: the table with its staged version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote:
+    """``PROMOTE``: the staged version takes the place of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """``ROLLBACK``: the version before the last promotion comes back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discard:
+    """``DISCARD``: the other versions go."""
+
+
+EvolutionAction = Stage | Compare | Promote | Rollback | Discard
+MaterializedAction = (
+    SetQuery | SetFreshness | SetRefreshMode | SetOptions | ResetOptions | Suspend | Resume | Refresh | EvolutionAction
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

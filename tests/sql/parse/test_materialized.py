@@ -77,6 +77,20 @@ def test_a_distribution_becomes_options(clause: str, options: dict[str, str]) ->
         ("REFRESH PARTITION (day = '2026-01-01')", m.Refresh(partition={"day": "2026-01-01"})),
         ("REFRESH VERIFY", m.Refresh(verify=True)),
         ("REFRESH PARTITION (day = 'x') VERIFY", m.Refresh(partition={"day": "x"}, verify=True)),
+        ("STAGE AS SELECT 1", m.Stage(declared=m.CreateMaterializedTable(path=TABLE, query=Fragment("SELECT 1")))),
+        (
+            "STAGE () COMMENT 'c' DISTRIBUTED INTO 2 BUCKETS AS SELECT 1",
+            m.Stage(
+                declared=m.CreateMaterializedTable(
+                    path=TABLE, query=Fragment("SELECT 1"), comment="c", options={"bucket": "2"}
+                ),
+                given=frozenset({"(", "COMMENT", "DISTRIBUTED"}),
+            ),
+        ),
+        ("COMPARE", m.Compare()),
+        ("PROMOTE", m.Promote()),
+        ("ROLLBACK", m.Rollback()),
+        ("DISCARD", m.Discard()),
     ],
 )
 def test_actions_of_alter(text: str, action: m.MaterializedAction) -> None:
@@ -104,7 +118,9 @@ def test_drop_show_and_explain() -> None:
         ("CREATE MATERIALIZED TABLE t COMMENT 'a' COMMENT 'b' AS SELECT 1", "the clause COMMENT stands here twice", "COMMENT"),
         ("CREATE MATERIALIZED TABLE t AS DELETE FROM x", "expected a query", "DELETE"),
         ("CREATE OR ALTER TABLE t AS SELECT 1", "expected MATERIALIZED", "TABLE"),
-        ("ALTER MATERIALIZED TABLE t STOP", "expected AS, SET, RESET, SUSPEND, RESUME or REFRESH", "STOP"),
+        ("ALTER MATERIALIZED TABLE t STOP", "expected AS, SET, RESET, SUSPEND, RESUME, REFRESH, STAGE", "STOP"),
+        ("ALTER MATERIALIZED TABLE t STAGE COMMENT 'a'", "expected AS, COMMENT, DISTRIBUTED, PARTITIONED", ""),
+        ("ALTER MATERIALIZED TABLE t PROMOTE NOW", "expected the end of the statement", "NOW"),
         ("ALTER MATERIALIZED TABLE t SET ()", "expected an option", ")"),
         ("ALTER MATERIALIZED TABLE t RESET ()", "expected an option", ")"),
         ("ALTER MATERIALIZED TABLE t SUSPEND NOW", "expected the end of the statement", "NOW"),
