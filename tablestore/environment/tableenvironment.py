@@ -42,6 +42,7 @@ from tablestore.types.typestring import quote_identifier
 
 if TYPE_CHECKING:
     from tablestore.environment.materialized.due import DueRefresh
+    from tablestore.environment.materialized.evolution.evolution import Evolution
     from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
     from tablestore.environment.materialized.folder.folderplan import FolderPlan, PlannedStatement
     from tablestore.environment.materialized.materializedtable import MaterializedTable
@@ -187,6 +188,12 @@ class TableEnvironment(DeprecatedNames):
         from tablestore.environment.materialized.storing import find_materialized
 
         return find_materialized(self._session, parse_path(path)).definition
+
+    def evolution(self, path: str) -> "Evolution":
+        """The versions of a materialized table: stage another one, compare it, promote it, go back."""
+        from tablestore.environment.materialized.evolution.evolution import Evolution
+
+        return Evolution(self._session, path)
 
     def refresh_due(self, now_ms: int | None = None) -> "tuple[DueRefresh, ...]":
         """Refresh the materialized tables of the current catalog that are due now, sources before what is made from them.

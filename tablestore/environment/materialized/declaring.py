@@ -99,9 +99,9 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
     new, same = old, True
     match statement.action:
         case SetQuery(query=query):
-            new, same = _with_query(session, old, query, source, found.path, statement.path)
+            new, same = with_query(session, old, query, source, found.path, statement.path)
         case SetFreshness(freshness=interval):
-            freshness = _freshness(interval, source)
+            freshness = declared_freshness(interval, source)
             with placing(source, interval.span):
                 freshness, mode = settled(old, freshness, old.logical_mode, rules_of(session.settings))
             new = replace(old, freshness=freshness, default_freshness=False, refresh_mode=mode)
@@ -125,8 +125,8 @@ def plan_declared(session: Session, statement: CreateMaterializedTable, source: 
     """What has to change so that a table is what a statement declares, checked. Nothing happens."""
     check_not_initializing(found, "alter")
     old = found.definition
-    declared, same = _with_query(session, old, statement.query, source, found.path, statement.path)
-    freshness = None if statement.freshness is None else _freshness(statement.freshness, source)
+    declared, same = with_query(session, old, statement.query, source, found.path, statement.path)
+    freshness = None if statement.freshness is None else declared_freshness(statement.freshness, source)
     logical = LogicalRefreshMode(statement.refresh_mode or LogicalRefreshMode.AUTOMATIC)
     with placing(source, statement.freshness.span if statement.freshness else statement.path.span):
         settled_freshness, mode = settled(old, freshness, logical, rules_of(session.settings))
@@ -242,7 +242,7 @@ def _activate(session: Session, found: Found) -> None:
 def _declared(session: Session, statement: CreateMaterializedTable, source: Source, path: ObjectPath) -> MaterializedTable:
     """What a statement declares, of a table that is not there."""
     expanded = expand_query(session, statement.query, source, path)
-    given = None if statement.freshness is None else _freshness(statement.freshness, source)
+    given = None if statement.freshness is None else declared_freshness(statement.freshness, source)
     logical = LogicalRefreshMode(statement.refresh_mode or LogicalRefreshMode.AUTOMATIC)
     with placing(source, statement.freshness.span if statement.freshness else statement.path.span):
         freshness, mode = pick_mode(given, logical, rules_of(session.settings))
@@ -265,10 +265,13 @@ def _declared(session: Session, statement: CreateMaterializedTable, source: Sour
     return definition
 
 
-def _with_query(
+def with_query(
     session: Session, old: MaterializedTable, query: Fragment, source: Source, path: ObjectPath, written: Path
 ) -> tuple[MaterializedTable, bool]:
-    """The old definition with a query, and whether that says the same as before: then the engine is not even asked."""
+    """The old definition with a query, and whether that says the same as before: then the engine is not even asked.
+
+    Raises InvalidInputError, UnsupportedError, NotFoundError.
+    """
     if same_query(fill_names(session, query.text), old.expanded_query):
         return old, True
     expanded = expand_query(session, query, source, path)
@@ -283,7 +286,8 @@ def _fields(session: Session, written: Path, query: Fragment, source: Source) ->
     return query_fields(query, rows.given, source)
 
 
-def _freshness(interval: Interval, source: Source) -> Freshness:
+def declared_freshness(interval: Interval, source: Source) -> Freshness:
+    """How fresh a statement wants it. Raises InvalidInputError."""
     with placing(source, interval.span):
         return parse_freshness(interval.interval, interval.unit)
 

@@ -17,6 +17,8 @@ from tablestore.options import PARTITION_DATE_FORMATTER, partition_date_column
 from tablestore.types.datatypes import DataType, Field, with_nullable
 from tablestore.types.typestring import quote_identifier, type_to_sql
 
+_STAGE = "beside the table: ALTER MATERIALIZED TABLE … STAGE AS query, then PROMOTE"
+_WAY_OUT = f"Such a version can be built {_STAGE}."
 _AFTER_COMMA = re.compile(r"(?<=\d), (?=\d)")
 
 
@@ -174,13 +176,13 @@ def validate(plan: Plan) -> None:
             case ModifyPartitioning():
                 raise UnsupportedError(
                     f"PARTITIONED BY cannot be altered from {_names(change.before)} to {_names(change.after)}: the files of the "
-                    "table lie in its partitions. DROP MATERIALIZED TABLE it and create it anew, or create another one beside it",
+                    f"table lie in its partitions. DROP MATERIALIZED TABLE it and create it anew, or build it {_STAGE}",
                     kind="immutable",
                 )
             case ModifyConstraint() if change.before != change.after:
                 raise UnsupportedError(
                     f"PRIMARY KEY cannot be altered from {_names(change.before)} to {_names(change.after)}: the files of the table "
-                    "are ordered by it. DROP MATERIALIZED TABLE it and create it anew, or create another one beside it",
+                    f"are ordered by it. DROP MATERIALIZED TABLE it and create it anew, or build it {_STAGE}",
                     kind="immutable",
                 )
     check_declared(plan.new)
@@ -192,7 +194,7 @@ def check_columns(original: tuple[Field, ...], derived: tuple[Field, ...]) -> No
         raise InvalidInputError(
             "Failed to modify query because drop column is unsupported. When modifying a query, you can only append new columns at "
             f"the end of original schema. The original schema has {len(original)} columns, but the newly derived schema from the "
-            f"query has {len(derived)} columns.",
+            f"query has {len(derived)} columns.\n{_WAY_OUT}",
             kind="materialized-columns",
         )
     for place, (before, after) in enumerate(zip(original, derived, strict=False)):
@@ -201,7 +203,7 @@ def check_columns(original: tuple[Field, ...], derived: tuple[Field, ...]) -> No
                 "When modifying the query of a materialized table, currently only support appending columns at the end of original "
                 "schema, dropping, renaming, and reordering columns are not supported.\n"
                 f"Column mismatch at position {place}: Original column is [{_column(before)}], but new column is "
-                f"[{_column(after)}].",
+                f"[{_column(after)}].\n{_WAY_OUT}",
                 kind="materialized-columns",
             )
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from tablestore.environment.definition.drop import stored_context
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.materialized.continuous import is_alive, job_of, stop_local
 from tablestore.environment.materialized.declaring import alter_declared
+from tablestore.environment.materialized.evolution.bluegreen import evolve
+from tablestore.environment.materialized.evolution.tableversions import drop_found, drop_versions
 from tablestore.environment.materialized.freshness import RefreshMode
-from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.incremental.verify import VerifyReport, verify
 from tablestore.environment.materialized.materializedtable import RefreshStatus
 from tablestore.environment.materialized.refreshing import (
@@ -30,7 +30,7 @@ from tablestore.environment.materialized.storing import (
     open_materialized,
     store,
 )
-from tablestore.environment.materialized.upkeep import end_upkeep, prepare_upkeep
+from tablestore.environment.materialized.upkeep import prepare_upkeep
 from tablestore.environment.materialized.workflows import modify_workflow
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
@@ -40,9 +40,14 @@ from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.sql.statements.materialized import (
     AlterMaterializedTable,
+    Compare,
+    Discard,
     DropMaterializedTable,
+    Promote,
     Refresh,
     Resume,
+    Rollback,
+    Stage,
     Suspend,
 )
 
@@ -70,6 +75,8 @@ def alter_materialized(session: Session, statement: AlterMaterializedTable, sour
             return _resume(session, find_materialized(session, statement.path, source), resume)
         case Refresh() as refresh:
             return _refresh(session, find_materialized(session, statement.path, source), refresh, source)
+        case Stage() | Compare() | Promote() | Rollback() | Discard() as action:
+            return evolve(session, statement.path, action, source)
     return alter_declared(session, statement, source)
 
 
@@ -93,9 +100,8 @@ def drop_materialized(session: Session, statement: DropMaterializedTable, source
                 f"Current refresh status of materialized table {path} is initializing, skip the drop operation.",
                 kind="materialized-status",
             )
-        end_upkeep(session, found)
-        release_sources(refresh_session(session), found.table)
-        session.factory.on_drop_table(stored_context(session, path), statement.if_exists)
+        drop_versions(session, found)
+        drop_found(session, found)
     return done()
 
 

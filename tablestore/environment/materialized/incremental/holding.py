@@ -4,10 +4,10 @@ A hold is taken before a snapshot is first read, and moves on after the refresh 
 too late.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from tablestore.environment.materialized.incremental.refreshcursor import parse_cursor, stored_cursor
+from tablestore.environment.materialized.incremental.refreshcursor import Point, parse_cursor, stored_cursor
 from tablestore.environment.materialized.incremental.sources import Source
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, TablestoreError
@@ -35,16 +35,41 @@ def let_go_before(target: Table, sources: Sequence[Source]) -> None:
                 holds.move(held, first)
 
 
+def hold_cursor(session: Session, target: Table) -> None:
+    """See to it that no snapshot from those of the target's own cursor on expires: its rows came from another table."""
+    for point, table in _of_points(session, _points(target)):
+        holds, name, first = _holds(table), _name(target), point.snapshot_id or 1
+        held = holds.find(name)
+        if held is None or held.next_snapshot > first:
+            holds.take(name, first, owner=f"materialized table {target.name}", ids=target.context.ids)
+
+
 def release_sources(session: Session, target: Table) -> None:
     """Let all snapshots of its sources expire: its target is dropped, or no longer refreshed. Those gone are left out."""
+    release_points(session, target, _points(target))
+
+
+def release_points(session: Session, target: Table, points: Sequence[Point]) -> None:
+    """As :func:`release_sources`, for some of them."""
+    for _, table in _of_points(session, points):
+        with suppress(TablestoreError):
+            _holds(table).release(_name(target))
+
+
+def _points(target: Table) -> Sequence[Point]:
+    cursor = parse_cursor(stored_cursor(target.context.snapshots.latest()))
+    return cursor.points if cursor is not None else ()
+
+
+def _of_points(session: Session, points: Sequence[Point]) -> Iterator[tuple[Point, Table]]:
+    """The tables of points that are still there."""
     from tablestore.sql.parse.statement import parse_path
 
-    cursor = parse_cursor(stored_cursor(target.context.snapshots.latest()))
-    for point in cursor.points if cursor is not None else ():
+    for point in points:
         with suppress(TablestoreError):
             found = session.find(parse_path(point.name))
             if isinstance(found, Table):
-                _holds(found).release(_name(target))
+                yield point, found
 
 
 def _holds(table: Table) -> Holds:

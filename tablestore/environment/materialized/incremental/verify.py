@@ -81,8 +81,8 @@ def verify(session: Session, target: Table, query: str, *, spec: TableSpec) -> V
         TARGET: ManagedRelation(name=target.name, table=target, pin=pin),
         _QUERY: QueryRelation(name="the query", query=relations.bind(f"SELECT * FROM ({query}\n) AS `query` ({names})")),
     }
-    missing, examples_missing = _difference(session, engine, target, given, (_QUERY, TARGET))
-    extra, examples_extra = _difference(session, engine, target, given, (TARGET, _QUERY))
+    missing, examples_missing = difference(session, engine, target.schema, given, (_QUERY, TARGET))
+    extra, examples_extra = difference(session, engine, target.schema, given, (TARGET, _QUERY))
     return VerifyReport(
         missing=missing,
         extra=extra,
@@ -102,11 +102,11 @@ def _pin(session: Session, relations: Relations, source: Source, cursor: Cursor)
     relations.pins[source.table.location, source.table.branch_name] = source.pin(session, point.snapshot_id)
 
 
-def _difference(
-    session: Session, engine: QueryEngine, target: Table, given: dict[str, Relation], sides: Sequence[str]
+def difference(
+    session: Session, engine: QueryEngine, schema: pa.Schema, given: dict[str, Relation], sides: Sequence[str]
 ) -> tuple[int, pa.Table]:
-    """How many rows one side has and the other lacks, and some of them."""
-    columns = ", ".join(quote_name(name) for name in target.schema.names)
+    """How many rows one of two relations has in these columns and the other lacks, and some of them."""
+    columns = ", ".join(quote_name(name) for name in schema.names)
     more, less = (f"SELECT {columns}, {weight} AS {_TIMES} FROM {side}" for side, weight in zip(sides, (1, -1), strict=True))
     rows = (
         f"SELECT {columns}, sum({_TIMES}) AS {_TIMES} FROM ({more} UNION ALL {less}) AS `both` GROUP BY {columns} "
@@ -118,5 +118,5 @@ def _difference(
 
     count = int(read(f"SELECT sum({_TIMES}) AS `rows` FROM ({rows}) AS `differing`").column(0)[0].as_py() or 0)
     if not count:
-        return 0, target.schema.empty_table()
+        return 0, schema.empty_table()
     return count, read(f"SELECT {columns} FROM ({rows}) AS `differing` LIMIT {MOST_EXAMPLES}")

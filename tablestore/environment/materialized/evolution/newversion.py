@@ -1,0 +1,163 @@
+"""A version of a materialized table is made where nobody sees it, and takes its name when it is whole.
+
+    staged ── rows of another version, with the cursor that they have ── refreshed to now ── published, in one step
+
+Definition, columns, rows and cursor land together. A table of that name is replaced as by CREATE OR REPLACE TABLE … AS
+(:mod:`tablestore.table.creation.replacement`): it stays the same table where key, partitioning and buckets stay. A process that
+dies leaves the old version or the new one; what it has staged is swept.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tablestore.distributed.read import pin_at, pin_read
+from tablestore.environment.definition.create import new_managed
+from tablestore.environment.definition.tabledefinition import TableDefinition
+from tablestore.environment.engine import InsertTarget, ManagedRelation
+from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
+from tablestore.environment.materialized.evolution.tableversions import drop_found, is_version
+from tablestore.environment.materialized.incremental.holding import hold_cursor, release_points, release_sources
+from tablestore.environment.materialized.incremental.refreshcursor import parse_cursor, stored_cursor
+from tablestore.environment.materialized.materializedtable import MaterializedTable, Upkeep, options_of
+from tablestore.environment.materialized.refreshing import last_refresh, refresh_once, refresh_session
+from tablestore.environment.materialized.storing import Found, read_found
+from tablestore.environment.objectpath import ObjectPath
+from tablestore.environment.rows.relations import Relations
+from tablestore.environment.session.session import Session
+from tablestore.errors import CommitOutcomeUnknown, ConflictError, TablestoreError, UnsupportedError
+from tablestore.options import MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX, TYPE
+from tablestore.sql.incremental.shapes import TARGET
+from tablestore.sql.query.edits import quote_name
+from tablestore.store.schemas import TABLE_UUID_OPTION
+from tablestore.store.snapshots import CONTENT_PREFIX
+from tablestore.table.creation.stagedtable import StagedTable
+from tablestore.table.table import Table
+from tablestore.table.write.committing import CommitNote
+from tablestore.types.evolution.replacing import REPLACES_AFTER_OPTION
+
+_NOT_OF_VERSIONS = ("log.", "tablestore.log.", MATERIALIZED_PREFIX, OWN_MATERIALIZED_PREFIX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """What is to be made. ``like``: the table whose options it has, but for those that its definition declares otherwise.
+
+    ``marks``: options that say which version it is. A log belongs to the name, not to a version of what lies there.
+    """
+
+    path: ObjectPath
+    definition: MaterializedTable
+    upkeep: Upkeep
+    like: Found
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+    def context(self, session: Session) -> ManagedTableContext:
+        """What the factory learns of it."""
+        made, before = self.definition, self.like.definition.options
+        options = {key: text for key, text in self.like.table.options().items() if _is_of_versions(key)}
+        options |= {key: text for key, text in made.options.items() if before.get(key) != text}
+        for key in before.keys() - made.options.keys():
+            options.pop(key, None)
+        definition = TableDefinition(
+            fields=made.fields,
+            primary_key=made.primary_key,
+            partition_by=made.partition_by,
+            comment=made.comment,
+            options={key: text for key, text in options.items() if _is_of_versions(key)},
+        )
+        context = new_managed(session, self.path, definition)
+        return context.with_options({**context.options, **options_of(made, self.upkeep), **self.marks})
+
+
+def build(
+    session: Session, version: Version, *, over: Found | None = None, rows: Found | None = None, refreshes: bool = True
+) -> Found:
+    """Make a version, in the place of the table ``over`` if there is one.
+
+    ``rows``: the version that it has its rows from; ``refreshes``: it is refreshed before anybody sees it. Raises ConflictError if
+    ``over`` was altered meanwhile, UnsupportedError where the store cannot replace it, and what the query raises.
+    """
+    inner = refresh_session(session)
+    before = None if over is None else parse_cursor(stored_cursor(over.table.context.snapshots.latest()))
+    with _staged(inner, version, over) as staged:
+        made = read_found(version.path, staged.table)
+        same = over is not None and over.table.context.table_uuid == made.table.context.table_uuid
+        try:
+            if rows is not None:
+                _copy(inner, rows, made)
+            if refreshes:
+                refresh_once(session, made, before=last_refresh(made))
+                hold_cursor(inner, made.table)
+            table = staged.publish()
+        except TablestoreError as error:
+            if not same and not isinstance(error, CommitOutcomeUnknown):
+                release_sources(inner, made.table)
+            # The user knows the table by its name alone.
+            error.message = error.message.replace(staged.table.location, str(version.path))
+            error.args = (error.message,)
+            raise
+    if over is not None and before is not None:
+        cursor = parse_cursor(stored_cursor(staged.snapshot)) if same else None
+        kept = {point.name for point in cursor.points} if cursor is not None else set()
+        release_points(inner, over.table, [point for point in before.points if point.name not in kept])
+    return read_found(version.path, table)
+
+
+def _staged(session: Session, version: Version, over: Found | None) -> StagedTable:
+    factory = session.factory
+    if not isinstance(factory, StagesTables):
+        raise UnsupportedError(
+            f"{version.path}: the factory of managed tables stages none, so there are no versions beside a table; ALTER "
+            "MATERIALIZED TABLE … AS changes it in its place",
+            kind="not-managed",
+        )
+    context, job_id = version.context(session), session.jobs.ids.uuid()
+    try:
+        staged = factory.on_stage_replacement(context, job_id, over is not None)
+    except UnsupportedError:
+        if over is None or not is_version(over.table):
+            raise
+        # Nobody depends on what lies beside a table: it need not go in one step.
+        drop_found(session, over)
+        return factory.on_stage_replacement(context, job_id, False)
+    if over is not None and _stamp(session.open_table(over.path)) != _stamp(over.table):
+        staged.discard()
+        raise changed_meanwhile(over.path)
+    return staged
+
+
+def changed_meanwhile(path: ObjectPath) -> ConflictError:
+    """The error of whoever was not the first."""
+    return ConflictError(
+        f"Materialized table {path} or one of its versions was changed by another session meanwhile; nothing was changed here: "
+        "look what it is now, and repeat the statement",
+        kind="materialized-changed",
+    )
+
+
+def _stamp(table: object) -> object:
+    return (table.table_schema.id, table.context.table_uuid) if isinstance(table, Table) else None
+
+
+def _copy(session: Session, rows: Found, into: Found) -> None:
+    """Give a staged table the newest rows of a version, and what its snapshot says of them."""
+    source, target = rows.table, into.table
+    snapshot = source.context.snapshots.latest()
+    says = {} if snapshot is None else {k: v for k, v in snapshot.properties.items() if k.startswith(CONTENT_PREFIX)}
+    if snapshot is None or not says:
+        # Never refreshed, or written by something else: the rows are made anew.
+        return
+    columns = ", ".join(quote_name(one.name) for one in target.table_schema.fields)
+    pin = pin_at(source.context, session.spec(rows.path, source), snapshot.id)
+    query = Relations(session=session).bind(
+        f"SELECT {columns} FROM {TARGET}", {TARGET: ManagedRelation(name=source.name, table=source, pin=pin)}
+    )
+    into_pin = pin_read(target, session.spec(into.path, target))
+    note = CommitNote(properties=says)
+    session.engine_for("a version of a materialized table").insert(
+        query, InsertTarget(table=target, pin=into_pin, overwrite={}, note=note)
+    )
+
+
+def _is_of_versions(key: str) -> bool:
+    return key not in (TYPE.key, TABLE_UUID_OPTION, REPLACES_AFTER_OPTION) and not key.startswith(_NOT_OF_VERSIONS)

@@ -1,0 +1,217 @@
+"""Blue/green: another version of a materialized table is built beside it, compared, promoted, and the old one can come back."""
+
+from typing import Any
+
+import pytest
+
+import tablestore as ts
+from tablestore.store.history.holds import Holds
+
+SALES = """CREATE MATERIALIZED TABLE sales (PRIMARY KEY (item) NOT ENFORCED) COMMENT 'sold' FRESHNESS = INTERVAL '1' DAY
+WITH ('bucket' = '2') AS SELECT item, count(*) AS pieces, sum(price) AS total FROM orders GROUP BY item"""
+# A column goes, another one comes before the others, and one has another type.
+OTHER = "SELECT max(price) AS most, item, CAST(count(*) AS INT) AS pieces FROM orders WHERE price < 100 GROUP BY item"
+
+
+@pytest.fixture
+def env(duck: ts.TableEnvironment) -> ts.TableEnvironment:
+    duck.execute_sql("CREATE TABLE orders (id BIGINT, item STRING, price BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+    duck.execute_sql("INSERT INTO orders VALUES (1, 'ink', 2), (2, 'pen', 1), (3, 'ink', 2), (4, 'car', 900)")
+    duck.execute_sql(SALES)
+    duck.execute_sql("ALTER MATERIALIZED TABLE sales REFRESH")
+    return duck
+
+
+def table_of(env: ts.TableEnvironment, name: str = "sales") -> ts.Table:
+    found = env.catalog().table(f"default.{name}")
+    assert isinstance(found, ts.Table)
+    return found
+
+
+def alter(env: ts.TableEnvironment, action: str) -> ts.TableEnvironment:
+    env.execute_sql(f"ALTER MATERIALIZED TABLE sales {action}")
+    return env
+
+
+def rows(env: ts.TableEnvironment, name: str = "sales") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = env.execute_sql(f"SELECT * FROM {name} ORDER BY item").to_arrow().to_pylist()
+    return found
+
+
+def verified(env: ts.TableEnvironment, name: str = "sales") -> dict[str, Any]:
+    (found,) = env.execute_sql(f"ALTER MATERIALIZED TABLE {name} REFRESH VERIFY").to_arrow().to_pylist()
+    assert (found["missing"], found["extra"]) == (0, 0)
+    return dict(found)
+
+
+BLUE = [
+    {"item": "car", "pieces": 1, "total": 900},
+    {"item": "ink", "pieces": 2, "total": 4},
+    {"item": "pen", "pieces": 1, "total": 1},
+]
+GREEN = [{"most": 2, "item": "ink", "pieces": 2}, {"most": 1, "item": "pen", "pieces": 1}]
+
+
+def test_a_version_is_staged_compared_promoted_and_taken_back_and_readers_see_one_of_them(env: ts.TableEnvironment) -> None:
+    alter(env, f"STAGE AS {OTHER}")
+    assert rows(env) == BLUE and rows(env, "sales__staged") == GREEN
+    (report,) = env.execute_sql("ALTER MATERIALIZED TABLE sales COMPARE").to_arrow().to_pylist()
+    assert report == {
+        "version": "staged",
+        "only_current": 1,
+        "only_other": 0,
+        "changed": 0,
+        "columns_added": "most BIGINT",
+        "columns_removed": "total BIGINT",
+        "columns_retyped": "pieces BIGINT -> INT",
+        "sources_apart": "",
+    }
+    before = table_of(env)
+    newest = before.snapshots()[-1].id
+    env.execute_sql("INSERT INTO orders VALUES (5, 'pen', 7)")
+    alter(env, "PROMOTE")
+    after = table_of(env)
+    green = [GREEN[0], {"most": 7, "item": "pen", "pieces": 2}]
+    assert rows(env) == green and after.context.table_uuid == before.context.table_uuid
+    assert env.materialized_table("sales").get_original_query() == OTHER and after.comment == "sold"
+    assert after.scan(snapshot_id=newest).to_arrow().num_rows == 3
+    assert env.list_tables() == ("orders", "sales", "sales__previous")
+    assert rows(env, "sales__previous") == BLUE
+    assert verified(env)["mode"] == "none"
+
+    env.execute_sql("INSERT INTO orders VALUES (6, 'nib', 9)")
+    assert verified(env)["mode"] == "incremental"
+    alter(env, "ROLLBACK")
+    blue = [*BLUE[:2], {"item": "nib", "pieces": 1, "total": 9}, {"item": "pen", "pieces": 2, "total": 8}]
+    assert rows(env) == blue and "GROUP BY item" in env.materialized_table("sales").get_original_query()
+    env.execute_sql("INSERT INTO orders VALUES (7, 'nib', 1)")
+    assert verified(env)["mode"] == "incremental"
+    assert env.list_tables() == ("orders", "sales", "sales__staged")
+    alter(env, "PROMOTE")
+    assert {row["item"]: row["most"] for row in rows(env)} == {"ink": 2, "pen": 7, "nib": 9}
+    alter(env, "DISCARD")
+    assert env.list_tables() == ("orders", "sales")
+
+
+def test_another_key_partitioning_and_buckets_come_by_a_promotion_and_go_by_a_rollback(env: ts.TableEnvironment) -> None:
+    evolution = env.evolution("sales")
+    query = "SELECT item, price, count(*) AS pieces FROM orders GROUP BY item, price"
+    evolution.stage(query, primary_key=("item", "price"), partitioned_by=("price",), options={"bucket": "3"}, comment="by price")
+    report = evolution.compare()
+    assert report.columns_added == ("price BIGINT",) and report.changed is None and not report.is_equal
+    # As bags of item and pieces, which both have.
+    assert (report.only_current, report.only_other) == (0, 0)
+    evolution.promote()
+    table = table_of(env)
+    assert (table.primary_key, table.partition_by, table.comment) == (("item", "price"), ("price",), "by price")
+    assert table.options()["bucket"] == "3"
+    env.execute_sql("INSERT INTO orders VALUES (5, 'pen', 7)")
+    assert verified(env)["mode"] == "incremental" and len(rows(env)) == 4
+    evolution.rollback()
+    table = table_of(env)
+    assert (table.primary_key, table.partition_by, table.comment) == (("item",), (), "sold")
+    assert table.options()["bucket"] == "2"
+    assert rows(env) == [*BLUE[:2], {"item": "pen", "pieces": 2, "total": 8}]
+    env.execute_sql("DELETE FROM orders WHERE id = 1")
+    assert verified(env)["mode"] == "incremental"
+
+
+def test_a_change_that_is_refused_in_place_names_the_way_out(env: ts.TableEnvironment) -> None:
+    for changed in (SALES.replace("count(*) AS pieces, ", ""), SALES.replace("(item)", "(pieces)")):
+        with pytest.raises(ts.TablestoreError, match="ALTER MATERIALIZED TABLE … STAGE AS query, then PROMOTE"):
+            env.execute_sql(changed.replace("CREATE MAT", "CREATE OR ALTER MAT"))
+
+
+def test_a_staged_version_keeps_what_the_statement_leaves_out(env: ts.TableEnvironment) -> None:
+    alter(env, "STAGE WITH ('bucket' = '4', 'target-file-size' = '64 mb') FRESHNESS = INTERVAL '1' HOUR AS " + OTHER)
+    staged, current = env.materialized_table("sales__staged"), env.materialized_table("sales")
+    assert (staged.primary_key, staged.comment, staged.refresh_mode) == (("item",), "sold", current.refresh_mode)
+    assert str(staged.freshness) == "INTERVAL '1' HOUR" and staged.options == {"bucket": "4", "target-file-size": "64 mb"}
+    alter(env, "PROMOTE")
+    assert table_of(env).options()["bucket"] == "4" and env.materialized_table("sales").options == staged.options
+    alter(env, "STAGE () DISTRIBUTED BY (price) INTO 2 BUCKETS AS SELECT price, count(*) AS pieces FROM orders GROUP BY price")
+    assert env.materialized_table("sales__staged").primary_key == ()
+    with pytest.raises(ts.InvalidInputError, match="Primary key column 'item' not defined in the query schema"):
+        alter(env, "STAGE AS SELECT price FROM orders")
+
+
+@pytest.mark.parametrize("suspended", [False, True])
+def test_a_continuous_table_is_refreshed_by_a_new_job_and_a_suspended_one_stays_suspended(
+    env: ts.TableEnvironment, suspended: bool
+) -> None:
+    alter(env, "SET REFRESH_MODE = CONTINUOUS")
+    if suspended:
+        alter(env, "SUSPEND")
+
+    def jobs() -> list[str]:
+        shown = env.execute_sql("SHOW JOBS").to_arrow().to_pylist()
+        return [row["job_id"] for row in shown if row["status"] == "RUNNING"]
+
+    alter(env, f"STAGE AS {OTHER}")
+    before = jobs()
+    assert len(before) == (0 if suspended else 1)
+    for action in ("PROMOTE", "ROLLBACK"):
+        alter(env, action)
+        after = jobs()
+        assert len(after) == len(before) and not set(before) & set(after)
+        (figures,) = (one for one in env.freshness() if one.table.name == "sales")
+        assert str(figures.status) == ("SUSPENDED" if suspended else "ACTIVATED")
+        before = after
+    if suspended:
+        alter(env, "RESUME")
+    assert rows(env) == BLUE
+
+
+def test_a_table_that_is_made_from_it_follows_each_version(env: ts.TableEnvironment) -> None:
+    env.execute_sql(
+        "CREATE MATERIALIZED TABLE items (PRIMARY KEY (item) NOT ENFORCED) FRESHNESS = INTERVAL '1' DAY "
+        "AS SELECT item, pieces FROM sales"
+    )
+    verified(env, "items")
+    for action in (f"STAGE AS {OTHER}", "PROMOTE", "ROLLBACK"):
+        alter(env, action)
+        verified(env, "items")
+        assert [row["item"] for row in rows(env, "items")] == [row["item"] for row in rows(env)]
+    with pytest.raises(ts.InvalidInputError, match="cannot be made from itself"):
+        alter(env, "STAGE AS SELECT item, pieces FROM items")
+
+
+def test_what_cannot_be_staged_promoted_or_discarded_says_why_and_changes_nothing(env: ts.TableEnvironment) -> None:
+    before = table_of(env)
+    for action in ("COMPARE", "PROMOTE", "ROLLBACK", "DISCARD"):
+        with pytest.raises(ts.NotFoundError, match=r"STAGE AS query makes one|was not promoted"):
+            alter(env, action)
+    with pytest.raises(ts.InvalidInputError, match="is not a materialized table"):
+        env.execute_sql("ALTER MATERIALIZED TABLE orders PROMOTE")
+    with pytest.raises(ts.TablestoreError, match="no_such"):
+        alter(env, "STAGE AS SELECT item, no_such FROM orders")
+    with pytest.raises(ts.TablestoreError):
+        alter(env, "STAGE AS SELECT item, CAST(raise_error('no') AS STRING) AS pieces FROM orders")
+    assert env.list_tables() == ("orders", "sales")
+    env.execute_sql("CREATE TABLE sales__staged (id BIGINT)")
+    with pytest.raises(ts.AlreadyExistsError, match="no version of"):
+        alter(env, f"STAGE AS {OTHER}")
+    env.execute_sql("DROP TABLE sales__staged")
+    alter(env, f"STAGE AS {OTHER}")
+    with pytest.raises(ts.InvalidInputError, match="which is a version of"):
+        alter(env, "STAGE AS SELECT item FROM sales__staged")
+    with pytest.raises(ts.InvalidInputError, match="is a version of the materialized table sales"):
+        env.execute_sql(f"ALTER MATERIALIZED TABLE sales__staged STAGE AS {OTHER}")
+    after = table_of(env)
+    assert (after.table_schema, after.snapshots()) == (before.table_schema, before.snapshots())
+    env.execute_sql("DROP MATERIALIZED TABLE sales")
+    assert env.list_tables() == ("orders",)
+
+
+def test_no_version_that_went_keeps_snapshots_of_its_sources(env: ts.TableEnvironment) -> None:
+    def held() -> list[str]:
+        return [one.owner for one in Holds(table_of(env, "orders").context.files).all()]
+
+    env.execute_sql("CREATE TABLE prices (item STRING, price BIGINT, PRIMARY KEY (item) NOT ENFORCED)")
+    alter(env, "STAGE AS SELECT item, count(*) AS pieces FROM prices GROUP BY item")
+    alter(env, "PROMOTE")
+    assert not held()
+    alter(env, "ROLLBACK")
+    assert len(held()) == 1
+    alter(env, "DISCARD")
+    assert len(held()) == 1
