@@ -61,7 +61,7 @@ class ChangeJob:
 
     def base(self, context: TableContext) -> Snapshot | None:
         """The snapshot that the query read. Raises NotFoundError if it has expired."""
-        return None if self.pin.snapshot_id is None else context.snapshots.read(self.pin.snapshot_id)
+        return self.pin.read_snapshot(context)
 
     def signed(self, message: CommitMessage) -> CommitMessage:
         """The message of a task as one of this job's table and snapshot, even if another table has taken its place."""
@@ -91,7 +91,7 @@ def pin_change(table: Table, spec: TableSpec, change: RowChange) -> ReadPin:
 def prepare_change(table: Table, pin: ReadPin, change: RowChange) -> ChangeJob:
     """Fix what the tasks share. Raises NotFoundError if the snapshot has expired."""
     context = table.context
-    base = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)
+    base = pin.read_snapshot(context)
     return ChangeJob(
         pin=pin,
         change=change,

@@ -64,7 +64,7 @@ def plan_key_read(
     sought = _as_stored(keys, [schema.field(name) for name in schema.primary_keys])
     if sought is None:
         return None
-    snapshot = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)
+    snapshot = pin.read_snapshot(context)
     splits = plan_scan(context, snapshot, parse_filter(filter, schema.fields), split_bytes=min(SPLIT_BYTES, task_bytes)).splits
     if any(split.total_buckets != settings.total_buckets for split in splits):
         # A partition that has not been rescaled yet.

@@ -17,8 +17,10 @@ from tablestore.distributed.layers import Layer, LayerPlan, plan_layer
 from tablestore.distributed.plainfiles import PlainChoice, SetAside, set_plain_aside
 from tablestore.distributed.spec import TableSpec
 from tablestore.distributed.taskjson import bytes_to_text, decode_task, encode_task, text_to_bytes
+from tablestore.errors import ConflictError
 from tablestore.format.manifest.manifestfile import decode_manifest, encode_manifest
 from tablestore.format.paths import MAIN_BRANCH
+from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.run import Section
 from tablestore.options import MIB
 from tablestore.store.context import TableContext
@@ -48,6 +50,7 @@ _MARKER = b"tablestore:task1"
 class ReadPin:
     """The snapshot (None: the table had none) and the schema of a read, fixed before it is planned; of the table of this identity.
 
+    ``snapshot_uuid``: the identity of the snapshot; None: it has none, or only its number was asked for.
     ``read_optimised``: of a keyed table only the files of the top level (the system table ``$ro``).
     """
 
@@ -55,6 +58,7 @@ class ReadPin:
     snapshot_id: int | None
     schema_id: int
     table_uuid: str | None
+    snapshot_uuid: str | None = None
     read_optimised: bool = False
     _opened: list[TableContext] = field(default_factory=list, init=False, repr=False, compare=False)
 
@@ -66,7 +70,22 @@ class ReadPin:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is open stays in this process.
-        return _pin, (self.spec, self.snapshot_id, self.schema_id, self.table_uuid, self.read_optimised)
+        return _pin, (self.spec, self.snapshot_id, self.schema_id, self.table_uuid, self.snapshot_uuid, self.read_optimised)
+
+    def read_snapshot(self, context: TableContext) -> Snapshot | None:
+        """The snapshot of the opened table. Raises NotFoundError if it has expired, ConflictError if another has its number."""
+        if self.snapshot_id is None:
+            return None
+        found = context.snapshots.read(self.snapshot_id)
+        if self.snapshot_uuid not in (None, found.uuid):
+            # Since it was opened, another table may have taken the place.
+            context.still_there()
+            raise ConflictError(
+                f"table {self.spec.location}: the snapshot {self.snapshot_id} that was to be read was rolled back, and another one "
+                "has its number; repeat the statement",
+                kind="snapshot-replaced",
+            )
+        return found
 
     @property
     def suffix(self) -> str:
@@ -75,8 +94,22 @@ class ReadPin:
         return branch + (f"{SEPARATOR}{READ_OPTIMIZED}" if self.read_optimised else "")
 
 
-def _pin(spec: TableSpec, snapshot_id: int | None, schema_id: int, table_uuid: str | None, read_optimised: bool) -> ReadPin:
-    return ReadPin(spec=spec, snapshot_id=snapshot_id, schema_id=schema_id, table_uuid=table_uuid, read_optimised=read_optimised)
+def _pin(
+    spec: TableSpec,
+    snapshot_id: int | None,
+    schema_id: int,
+    table_uuid: str | None,
+    snapshot_uuid: str | None,
+    read_optimised: bool,
+) -> ReadPin:
+    return ReadPin(
+        spec=spec,
+        snapshot_id=snapshot_id,
+        schema_id=schema_id,
+        table_uuid=table_uuid,
+        snapshot_uuid=snapshot_uuid,
+        read_optimised=read_optimised,
+    )
 
 
 def _opened(spec: TableSpec, schema_id: int, table_uuid: str | None) -> TableContext:
@@ -110,7 +143,7 @@ class ReadPlan:
 def pin_read(table: Readable, spec: TableSpec, *, snapshot_id: int | None = None, timestamp: int | None = None) -> ReadPin:
     """Fix what a read sees: the newest snapshot, or the one of an id or of a time in milliseconds. Raises NotFoundError."""
     scan = table.scan(snapshot_id=snapshot_id, timestamp=timestamp)
-    return pin_at(scan.context, spec, scan.snapshot_id)
+    return replace(pin_at(scan.context, spec, scan.snapshot_id), snapshot_uuid=scan.snapshot.uuid if scan.snapshot else None)
 
 
 def pin_at(context: TableContext, spec: TableSpec, snapshot_id: int | None) -> ReadPin:
@@ -123,7 +156,7 @@ def at_newest(pin: ReadPin) -> ReadPin:
     context = _opened(pin.spec, pin.schema_id, pin.table_uuid)
     latest = context.snapshots.latest()
     context.check_is_there()
-    return replace(pin, snapshot_id=latest.id if latest else None)
+    return replace(pin, snapshot_id=latest.id if latest else None, snapshot_uuid=latest.uuid if latest else None)
 
 
 def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None) -> tuple[Field, ...]:
@@ -136,7 +169,7 @@ def pinned_fields(pin: ReadPin, columns: Sequence[str] | None = None, filter: st
 def pinned_scan(pin: ReadPin, columns: Sequence[str] | None = None, filter: str | None = None, *, positions: bool = False) -> Scan:
     """A pinned read in this process. Raises InvalidInputError, UnsupportedError for ``positions`` of a keyed table."""
     context = pin.open()
-    snapshot = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)
+    snapshot = pin.read_snapshot(context)
     names, predicate = check_columns(columns, context.schema.field_names), parse_filter(filter, context.schema.fields)
     made = ReadOptimizedScan if pin.read_optimised else Scan
     return made(context, snapshot, names, predicate, positions=positions)
@@ -169,7 +202,7 @@ def plan_read(
     predicate = parse_filter(filter, schema.fields)
     plan = plan_scan(
         context,
-        None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id),
+        pin.read_snapshot(context),
         predicate,
         wanted=compacted_files(context) if pin.read_optimised else None,
         split_bytes=min(SPLIT_BYTES, task_bytes),

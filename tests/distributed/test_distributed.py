@@ -84,6 +84,19 @@ def test_pin_keeps_snapshot_and_schema_while_others_commit(keyed: Table) -> None
     assert at_newest(pin).snapshot_id == 2
 
 
+def test_a_pinned_snapshot_is_no_other_one_of_its_number(keyed: Table) -> None:
+    for price in (1.0, 2.0):
+        keyed.upsert(rows(range(3), price=price))
+    pin = pickle.loads(pickle.dumps(pin_read(keyed, spec_of(keyed))))
+    # As other engines roll back.
+    Path(keyed.location, "snapshot", "snapshot-2").unlink()
+    Path(keyed.location, "snapshot", "LATEST").write_text("1")
+    open_table(keyed.location).upsert(rows(range(3), price=3.0))
+    with pytest.raises(ConflictError, match=r"snapshot 2 .* was rolled back") as refused:
+        plan_read(pin)
+    assert refused.value.kind == "snapshot-replaced"
+
+
 def test_pin_of_an_empty_table_stays_empty(keyed: Table) -> None:
     pin = pin_read(keyed, spec_of(keyed))
     keyed.upsert(rows(range(10)))

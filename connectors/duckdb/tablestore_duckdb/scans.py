@@ -172,7 +172,7 @@ def plan_managed(relation: ManagedRelation) -> PlannedScan:
     schema = context.schema
     predicate = parse_filter(relation.filter, schema.fields)
     names = check_columns(relation.columns, schema.field_names)
-    snapshot = None if pin.snapshot_id is None else context.snapshots.read(pin.snapshot_id)
+    snapshot = pin.read_snapshot(context)
     made = ReadOptimizedScan if pin.read_optimised else Scan
     scan = made(context, snapshot, names or (_narrowest(schema),), predicate, positions=relation.positions)
     _check_clear(relation.name, scan.schema)
