@@ -158,6 +158,45 @@ def test_a_query_finds_a_table_that_was_replaced_while_it_was_planned(
     assert rows_of(env.execute_sql("SELECT * FROM t")) == [] and replaced
 
 
+@pytest.mark.parametrize("while_read", [False, True])
+@pytest.mark.parametrize("times", [2, 100])
+def test_a_query_is_planned_anew_a_few_times_and_not_without_end(
+    env: ts.TableEnvironment, rows_of: Rows, monkeypatch: pytest.MonkeyPatch, while_read: bool, times: int
+) -> None:
+    """However often the table is replaced, while the query is planned or before its rows are read."""
+    env.execute_sql("CREATE OR REPLACE TABLE t (PRIMARY KEY (id) NOT ENFORCED) AS SELECT 0 AS id")
+    engine, catalog = env.engine, env.catalog()
+    assert engine is not None
+    ready, planned = engine.query, 0
+
+    def replace_table() -> None:
+        columns = pa.schema([pa.field("id", pa.int32(), nullable=False)])
+        # Another number of buckets: the new table takes the place of the old one.
+        with catalog.stage_replacement("default.t", columns, ["id"], options={"bucket": str(1 + planned)}) as staged:
+            staged.table.upsert([{"id": planned}])
+            staged.publish()
+
+    def query(bound: Any) -> Any:
+        nonlocal planned
+        planned += 1
+        if planned > times:
+            return ready(bound)
+        if not while_read:
+            replace_table()
+            return ready(bound)
+        found = ready(bound)
+        replace_table()
+        return found
+
+    monkeypatch.setattr(engine, "query", query)
+    if times == 2:
+        assert rows_of(env.execute_sql("SELECT * FROM t")) == [(2,)] and planned == 3
+        return
+    with pytest.raises(ts.ConflictError, match="open the table again") as refused:
+        env.execute_sql("SELECT * FROM t").to_arrow()
+    assert refused.value.kind == "table-replaced" and planned == 5
+
+
 class Replacing(Held):
     """Rows that replace a table while they are read."""
 

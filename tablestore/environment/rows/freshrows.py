@@ -1,8 +1,9 @@
 """The rows of a query whose tables may be replaced before they are read.
 
-    planned ── read ── a table was replaced or dropped meanwhile ── planned once more ── read
+    planned ── read ── a table was replaced or dropped meanwhile ── planned anew ── read
 
-Once rows were handed out, the query cannot begin again: the error says then which table was replaced.
+Planning and reading are each begun at most ``MOST_ATTEMPTS`` times: whoever replaces a table again and again gets an error, not a
+query without end. Once rows were handed out, the query cannot begin again: the error says then which table was replaced.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,18 +14,16 @@ from tablestore.environment.engine import BoundQuery, ManagedRelation, QueryRela
 from tablestore.errors import ConflictError, NotFoundError, TablestoreError
 from tablestore.store.schemas import TABLE_REPLACED
 
+MOST_ATTEMPTS = 5
+_Planned = tuple[BoundQuery, QueryRows]
+
 
 class FreshRows:
     """The rows of the query that ``bind`` gives, made ``ready`` by an engine."""
 
     def __init__(self, bind: Callable[[], BoundQuery], ready: Callable[[BoundQuery], QueryRows]) -> None:
         self._bind, self._ready = bind, ready
-        try:
-            self._planned = self._plan()
-        except ConflictError as error:
-            if error.kind != TABLE_REPLACED:
-                raise
-            self._planned = self._plan()
+        self._planned = self._plan()
 
     @property
     def schema(self) -> pa.Schema:
@@ -33,9 +32,18 @@ class FreshRows:
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, streamed. Raises ConflictError if a table was replaced after the first of them, or has other columns now."""
-        return pa.RecordBatchReader.from_batches(self.schema, self._batches(self._planned[1].to_reader()))
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
-    def _plan(self) -> tuple[BoundQuery, QueryRows]:
+    def _plan(self) -> _Planned:
+        for _ in range(MOST_ATTEMPTS - 1):
+            try:
+                return self._planned_once()
+            except ConflictError as error:
+                if error.kind != TABLE_REPLACED:
+                    raise
+        return self._planned_once()
+
+    def _planned_once(self) -> _Planned:
         query = self._bind()
         try:
             return query, self._ready(query)
@@ -44,25 +52,23 @@ class FreshRows:
                 raise
             raise gone from error
 
-    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        begun = False
-        try:
-            with reader:
-                for batch in reader:
-                    begun = True
-                    yield batch
-            return
-        except TablestoreError as error:
-            gone = no_longer_there(self._planned[0], error)
-            if gone is None:
-                raise
-            schema = self.schema
-            if not begun:
-                self._planned = self._plan()
-            if begun or self.schema != schema:
-                raise gone from (None if gone is error else error)
-        with self._planned[1].to_reader() as again:
-            yield from again
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        schema, begun = self.schema, False
+        for left in reversed(range(MOST_ATTEMPTS)):
+            try:
+                with self._planned[1].to_reader() as reader:
+                    for batch in reader:
+                        begun = True
+                        yield batch
+                return
+            except TablestoreError as error:
+                gone = no_longer_there(self._planned[0], error)
+                if gone is None:
+                    raise
+                if not begun and left:
+                    self._planned = self._plan()
+                if begun or not left or self.schema != schema:
+                    raise gone from (None if gone is error else error)
 
 
 def no_longer_there(query: BoundQuery, error: TablestoreError) -> TablestoreError | None:

@@ -15,7 +15,7 @@ from tablestore.sql.statements.rows import Query
 def run_query(session: Session, statement: Query, source: Source, parameters: Parameters) -> Result:
     """Make a query ready: its names, types and snapshots are settled, its rows come when they are read.
 
-    A table that was replaced by then is found anew, once.
+    A table that was replaced by then is found anew (``freshrows``).
     """
     engine = session.engine_for("a query")
     if session.settings.is_streaming:
