@@ -92,6 +92,28 @@ def test_rows_of_temporary_objects_are_stored_and_a_temporary_name_does_not_take
     assert rows_of(env.execute_sql("SELECT n FROM t ORDER BY n")) == [(2,), (3,)]
 
 
+@pytest.mark.parametrize("atomic", ["false", "true"])
+@pytest.mark.parametrize("hides", ["CREATE TEMPORARY VIEW t AS SELECT 7 AS n", "CREATE TEMPORARY TABLE t (n INT)"])
+def test_rows_are_not_added_to_a_table_that_a_temporary_object_hides(
+    env: ts.TableEnvironment, rows_of: Rows, hides: str, atomic: str
+) -> None:
+    """INSERT INTO t would find the temporary one, and a reader after it."""
+    env.execute_sql(f"SET 'table.ctas.atomicity-enabled' = '{atomic}'")
+    statement = "CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS n"
+    pipeline = env.sql_query("SELECT 1 AS n").save_as("t").create(ignore_if_exists=True)
+    pipeline.execute()
+    env.execute_sql(hides)
+    before = rows_of(env.execute_sql("SELECT n FROM t"))
+    refused = "Temporary (view|table) with identifier '`tablestore`.`default`.`t`' exists. Drop it first before adding rows to the"
+    for write in (lambda: env.execute_sql(statement), pipeline.execute):
+        with pytest.raises(ts.InvalidInputError, match=refused):
+            write()
+    assert rows_of(env.execute_sql("SELECT n FROM t")) == before
+    assert env.drop_temporary_view("t") or env.drop_temporary_table("t")
+    env.execute_sql(statement)
+    assert rows_of(env.execute_sql("SELECT n FROM t")) == [(1,), (1,)]
+
+
 def test_a_query_that_fails_leaves_an_empty_table_where_atomicity_is_off(env: ts.TableEnvironment, rows_of: Rows) -> None:
     with pytest.raises(ts.InvalidInputError, match="'b'"):
         env.execute_sql("CREATE TABLE t AS SELECT CAST(v AS INT) AS n FROM (VALUES ('1'), ('b')) AS r (v)")

@@ -8,8 +8,9 @@
 
 Columns of the query may be NULL whatever the engine says of them, since engines know different things; key columns are NOT
 NULL. CREATE OR REPLACE TABLE and REPLACE TABLE write the new table where nobody sees it: the old one stays until it is whole.
-It is CREATE TABLE and then INSERT: with IF NOT EXISTS the rows go into the table that is there. The query is planned before
-anything is made, and runs once.
+It is CREATE TABLE and then INSERT: with IF NOT EXISTS the rows go into the table that is there, unless a temporary object hides it,
+which INSERT would find. A table that is made has the rows, hidden or not. The query is planned before anything is made, and runs
+once.
 """
 
 from collections.abc import Collection, Sequence
@@ -91,6 +92,9 @@ def plan_creation(session: Session, statement: CreateTable, source: Source, para
         existing = None
     if existing is not None and not statement.if_not_exists:
         raise _already_there(path, statement, source)
+    if existing is not None:
+        with placing(source, statement.path.span):
+            session.objects.check_permanent(path, "table", doing="adding rows to")
     atomic = statement.replace or (existing is None and session.settings.flag(CTAS_ATOMICITY))
     if atomic and not statement.replace:
         with placing(source, statement.path.span):

@@ -119,11 +119,11 @@ class SessionObjects:
         else:
             self.drop_permanent(old.path)
 
-    def check_permanent(self, path: ObjectPath, what: str) -> None:
-        """Raise InvalidInputError if a temporary object hides the ``table`` or ``view`` that is to be removed."""
+    def check_permanent(self, path: ObjectPath, what: str, *, doing: str = "removing") -> None:
+        """Raise InvalidInputError if a temporary object hides the ``table`` or ``view`` that something is to be done with."""
         if (found := self._temporary.get(path)) is not None:
             raise InvalidInputError(
-                f"Temporary {kind_of(found)} with identifier '{path.quoted}' exists. Drop it first before removing the permanent "
+                f"Temporary {kind_of(found)} with identifier '{path.quoted}' exists. Drop it first before {doing} the permanent "
                 f"{what}.",
                 kind="temporary-object",
             )
