@@ -51,6 +51,11 @@ class DeadLetters:
 
     def keep(self, letters: Sequence[DeadLetter]) -> None:
         """Add them, unless they are there."""
-        names = DEAD_LETTER_SCHEMA.names
-        columns = [pa.array([getattr(one, name) for one in letters], DEAD_LETTER_SCHEMA.field(name).type) for name in names]
-        self._table.refresh().upsert(pa.Table.from_arrays(columns, schema=DEAD_LETTER_SCHEMA))
+        self._table.refresh().upsert(letter_rows(letters))
+
+
+def letter_rows(letters: Sequence[DeadLetter]) -> pa.Table:
+    """Their rows in the table."""
+    names = DEAD_LETTER_SCHEMA.names
+    columns = [pa.array([getattr(one, name) for one in letters], DEAD_LETTER_SCHEMA.field(name).type) for name in names]
+    return pa.Table.from_arrays(columns, schema=DEAD_LETTER_SCHEMA)

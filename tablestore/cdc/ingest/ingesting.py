@@ -1,7 +1,9 @@
 """``tablestore.ingest``: a topic into a table, in one call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
+from typing import Protocol
 
 from tablestore.cdc.ingest.deadletters import DEAD_LETTER_KEY, DEAD_LETTER_SCHEMA, DeadLetters
 from tablestore.cdc.ingest.ingestion import Ingestion
@@ -12,6 +14,21 @@ from tablestore.table.catalog import Catalog
 from tablestore.table.table import Table
 
 SERVERS = "bootstrap.servers"
+
+
+class IngestEngine(Protocol):
+    """Ingests with tasks of its own, in other processes. Its commits are those of :class:`Ingestion`."""
+
+    def commits(
+        self,
+        table: Table,
+        open_source: Callable[[], TopicSource],
+        request: IngestRequest,
+        dead_letters: Table | None,
+        stop: Callable[[], bool],
+    ) -> Iterator[IngestCommit]:
+        """Ingest, commit by commit. ``open_source`` travels to the tasks. Raises as :func:`ingest`."""
+        ...
 
 
 def ingest(
@@ -34,6 +51,7 @@ def ingest(
     avro_schema_id: int | None = None,
     on_commit: Callable[[IngestCommit], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
+    engine: IngestEngine | None = None,
 ) -> IngestReport:
     """Read a topic into a table, exactly once: each commit holds rows and the offsets behind them.
 
@@ -45,8 +63,8 @@ def ingest(
     ``evolve``: columns that records have and the table lacks are added to it, and those that are too narrow widened.
     A record that cannot become a row stops it, unless there is a table for ``dead_letters`` (:func:`dead_letter_table`), or
     ``on_error="skip"``. ``servers`` are the brokers; ``properties`` of the client that tables may set too, others (secrets) come
-    from the environment. Raises FormatError of kind ``bad-record``, ConflictError of kind ``fenced`` (another process ingests under
-    this name), PositionLost, NotFoundError, InvalidInputError, StorageError.
+    from the environment. ``engine``: reads and writes with tasks of its own. Raises FormatError of kind ``bad-record``, ConflictError
+    of kind ``fenced`` (another process ingests under this name), PositionLost, NotFoundError, InvalidInputError, StorageError.
     """
     given = {**(properties or {}), **({SERVERS: servers} if servers else {})}
     request = IngestRequest(
@@ -61,7 +79,10 @@ def ingest(
         evolve=evolve,
         schema=None if avro_schema is None else parse_avro_schema(avro_schema, avro_schema_id),
     )
-    return run_ingest(table, open_topic_source("kafka", topic, given), request, dead_letters, on_commit=on_commit, stop=stop)
+    open_source = partial(open_topic_source, "kafka", topic, given)
+    if engine is None:
+        return run_ingest(table, open_source(), request, dead_letters, on_commit=on_commit, stop=stop)
+    return _reported(engine.commits(table, open_source, request, dead_letters, stop), on_commit)
 
 
 def run_ingest(
@@ -75,8 +96,12 @@ def run_ingest(
 ) -> IngestReport:
     """As :func:`ingest`, from a source that is open."""
     letters = None if dead_letters is None else DeadLetters(dead_letters)
+    return _reported(Ingestion(table.refresh(), source, request, letters).commits(stop), on_commit)
+
+
+def _reported(commits: Iterator[IngestCommit], on_commit: Callable[[IngestCommit], None] | None) -> IngestReport:
     report = IngestReport()
-    for commit in Ingestion(table.refresh(), source, request, letters).commits(stop):
+    for commit in commits:
         report = report.after(commit)
         if on_commit is not None:
             on_commit(commit)

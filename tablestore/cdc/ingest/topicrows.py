@@ -1,0 +1,108 @@
+"""Records of a topic as rows of one table: what both a loop in this process and the tasks of an engine do with a batch."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore.cdc.ingest.deadletters import DeadLetter
+from tablestore.cdc.ingest.ingestrequest import IngestRequest
+from tablestore.cdc.records.evolving import Found
+from tablestore.cdc.records.faults import Faults
+from tablestore.cdc.records.recordformats import open_decoder
+from tablestore.cdc.records.target import Decoded, Target
+from tablestore.cdc.retractions import needs_whole_rows
+from tablestore.cdc.topicsource import TopicRecords
+from tablestore.errors import FormatError, InvalidInputError
+from tablestore.store.context import TableContext
+from tablestore.types.datatypes import DataType
+from tablestore.types.rowkind import ROW_KIND_COLUMN, symbols_from_kinds
+
+# So many records, or bytes of them, are asked for at once.
+BATCH_RECORDS, BATCH_BYTES = 32_768, 32 * 1024 * 1024
+# Of a batch so many are parsed at once: if one is bad, these are looked at one by one.
+_PARSED_AT_ONCE = 8_192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRows:
+    """Rows for a writer, with their kinds unless all are added; None if there are none. ``faults``: records that cannot become
+    rows, by their place; ``found``: types of columns that the table lacks or that are too narrow."""
+
+    rows: pa.Table | None
+    faults: Faults
+    found: Found
+
+
+class RowReader:
+    """Reads records for one table as it is."""
+
+    def __init__(self, context: TableContext, request: IngestRequest) -> None:
+        if (field := context.settings.rowkind_field) is not None and request.format == "debezium-json":
+            raise InvalidInputError(
+                f"table {context.files.root_uri} takes the kind of a row from its column {field!r} (rowkind.field), and "
+                f"{request.format} records say it themselves: ingest into a table without that option",
+                kind="row-kind",
+            )
+        target = Target(
+            fields=context.schema.fields,
+            key=context.schema.primary_keys,
+            evolves=request.evolve,
+            whole_before=needs_whole_rows(context),
+        )
+        self._decoder = open_decoder(request.format, target, request.schema)
+
+    def read(self, records: TopicRecords) -> TopicRows:
+        """The rows of a batch."""
+        batch: list[Decoded] = []
+        faults: Faults = {}
+        found: Mapping[str, Set[DataType]] = {}
+        for start in range(0, len(records), _PARSED_AT_ONCE):
+            chosen = slice(start, start + _PARSED_AT_ONCE)
+            part = self._decoder.decode(records.keys[chosen], records.values[chosen])
+            faults.update({start + place: reason for place, reason in part.faults.items()})
+            found = joined(found, part.found)
+            batch.append(part)
+        return TopicRows(rows=_as_rows(batch), faults=faults, found=found)
+
+
+def joined(one: Found, other: Found) -> Found:
+    """What was found here and there."""
+    return {name: one.get(name, set()) | other.get(name, set()) for name in {**one, **other}}
+
+
+def letters_of(topic: str, records: TopicRecords, faults: Faults) -> list[DeadLetter]:
+    """The records that cannot become rows."""
+    return [
+        DeadLetter(
+            topic=topic,
+            partition=int(records.partitions[place]),
+            offset=int(records.offsets[place]),
+            reason=reason,
+            key=records.keys[place],
+            value=records.values[place],
+        )
+        for place, reason in sorted(faults.items())
+    ]
+
+
+def bad_record(letter: DeadLetter, table: str) -> FormatError:
+    """The error for a record that stops the ingest."""
+    return FormatError(
+        f"the record at offset {letter.offset} of partition {letter.partition} of topic {letter.topic} cannot become a row of "
+        f"{table}: {letter.reason}; the ingest has stopped behind its last commit. Correct the table or the producer, name a table "
+        "for dead letters, or skip such records (on_error)",
+        kind="bad-record",
+    )
+
+
+def _as_rows(batch: Sequence[Decoded]) -> pa.Table | None:
+    full = [one for one in batch if one.rows.num_rows]
+    if not full:
+        return None
+    rows = pa.concat_tables([one.rows for one in full])
+    if all(one.kinds is None for one in full):
+        return rows
+    kinds = np.concatenate([np.zeros(one.rows.num_rows, dtype=np.int8) if one.kinds is None else one.kinds for one in full])
+    return rows.append_column(ROW_KIND_COLUMN, symbols_from_kinds(pa.array(kinds)))
