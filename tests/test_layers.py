@@ -57,7 +57,7 @@ ROOMS = {
     "table": ("*", "read", "upkeep", "write", "history", "inspect", "system", "table", "tablenames", "creation", "catalog opening"),
     "cdc": ("*", "records", "ingest", "deliver"),
     "sql": ("*", "statements", "parse", "query", "writing", "incremental", "duckdb"),
-    "distributed": ("*", "stream"),
+    "distributed": ("*", "ingest stream"),
     "environment": (
         "jobs",
         "*",

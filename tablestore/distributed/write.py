@@ -72,21 +72,30 @@ def prepare_write(
 
 def write_partition(job: WriteJob, rows: Iterable[pa.RecordBatch], task_index: int) -> bytes:
     """Write one task's rows as new files; returns the commit message. Of equal keys the later task's row wins."""
-    table = job.spec.table(job.schema_id)
     batches = iter(rows)
-    first_sequence = job.first_sequence + task_index * TASK_STRIDE
-    with TableWriter(table.context, table.change_log, first_sequence=first_sequence, overwrites=job.overwrite) as writer:
+    with task_writer(job, job.spec.table(job.schema_id), task_index) as writer:
         if (first := next(batches, None)) is not None:
             # As one stream: the writer gathers small batches before it looks at them.
             stream = pa.RecordBatchReader.from_batches(first.schema, chain((first,), batches))
             writer.write(stream, missing_columns=job.missing_columns)
-        # The job's table, even if another one has taken its place: the commit checks that.
-        return replace(
-            writer.prepare(),
-            base_snapshot_id=job.base_snapshot_id,
-            base_snapshot_uuid=job.base_snapshot_uuid,
-            table_uuid=job.table_uuid,
-        ).to_bytes()
+        return task_message(job, writer)
+
+
+def task_writer(job: WriteJob, table: Table, task_index: int) -> TableWriter:
+    """A writer for one task's rows; ``table``: that of the job, at its schema."""
+    first_sequence = job.first_sequence + task_index * TASK_STRIDE
+    return TableWriter(table.context, table.change_log, first_sequence=first_sequence, overwrites=job.overwrite)
+
+
+def task_message(job: WriteJob, writer: TableWriter) -> bytes:
+    """The commit message of what a task has written."""
+    # The job's table, even if another one has taken its place: the commit checks that.
+    return replace(
+        writer.prepare(),
+        base_snapshot_id=job.base_snapshot_id,
+        base_snapshot_uuid=job.base_snapshot_uuid,
+        table_uuid=job.table_uuid,
+    ).to_bytes()
 
 
 def commit_messages(

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.sql.query.querytext import Piece, origin_of
 from tablestore.sql.source import Edit, Span, apply_edits
 
 if TYPE_CHECKING:
+    from tablestore.cdc.ingest.ingesting import IngestEngine
     from tablestore.distributed.read import ReadPin
     from tablestore.format.snapshot import Snapshot
     from tablestore.table.read.scan import ArrowSource
@@ -267,6 +268,15 @@ class StreamsInserts(Protocol):
         ...
 
 
+@runtime_checkable
+class IngestsTopics(Protocol):
+    """An engine that also reads topics into tables with tasks of its own."""
+
+    def ingest_engine(self, storage_options: Mapping[str, Any]) -> "IngestEngine":
+        """What ``tablestore.ingest`` takes. ``storage_options``: of the file system of the tables."""
+        ...
+
+
 class QueryEngine(Protocol):
     """Runs bound queries."""
 
@@ -334,3 +344,18 @@ class QueryEngine(Protocol):
     def close(self) -> None:
         """Give up what was opened for this environment; a session that was handed in stays."""
         ...
+
+
+# For errors about a table whose connector is ``kafka``, which no engine reads without packages of others.
+WAY_OF_TOPICS = "rows of a topic come into a managed table with CALL sys.ingest('table', 'topic', servers => 'host:port')"
+
+
+def ingest_engine(engine: QueryEngine, storage_options: Mapping[str, Any]) -> "IngestEngine":
+    """The tasks of an engine, for an ingest. Raises UnsupportedError for an engine that has none."""
+    if not isinstance(engine, IngestsTopics):
+        raise UnsupportedError(
+            f"the engine {engine.name} has no tasks that ingest a topic: run it on the engine spark, or in this process (without "
+            "tasks)",
+            kind="engine",
+        )
+    return engine.ingest_engine(storage_options)

@@ -5,7 +5,7 @@ The connector ``filesystem`` of the formats parquet, csv and json, by path; all 
 
 from pathlib import Path
 
-from tablestore.environment.engine import ConnectorRelation
+from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore_duckdb.quoting import identifier, literal
@@ -21,7 +21,7 @@ def connector_sql(relation: ConnectorRelation) -> str:
     if relation.connector != "filesystem":
         raise UnsupportedError(
             f"the engine duckdb does not read table {relation.name} with the connector {relation.connector!r}, only filesystem; "
-            "run the statement on the engine spark",
+            f"{WAY_OF_TOPICS if relation.connector == 'kafka' else 'run the statement on the engine spark'}",
             kind="engine",
         )
     if relation.metadata:

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from pyspark_tablestore.streaming.streamreader import StreamReader
     from pyspark_tablestore.systemtables import MetadataPin, MetadataReader
     from pyspark_tablestore.writer import TableWriter
+    from tablestore.cdc.ingest.ingestrequest import IngestReport
     from tablestore.distributed.read import ReadPin
     from tablestore.format.snapshot import Snapshot
 
-__all__ = ["DefaultSource", "foreach_batch_writer", "lookup", "read", "register", "write"]
+__all__ = ["DefaultSource", "foreach_batch_writer", "ingest", "lookup", "read", "register", "write"]
 
 
 class DefaultSource(DataSource):
@@ -96,6 +97,13 @@ def lookup(df: "DataFrame", table: str, **options: Any) -> "DataFrame":
     from pyspark_tablestore.streaming import lookupjoin
 
     return lookupjoin.lookup(df, table, **options)
+
+
+def ingest(spark: "SparkSession", table: str, topic: str, **options: Any) -> "IngestReport":
+    """See :func:`pyspark_tablestore.streaming.ingest.ingest`."""
+    from pyspark_tablestore.streaming import ingest
+
+    return ingest.ingest(spark, table, topic, **options)
 
 
 def foreach_batch_writer(table: str, **options: Any) -> "BatchWriter":

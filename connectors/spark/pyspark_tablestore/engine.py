@@ -29,6 +29,7 @@ from pyspark_tablestore.query.sealing import lists_subqueries, sealed
 from pyspark_tablestore.query.sparksession import own_session, running_session
 from pyspark_tablestore.query.streamedrows import streamed_batches
 from pyspark_tablestore.relation import read_pinned, write_job
+from pyspark_tablestore.streaming.ingest import SparkIngest
 from pyspark_tablestore.streaming.inserting import StreamingInsert, start_insert
 from pyspark_tablestore.typemapping import arrow_schema, result_schema, spark_schema
 from tablestore.distributed.change import commit_changes, prepare_change
@@ -192,6 +193,9 @@ class SparkEngine:
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> CompactReport:
         with query_errors(f"compacting {table.name}"), self.cancellable():
             return compact(self._spark, table.location, full=True, partitions=partitions, storage_options=pin.spec.storage_options)
+
+    def ingest_engine(self, storage_options: Mapping[str, Any]) -> SparkIngest:
+        return SparkIngest(self._spark, storage_options)
 
     def knows(self, parts: tuple[str, ...]) -> bool:
         quoted = ".".join("`" + part.replace("`", "``") + "`" for part in parts)

@@ -63,8 +63,10 @@ def ingest(
     ``evolve``: columns that records have and the table lacks are added to it, and those that are too narrow widened.
     A record that cannot become a row stops it, unless there is a table for ``dead_letters`` (:func:`dead_letter_table`), or
     ``on_error="skip"``. ``servers`` are the brokers; ``properties`` of the client that tables may set too, others (secrets) come
-    from the environment. ``engine``: reads and writes with tasks of its own. Raises FormatError of kind ``bad-record``, ConflictError
-    of kind ``fenced`` (another process ingests under this name), PositionLost, NotFoundError, InvalidInputError, StorageError.
+    from the environment. ``engine``: reads and writes with tasks of its own.
+
+    Raises FormatError of kind ``bad-record``, ConflictError of kind ``fenced`` (another process ingests under this name),
+    PositionLost, NotFoundError, InvalidInputError, StorageError.
     """
     given = {**(properties or {}), **({SERVERS: servers} if servers else {})}
     request = IngestRequest(

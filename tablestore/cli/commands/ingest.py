@@ -1,5 +1,6 @@
 """``tablestore ingest``: a topic into a table, exactly once, to its end or on and on."""
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import timedelta
 from enum import StrEnum
@@ -10,7 +11,9 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.command import Session, TableName, command, is_path, parse_pairs
+from tablestore.cli.commands.sql import Engine, open_environment
 from tablestore.cli.text.render import Bar
+from tablestore.environment.engine import ingest_engine
 
 app = typer.Typer()
 _SUFFIX = "_dead_letters"
@@ -79,6 +82,9 @@ def ingest(
     avro_schema_id: Annotated[
         int | None, typer.Option("--avro-schema-id", metavar="N", help="Its number, if records name it (Confluent).")
     ] = None,
+    engine: Annotated[
+        Engine | None, typer.Option("--engine", help="Read and write with tasks of this engine (spark); left out: in this process.")
+    ] = None,
     commit_every: Annotated[float, typer.Option("--commit-every", metavar="SECONDS", help="Commit at least so often.")] = 10.0,
     commit_records: Annotated[
         int, typer.Option("--commit-records", metavar="N", min=1, help="Commit after so many records.")
@@ -98,7 +104,10 @@ def ingest(
     """
     table = session.table(name)
     letters = _letters(session, table, name, dead_letters) if on_error is BadRecords.DEAD_LETTER else None
-    with session.out.progress(f"{topic} to {table.name}", None if follow else 1.0) as bar:
+    with (
+        nullcontext() if engine is None else open_environment(session, engine) as environment,
+        session.out.progress(f"{topic} to {table.name}", None if follow else 1.0) as bar,
+    ):
         report = ts.ingest(
             table,
             topic,
@@ -117,6 +126,7 @@ def ingest(
             avro_schema=avro_schema.read_text() if avro_schema is not None else None,
             avro_schema_id=avro_schema_id,
             on_commit=_Shown(session, bar),
+            engine=ingest_engine(environment.engine, session.storage) if environment and environment.engine else None,
         )
     session.out.done(asdict(report), f"{topic}: {report}.")
     if report.bad_records and letters is not None:

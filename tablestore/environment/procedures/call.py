@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore.environment.definition.partitions import partition_of
+from tablestore.environment.engine import ingest_engine
 from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES, Parameter, Procedure
 from tablestore.environment.result import Result, done, landed, listed
 from tablestore.environment.session.session import Session, placing
@@ -38,7 +39,7 @@ def call(session: Session, statement: Call, source: Source) -> Result:
     with placing(source, named.span):
         path = parse_path(named.value)
         table = session.table(Path(path.parts), f"CALL {procedure.name}", place=place)
-    arguments = {
+    arguments: dict[str, object] = {
         parameter.name: _value(procedure, parameter, given[parameter.name], table, source)
         for parameter in procedure.parameters
         if parameter.name in given
@@ -47,6 +48,9 @@ def call(session: Session, statement: Call, source: Source) -> Result:
         if Table in parameter.kinds and isinstance(other := arguments.get(parameter.name), str):
             with placing(source, given[parameter.name].span):
                 arguments[parameter.name] = session.table(Path(parse_path(other).parts), f"CALL {procedure.name}", place=place)
+    if procedure.engine is not None:
+        storage = session.spec(session.expand(Path(path.parts), place=place), table).storage_options
+        arguments[procedure.engine] = lambda: ingest_engine(session.engine_for(f"CALL {procedure.name} with tasks"), storage)
     return shown(procedure.function(table, **arguments))
 
 
@@ -64,9 +68,7 @@ def _find(session: Session, statement: Call, source: Source) -> Procedure:
     return PROCEDURES[name.lower()]
 
 
-def _given(
-    procedure: Procedure, parameters: tuple[Parameter, ...], statement: Call, source: Source
-) -> dict[str, Argument]:
+def _given(procedure: Procedure, parameters: tuple[Parameter, ...], statement: Call, source: Source) -> dict[str, Argument]:
     names = [parameter.name for parameter in parameters]
     given: dict[str, Argument] = {}
     for place, argument in enumerate(statement.arguments):

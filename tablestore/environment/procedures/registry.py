@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from types import NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
+from tablestore.cdc.ingest.ingesting import IngestEngine
 from tablestore.cdc.ingest.ingesting import ingest as ingest_topic
 from tablestore.cdc.ingest.ingestrequest import IngestReport, OnError, Start
 from tablestore.progress import Progress
@@ -23,6 +24,9 @@ from tablestore.table.inspect.repair import Repair, do_repair, plan_repairs
 from tablestore.table.table import Table
 
 Function = Callable[..., object]
+EngineOf = Callable[[], IngestEngine]
+"""The tasks of the session's engine. Raises UnsupportedError where it has none. A function that has a parameter of this type gets
+it from the session, and not from the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +45,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A function of a table that CALL can run."""
+    """A function of a table that CALL can run. ``engine``: its parameter that is an :data:`EngineOf`, if it has one."""
 
     name: str
     function: Function
     parameters: tuple[Parameter, ...]
     sentence: str
+    engine: str | None = None
 
 
 def verify(table: Table, *, deep: bool = False) -> tuple[Finding, ...]:
@@ -88,8 +93,10 @@ def ingest(
     dead_letters: Table | None = None,
     on_error: str | None = None,
     evolve: bool = False,
+    tasks: bool = False,
+    engine: EngineOf,
 ) -> IngestReport:
-    """Read a topic into the table, exactly once, up to its end as of now."""
+    """Read a topic into the table, exactly once, up to its end as of now; with ``tasks`` as tasks of the session's engine."""
     return ingest_topic(
         table,
         topic,
@@ -104,20 +111,23 @@ def ingest(
         dead_letters=dead_letters,
         on_error=cast("OnError | None", on_error),
         evolve=evolve,
+        engine=engine() if tasks else None,
     )
 
 
 def _procedure(function: Function, name: str) -> Procedure:
     _, *parameters = inspect.signature(function).parameters.values()
+    engine = next((one.name for one in parameters if one.annotation is EngineOf), None)
     return Procedure(
         name=name,
         function=function,
         parameters=tuple(
             Parameter(name=one.name, kinds=tuple(_kinds(one.annotation)), default=one.default)
             for one in parameters
-            if Progress not in get_args(one.annotation) and one.annotation is not Progress
+            if Progress not in get_args(one.annotation) and one.annotation is not Progress and one.name != engine
         ),
         sentence=" ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()),
+        engine=engine,
     )
 
 

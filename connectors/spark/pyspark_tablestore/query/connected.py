@@ -19,13 +19,14 @@ from pyspark.sql.utils import is_remote
 from pyspark_tablestore.native import column
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.typemapping import spark_schema, spark_type
-from tablestore.environment.engine import ConnectorRelation, MetadataField
-from tablestore.errors import InvalidInputError
+from tablestore.environment.engine import WAY_OF_TOPICS, ConnectorRelation, MetadataField
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.datatypes import Field
 
 _FILESYSTEM, _FORMAT, _PATH = "filesystem", "format", "path"
+_KAFKA = "kafka"
 _JDBC, _WITHOUT_ZONE = "jdbc", "preferTimestampNTZ"
 # Files that do not say themselves which columns they hold.
 _OF_FILES = ("file_path", "file_name", "file_size", "file_block_start", "file_block_length", "file_modification_time")
@@ -34,6 +35,15 @@ _WITHOUT_SCHEMA = ("csv", "json")
 
 def read_connected(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
     """The rows of a table with a connector. Raises InvalidInputError, UnsupportedError for a connector that nobody has."""
+    try:
+        return _read(spark, relation)
+    except UnsupportedError as error:
+        if relation.connector != _KAFKA or error.kind != "no-connector":
+            raise
+        raise UnsupportedError(f"{error.message}; {WAY_OF_TOPICS}", kind=error.kind) from error
+
+
+def _read(spark: SparkSession, relation: ConnectorRelation) -> DataFrame:
     source, options = _source(relation)
     fields = _declared(relation)
     with query_errors(f"reading {relation.name} (connector {relation.connector!r})"):

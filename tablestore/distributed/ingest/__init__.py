@@ -1,0 +1,1 @@
+"""A topic into a table, by tasks of an engine."""
