@@ -1,6 +1,15 @@
-"""``python -m tablestore`` is the command ``tablestore``."""
+"""The program ``tablestore``, also as ``python -m tablestore``."""
 
-from tablestore.cli.main import main
+from tablestore.cli.interruption import leave_at_ctrl_c
+from tablestore.lazy import imported
+
+
+def main() -> None:
+    """The entry point."""
+    # Before anything else is imported.
+    leave_at_ctrl_c()
+    imported("tablestore.cli.main:main")()
+
 
 if __name__ == "__main__":
     main()

@@ -9,22 +9,24 @@ examples in the help, and the one place where errors become an exit code:
     1    it failed: one of our errors, shown as one message (``--debug`` shows the trace)
     2    the command line is wrong
     3    refused, waits for ``--yes``, or a check has found something
-    130  interrupted, 141 the reader of standard output has left; both without a word
+    130  interrupted; what had been committed by then is said, if the command did not say it as it went
+    141  the reader of standard output has left; without a word
 """
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
 import tablestore as ts
 from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
 from tablestore.catalog.settings import TABLE_DEFAULT
+from tablestore.cli.interruption import INTERRUPTED, RememberedIds, raise_at_ctrl_c, unknown, what_landed
 from tablestore.cli.text.render import Output, silence_stdout
 from tablestore.cli.text.safetext import safe
 from tablestore.clock import Clock, SystemClock
@@ -103,6 +105,10 @@ class Session:
     out: Output
     warehouse: str | None = None
     storage: Mapping[str, Any] = field(default_factory=dict)
+    ids: RememberedIds = field(default_factory=RememberedIds)
+    opened: "list[ts.Table]" = field(default_factory=list)
+    # It says what it has done as it goes: Ctrl-C is how it ends, without a word.
+    says_itself: bool = False
 
     def catalog(self) -> "ts.Catalog":
         """The warehouse's catalog."""
@@ -110,7 +116,7 @@ class Session:
             raise typer.BadParameter(
                 f"no warehouse is named: pass --warehouse, or set {WAREHOUSE_VARIABLE}", param_hint="'--warehouse'"
             )
-        return ts.open_catalog(self.warehouse, **self.storage)
+        return ts.open_catalog(self.warehouse, ids=self.ids, **self.storage)
 
     def table(self, name: str) -> "ts.Table":
         """A table by ``database.table`` or by path; ``$branch_b`` behind it is a branch. A system table is refused."""
@@ -119,12 +125,13 @@ class Session:
             raise ts.InvalidInputError(
                 f"{name} is a system table, which can only be read: tablestore table show '{name}'", kind="system-table"
             )
+        self.opened.append(found)
         return found
 
     def source(self, name: str) -> "ts.Table | ts.SystemTable":
         """As :meth:`table`, or one of its system tables: what can be read."""
         if is_path(name):
-            return ts.open_table(name, **self.storage)
+            return ts.open_table(name, ids=self.ids, **self.storage)
         return self.catalog().table(name)
 
     def confirm(self, yes: bool, sentence: str, plan: Mapping[str, Any]) -> None:
@@ -150,7 +157,7 @@ class Session:
 
         An error (a store that does not answer, a table that is being dropped) is noted, and the next look tries again.
         """
-        done = 0
+        done, self.says_itself = 0, True
         while looks is None or done < looks:
             for table in tables:
                 try:
@@ -192,7 +199,7 @@ def command(app: typer.Typer, name: str, *examples: str) -> Callable[[Callable[.
         def run(*args: Any, warehouse: str | None, storage: list[str] | None, json_output: bool, debug: bool, **given: Any) -> None:
             output = Output(as_json=json_output, now_millis=SystemClock().now_ms())
             session = Session(out=output, warehouse=warehouse, storage=parse_storage(storage or ()))
-            _guarded(lambda: function(session, *args, **given), output, debug)
+            _guarded(lambda: function(session, *args, **given), session, debug)
 
         run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
@@ -237,7 +244,9 @@ def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
+def _guarded(work: Callable[[], None], session: Session, debug: bool) -> None:
+    output = session.out
+    raise_at_ctrl_c()
     try:
         work()
         output.flush()
@@ -252,8 +261,13 @@ def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
         else:
             output.refuse(refusal)
         raise typer.Exit(REFUSED) from None
-    except (ts.TablestoreError, OSError, pa.ArrowException) as error:
-        # Other errors come from a file that the user named, and say so.
+    except KeyboardInterrupt:
+        if not session.says_itself:
+            _say_interrupted(session)
+        raise typer.Exit(INTERRUPTED) from None
+    except Exception as error:
+        if not _is_said(error):
+            raise
         if debug:
             output.errors.print_exception()
         elif output.as_json:
@@ -262,6 +276,26 @@ def _guarded(work: Callable[[], None], output: Output, debug: bool) -> None:
         else:
             output.fail(error)
         raise typer.Exit(FAILED) from None
+
+
+def _is_said(error: Exception) -> bool:
+    """Whether an error is shown as one message: ours, and those of a file that the user named. Any other is our mistake."""
+    if isinstance(error, ts.TablestoreError | OSError):
+        return True
+    # Who has not loaded it has no error of it.
+    arrow = sys.modules.get("pyarrow")
+    return arrow is not None and isinstance(error, arrow.ArrowException)
+
+
+def _say_interrupted(session: Session) -> None:
+    try:
+        message = what_landed(session.opened, session.ids)
+    except ts.TablestoreError as error:
+        message = unknown(error)
+    if session.out.as_json:
+        session.out.error_line({"error": {"type": "KeyboardInterrupt", "kind": "interrupted", "message": message}})
+    else:
+        session.out.note(message)
 
 
 def _markup(example: str) -> str:

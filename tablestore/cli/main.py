@@ -126,7 +126,7 @@ def program_app() -> typer.Typer:
 
 
 def main() -> None:
-    """The entry point."""
+    """Run the program."""
     for stream in (sys.stdout, sys.stderr):
         # Names that are no valid text, or that a terminal cannot show, must not fail.
         if hasattr(stream, "reconfigure"):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
@@ -68,6 +69,44 @@ def test_the_compaction_service_ends_with_ctrl_c(orders: ts.Table) -> None:
     assert running.returncode == 130
 
 
+@pytest.mark.parametrize(
+    ("commit_every", "said"),
+    [
+        ((), b"Interrupted: nothing was committed.\n"),
+        (("--commit-every", "2"), b"snapshots 3 to 4 of shop.orders were committed"),
+        (("--commit-every", "4"), b"Interrupted: snapshot 3 of shop.orders was committed.\n"),
+    ],
+    ids=["no commit", "two commits", "one commit"],
+)
+def test_ctrl_c_says_what_was_committed(orders: ts.Table, tmp_path: Path, commit_every: tuple[str, ...], said: bytes) -> None:
+    pq.write_table(pa.table({"id": [5, 6, 7, 8], "item": [None] * 4, "price": [1.0] * 4}), tmp_path / "a.parquet")
+    os.mkfifo(tmp_path / "b.jsonl")
+    running = process("import", "shop.orders", str(tmp_path / "a.parquet"), str(tmp_path / "b.jsonl"), *commit_every)
+    # It is opened for reading when the first file is done, and takes more than a pipe holds when it is being read.
+    with open(tmp_path / "b.jsonl", "wb") as rows:
+        rows.write(b"\n" * 1_000_000)
+        running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert (out, running.returncode) == (b"", 130)
+    assert said in err
+    assert b"Traceback" not in err
+
+
+def test_ctrl_c_while_the_program_is_still_being_loaded() -> None:
+    begin = "import signal, sys, tablestore.__main__ as program\nprogram.leave_at_ctrl_c()\n"
+    assert not subprocess.run([sys.executable, "-c", f"{begin}assert 'typer' not in sys.modules"], check=False).returncode
+    ended = subprocess.run([sys.executable, "-c", f"{begin}signal.raise_signal(signal.SIGINT)"], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"Interrupted: nothing was committed.\n")
+
+
+def test_a_program_that_ignores_ctrl_c_goes_on_doing_so() -> None:
+    begin = (
+        "import signal, tablestore.__main__ as program\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprogram.leave_at_ctrl_c()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", f"{begin}signal.raise_signal(signal.SIGINT)"], capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_output_of_one_command_is_the_input_of_the_next(long_table: ts.Table, catalog: ts.Catalog) -> None:
     target = catalog.create_table("shop.copy", schema=long_table.schema)
     reading = process("table", "read", "shop.long", "--format", "json")
@@ -116,7 +155,7 @@ def test_an_argument_that_is_no_text_is_an_error_and_no_trace(catalog: ts.Catalo
 
 
 def test_the_console_script_is_declared(project: Path) -> None:
-    assert 'tablestore = "tablestore.cli.main:main"' in (project / "pyproject.toml").read_text()
+    assert 'tablestore = "tablestore.__main__:main"' in (project / "pyproject.toml").read_text()
 
 
 def test_a_server_of_materialized_tables_ends_with_sigterm(orders: ts.Table) -> None:

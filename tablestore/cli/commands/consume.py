@@ -135,6 +135,7 @@ def consume(
     _refuse_mixed(between=between, onward=onward, snapshot_ids=snapshot_ids, follow=follow, at_end=sink.at_end)
     if restart_at_gaps and (skip_gaps or not onward):
         raise typer.BadParameter("goes with --scan, --consumer or --follow, not with --skip-gaps", param_hint="'--restart-at-gaps'")
+    session.says_itself = True
     table = session.table(name)
     wanted = split_names(columns) if columns is not None else None
     gaps: Literal["raise", "skip"] = "skip" if skip_gaps else "raise"

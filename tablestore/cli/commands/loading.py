@@ -122,7 +122,7 @@ def _created(
             "standard input cannot be read twice: create the table with 'table create'", param_hint="'--create'"
         )
     schema = schema_of_file(first, settings)
-    return session.catalog().create_table(
+    session.catalog().create_table(
         name,
         schema=schema,
         primary_key=split_names(primary_key or ""),
@@ -130,6 +130,7 @@ def _created(
         options=parse_pairs(option or (), "--option"),
         ignore_if_exists=True,
     )
+    return session.table(name)
 
 
 def _check_mode(table: ts.Table, *, upsert: bool, append: bool) -> None:

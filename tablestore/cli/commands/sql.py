@@ -12,13 +12,12 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.command import Session, command, parse_pairs
+from tablestore.cli.interruption import INTERRUPTED
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
 from tablestore.environment.result import Result
 
 app = typer.Typer()
-
-INTERRUPTED = 130
 
 
 class Engine(StrEnum):
@@ -59,6 +58,8 @@ def sql(
 
     A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs.
     """
+    # Each statement says what it did before the next one runs.
+    session.says_itself = True
     with open_environment(session, engine, parse_pairs(settings or (), "--set")) as environment:
         runner = Runner(session, environment, format)
         if execute:

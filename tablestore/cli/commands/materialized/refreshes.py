@@ -85,6 +85,9 @@ def refresh(
     """
     if due == (name is not None):
         raise typer.BadParameter("name a table, or pass --due", param_hint="'TABLE'")
+    session.says_itself = due
+    if name is not None:
+        session.table(name)
     with open_environment(session, engine) as environment:
         if name is None:
             done = environment.refresh_due()

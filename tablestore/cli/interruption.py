@@ -1,0 +1,88 @@
+"""Ctrl-C: the command ends, and says what it had committed by then.
+
+    before the command's own work       the process leaves at once: imports are not interrupted half-way, and nothing has landed
+    while it works                      KeyboardInterrupt, as ever; then the tables that it opened are looked at
+
+A snapshot is ours if its uuid, which is drawn for each commit, was drawn by this program. So a commit that was interrupted between
+its landing and its return is found too, and those of others that landed meanwhile are left out.
+"""
+
+import os
+import signal
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tablestore.errors import TablestoreError
+from tablestore.ids import Ids, SystemIds
+
+if TYPE_CHECKING:
+    from tablestore.table.table import Table
+
+INTERRUPTED = 130
+NOTHING = "Interrupted: nothing was committed."
+# So many of the newest snapshots of a table are looked at.
+_LOOKED_AT = 100
+
+
+class RememberedIds:
+    """Ids that know which of them they have given out."""
+
+    def __init__(self, ids: Ids | None = None) -> None:
+        self._ids, self.given = ids or SystemIds(), set[str]()
+
+    def uuid(self) -> str:
+        """A fresh one, which is remembered."""
+        made = self._ids.uuid()
+        self.given.add(made)
+        return made
+
+    def nonce(self) -> bytes:
+        """Random bytes."""
+        return self._ids.nonce()
+
+    def fraction(self) -> float:
+        """A random number."""
+        return self._ids.fraction()
+
+
+def what_landed(tables: Iterable["Table"], ids: RememberedIds) -> str:
+    """A sentence about the snapshots of ours in these tables."""
+    found = [f"{_numbers(ours)} of {table.name}" for table in tables if (ours := _ours(table, ids))]
+    if not found:
+        return NOTHING
+    several = len(found) > 1 or found[0].startswith("snapshots")
+    return f"Interrupted: {' and '.join(found)} {'were' if several else 'was'} committed."
+
+
+def _ours(table: "Table", ids: RememberedIds) -> list[int]:
+    snapshots = table.context.snapshots
+    newest = islice(snapshots.back_from(snapshots.latest()), _LOOKED_AT)
+    return sorted(snapshot.id for snapshot in newest if snapshot.uuid in ids.given)
+
+
+def _numbers(ours: list[int]) -> str:
+    return f"snapshot {ours[0]}" if len(ours) == 1 else f"snapshots {ours[0]} to {ours[-1]}"
+
+
+def unknown(error: TablestoreError) -> str:
+    """The sentence where the tables do not answer."""
+    return f"Interrupted: what was committed is not known ({error}); look with: tablestore snapshot list TABLE"
+
+
+def leave_at_ctrl_c() -> None:
+    """From now on Ctrl-C ends the process at once. Only for the main thread, before the command works."""
+    # A program that is started in the background may ignore the signal: it goes on doing so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def raise_at_ctrl_c() -> None:
+    """From now on Ctrl-C raises again."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _leave(*_: object) -> None:
+    os.write(2, f"{NOTHING}\n".encode())
+    os._exit(INTERRUPTED)
