@@ -18,7 +18,7 @@ from tablestore.sql.incremental.determinism import check_deterministic
 from tablestore.sql.incremental.shapes import NoRuleError, SourceShape
 from tablestore.sql.query.depth import deep
 from tablestore.sql.query.dialect import Spark4
-from tablestore.sql.query.edits import prefix_edits, relation_edits
+from tablestore.sql.query.edits import prefix_edits, quote_name, relation_edits
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.sparktypes import spark_type
 from tablestore.sql.query.tablereferences import references_in
@@ -66,7 +66,7 @@ def _columns(source: SourceShape) -> dict[str, str]:
     folded = {field.name.lower() for field in source.fields}
     if len(folded) < len(source.fields):
         raise NoRuleError(f"{source.name} has columns whose names are equal but for their case")
-    return {field.name: spark_type(field.type) for field in source.fields}
+    return {quote_name(field.name): spark_type(field.type) for field in source.fields}
 
 
 def _named(text: str, source_of: Sequence[int], sources: Sequence[SourceShape]) -> str:

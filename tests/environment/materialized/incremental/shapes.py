@@ -1,14 +1,15 @@
 """Query shapes and random changes of their sources, for tests that an incremental refresh equals the whole query.
 
-    k    keyed by id: g and h are small numbers, often NULL; r never is; x whole numbers up to the ends of their range; d wide
-         decimals; f floats with NaN, infinities and both zeros; s short texts
-    l    keyed by (a, b), joined to k by a, b or g
-    p    appended rows, some of them equal
+k    keyed by id: g and h are small numbers, often NULL; r never is; x whole numbers up to the ends of their range; d wide
+     decimals; f floats with NaN, infinities and both zeros; s short texts
+l    keyed by (a, b), joined to k by a, b or g
+p    appended rows, some of them equal
+o    keyed, with names that need quotes, dates, times, truth values and bytes up to the ends of their ranges
 """
 
 import random
-from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -25,7 +26,11 @@ CREATE TABLE k (
     PRIMARY KEY (id) NOT ENFORCED
 );
 CREATE TABLE l (a INT, b INT, n BIGINT, t STRING, PRIMARY KEY (a, b) NOT ENFORCED);
-CREATE TABLE p (r INT NOT NULL, g INT, x BIGINT, s STRING, f DOUBLE)
+CREATE TABLE p (r INT NOT NULL, g INT, x BIGINT, s STRING, f DOUBLE);
+CREATE TABLE `o-1` (
+    `select` INT, `a b` STRING, `n.n` SMALLINT, `d``d` DATE, `t s` TIMESTAMP(6), `"b"` BOOLEAN, `by tes` BYTES,
+    PRIMARY KEY (`select`) NOT ENFORCED
+)
 """
 
 
@@ -39,7 +44,7 @@ class Shape:
     full: bool = False
 
 
-SHAPES: Mapping[str, Shape] = {
+SHAPES: dict[str, Shape] = {
     "project": Shape("SELECT id, x, f, upper(s) AS s FROM k WHERE g >= 1", "id BIGINT, x BIGINT, f DOUBLE, s STRING", "id"),
     "project_bag": Shape("SELECT g, h, f, d FROM k WHERE h IS NULL OR h < 3", "g INT, h INT, f DOUBLE, d DECIMAL(38, 2)"),
     "append": Shape("SELECT g + 1 AS g, x, s, f FROM p WHERE g IS NULL OR g <> 2", "g INT, x BIGINT, s STRING, f DOUBLE"),
@@ -135,12 +140,33 @@ SHAPES: Mapping[str, Shape] = {
     ),
 }
 
+SHAPES |= {
+    "odd_names": Shape(
+        "SELECT `a b`, count(*) AS `from`, sum(`n.n`) AS `s.s`, count(`n.n`) AS `c c`, max(`d``d`) AS `d``d`, min(`t s`) AS `t s` "
+        "FROM `o-1` GROUP BY `a b`",
+        "`a b` STRING, `from` BIGINT, `s.s` BIGINT, `c c` BIGINT, `d``d` DATE, `t s` TIMESTAMP(6)",
+    ),
+    "odd_joins": Shape(
+        "SELECT `o-1`.`select`, k.s AS `Ä.ö`, p.x AS `x x` FROM `o-1` LEFT JOIN k ON `o-1`.`select` = k.g AND `o-1`.`a b` = k.s "
+        'JOIN p ON p.s <=> `o-1`.`a b` WHERE `"b"` IS NULL OR `n.n` > 0',
+        "`select` INT, `Ä.ö` STRING, `x x` BIGINT",
+    ),
+    "odd_distinct": Shape(
+        'SELECT DISTINCT `d``d`, `t s`, `"b"` AS `b"b`, `by tes` FROM `o-1`',
+        '`d``d` DATE, `t s` TIMESTAMP(6), `b"b` BOOLEAN, `by tes` BYTES',
+    ),
+}
+
 _NUMBERS = (None, 0, 1, 2, 3)
 _WHOLE = (None, 0, 1, -1, 7, 2**63 - 1, -(2**63))
 _WIDE = (None, Decimal("0.00"), Decimal("-1.25"), Decimal(-(10**34)), Decimal("9999999999999999999999999999999999.99"))
 _SHORT = (None, Decimal("0.000"), Decimal("-1.125"), Decimal("999999999.999"))
 _FLOATS = (None, float("nan"), 0.0, -0.0, 1.5, float("inf"), float("-inf"), 5e-324, 1.7976931348623157e308)
 _TEXTS = (None, "", "a", "ä", "zz")
+_SMALL = (None, 0, 7, -(2**15), 2**15 - 1)
+_DATES = (None, date(1, 1, 1), date(1970, 1, 1), date(2024, 2, 29), date(9999, 12, 31))
+_TIMES = (None, datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(9999, 12, 31, 23, 59, 59, 999999))
+_BYTES = (None, b"", b"\x00", b"\xff\x00a")
 
 
 def create(env: ts.TableEnvironment, names: "list[str] | tuple[str, ...]") -> None:
@@ -173,6 +199,9 @@ def change_sources(env: ts.TableEnvironment, rng: random.Random) -> None:
         if rng.random() < 0.4:
             added = [_appended(rng) for _ in range(rng.randint(1, 3))]
             table("default.p").append(pa.Table.from_pylist(added, table("default.p").schema))
+        if rng.random() < 0.5:
+            odd = [_odd(rng) for _ in range(rng.randint(1, 4))]
+            table("default.o-1").write_changes(_table(odd, table("default.o-1").schema))
         if rng.random() < 0.1:
             table("default.k").compact(full=rng.random() < 0.5)
 
@@ -217,4 +246,17 @@ def _appended(rng: random.Random) -> dict[str, Any]:
         "x": rng.choice((None, 1, 2**63 - 1)),
         "s": rng.choice(_TEXTS),
         "f": rng.choice(_FLOATS),
+    }
+
+
+def _odd(rng: random.Random) -> dict[str, Any]:
+    return {
+        "select": rng.choice((*range(4), -(2**31), 2**31 - 1)),
+        "a b": rng.choice(_TEXTS),
+        "n.n": rng.choice(_SMALL),
+        "d`d": rng.choice(_DATES),
+        "t s": rng.choice(_TIMES),
+        '"b"': rng.choice((None, True, False)),
+        "by tes": rng.choice(_BYTES),
+        "_row_kind": _kind(rng),
     }
