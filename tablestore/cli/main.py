@@ -57,6 +57,11 @@ class MaterializedGroup(LateGroup):
             "materialized.refreshes",
             "Refresh a suspended table again: whoever runs mt serve or mt refresh --due does so from now on.",
         ),
+        "stage": verb("materialized.evolution", "Build another version of a table beside it, to compare and promote."),
+        "compare": verb("materialized.evolution", "Compare a table with its staged version, or else with the previous one."),
+        "promote": verb("materialized.evolution", "Put the staged version in the place of a table, in one step."),
+        "rollback": verb("materialized.evolution", "Put the version before the last promotion back in its place, in one step."),
+        "discard": verb("materialized.evolution", "Drop the staged version of a table, or else the previous one."),
         "serve": verb("materialized.serve", "Keep the materialized tables of a warehouse fresh, until Ctrl-C or SIGTERM."),
         "plan": verb("materialized.folders", "Show what a folder of CREATE OR ALTER MATERIALIZED TABLE statements would change."),
         "apply": verb(

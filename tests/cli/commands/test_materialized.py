@@ -58,6 +58,29 @@ def test_a_partition_is_refreshed(run: Run, orders: ts.Table) -> None:
     assert "COLUMN=VALUE" in run("mt", "refresh", "shop.totals", "-p", "ink", code=2).err
 
 
+def test_a_version_is_staged_compared_promoted_taken_back_and_discarded(run: Run, totals: str, orders: ts.Table) -> None:
+    run("mt", "refresh", totals)
+    before = run("sql", "-e", "SELECT * FROM shop.totals ORDER BY item").out
+    query = "SELECT item, max(price) AS most FROM shop.orders WHERE item IS NOT NULL GROUP BY item"
+    staged = run("mt", "stage", totals, query, "--primary-key", "item", "--option", "bucket=2", "--comment", "new", "--json")
+    assert staged.json == {"staged": totals}
+    compared = run("mt", "compare", totals, "--json", code=3).json
+    assert (compared["version"], compared["equal"], compared["only_current"]) == ("staged", False, 1)
+    assert compared["columns_removed"][0].startswith("total ") and compared["examples"]["only_other"] == []
+    assert "columns added: most " in run("mt", "compare", totals, code=3).out
+    assert "its previous version is kept" in run("mt", "promote", totals).out
+    assert run("sql", "-e", "SELECT * FROM shop.totals").out.startswith("item\tmost\n")
+    assert "the version after it is staged" in run("mt", "rollback", totals).out
+    assert run("sql", "-e", "SELECT * FROM shop.totals ORDER BY item").out == before
+    run("mt", "discard", totals)
+    run("mt", "stage", totals, TOTALS.partition(" AS ")[2])
+    assert run("mt", "compare", totals).out == "the staged version has the columns and rows of the current one\n"
+    run("mt", "discard", totals)
+    for action in ("compare", "promote", "rollback", "discard"):
+        assert "version" in run("mt", action, totals, code=1).err
+    assert "KEY=VALUE" in run("mt", "stage", totals, query, "--option", "x", code=2).err
+
+
 def server(environment: ts.TableEnvironment) -> Server:
     return Server(Session(out=Output(as_json=True, now_millis=0)), environment)
 
