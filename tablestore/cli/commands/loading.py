@@ -8,16 +8,20 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Refused, Session, TableName, Yes, command, parse_pairs
+from tablestore.cli.command import Refused, Session, TableName, Yes, command, is_path, parse_pairs
 from tablestore.cli.commands.tables import Options, PartitionBy, PrimaryKey
-from tablestore.cli.rows.rowsource import FileFormat, ReadSettings, RowSource, open_rows, schema_of_file
+from tablestore.cli.rows.filenames import find_files
+from tablestore.cli.rows.rowsource import FileFormat, ReadSettings, RowSource, looks_like_rows, open_rows, schema_of_file
 from tablestore.cli.text.render import Bar
 from tablestore.lsm.write.missingcolumns import MissingColumns
 from tablestore.names import split_names
 
 app = typer.Typer()
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files or URLs; - is standard input.")]
+Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE...", help="Files, folders, patterns such as 'in/*.csv', or URLs; - is standard input."),
+]
 
 
 @dataclass(kw_only=True)
@@ -39,6 +43,7 @@ class Loaded:
     app,
     "import",
     "tablestore import shop.orders january.parquet february.parquet",
+    "tablestore import shop.orders exports/ --commit-every 1000000",
     "tablestore import shop.orders orders.csv.gz --create --primary-key id -o bucket=4",
     "producer | tablestore import shop.visits - --file-format json --commit-every 1000000",
 )
@@ -69,7 +74,10 @@ def import_files(
     no_header: Annotated[bool, typer.Option("--no-header", help="The CSV has no header; columns as in the table.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Load Parquet, Arrow, CSV or JSON lines files into a table, in bounded memory."""
+    """Load Parquet, Arrow, CSV or JSON lines files into a table, in bounded memory.
+
+    Of a folder all files below it are taken whose names say that they hold rows.
+    """
     if upsert + append + overwrite > 1:
         raise typer.BadParameter("choose one of --upsert, --append and --overwrite", param_hint="'--upsert'")
     if overwrite and commit_every is not None:
@@ -87,7 +95,11 @@ def import_files(
         header=not no_header,
         columns=split_names(columns) if columns is not None else None,
     )
-    table = _created(session, name, files[0], settings, primary_key, partition_by, option) if create else session.table(name)
+    files = find_files(files, looks_like_rows if file_format is None else lambda path: True)
+    if create:
+        table = _created(session, name, files[0], settings, primary_key, partition_by, option)
+    else:
+        table = _opened(session, name, files[0])
     _check_mode(table, upsert=upsert, append=append)
     loaded = Loaded(snapshot_ids=[])
     try:
@@ -106,6 +118,17 @@ def import_files(
     document = {"table": table.name, "rows": loaded.rows, "files": list(files), "snapshots": loaded.snapshot_ids}
     commits = f"snapshot {loaded.snapshot_ids[-1]}" if loaded.snapshot_ids else "no snapshot: there were no rows"
     session.out.done(document, f"Imported {loaded.rows:,} rows into {table.name} ({commits}).")
+
+
+def _opened(session: Session, name: str, first: str) -> ts.Table:
+    try:
+        return session.table(name)
+    except ts.NotFoundError as error:
+        if is_path(name) or session.catalog().table_exists(name):
+            raise
+        raise ts.NotFoundError(
+            f"{error}; --create makes it with the columns of {first}, and --primary-key names its key", kind=error.kind
+        ) from error
 
 
 def _created(

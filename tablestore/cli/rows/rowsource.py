@@ -21,9 +21,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from tablestore.cli.rows.csvfaults import Fault, find_fault
 from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, is_text_first, json_batches
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.io.opening import open_store
+from tablestore.types.arrowtypes import from_arrow_type
+from tablestore.types.typestring import type_to_sql
 
 _BATCH_ROWS = 65_536
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
@@ -106,15 +109,27 @@ def open_rows(path: str, settings: ReadSettings | None = None, *, target: pa.Sch
                 if chosen is FileFormat.JSON:
                     schema, batches = _json(stream, path, settings, target)
                 else:
-                    schema, batches = _csv(stream, settings, chosen, target)
+                    placed = _CsvPlaces(path, compression, settings, chosen, target)
+                    with placed.told():
+                        schema, batches = _csv(stream, settings, chosen, target)
+                    batches = placed.rows(batches)
         yield RowSource(name=path, schema=schema, batches=batches, size=size, position=counted.position)
 
 
-def _format_of(path: str) -> FileFormat:
+def looks_like_rows(path: str) -> bool:
+    """Whether the name says that it is a file of rows."""
+    return _named_format(path) is not None
+
+
+def _named_format(path: str) -> FileFormat | None:
     pure = PurePosixPath(path)
     if pure.suffix.lower() in _COMPRESSIONS:
         pure = pure.with_suffix("")
-    found = _SUFFIXES.get(pure.suffix.lower())
+    return _SUFFIXES.get(pure.suffix.lower())
+
+
+def _format_of(path: str) -> FileFormat:
+    found = _named_format(path)
     if found is None:
         raise InvalidInputError(
             f"cannot tell from the name what {path!r} is: expected {', '.join(_SUFFIXES)}; pass --file-format", kind="file-format"
@@ -188,11 +203,58 @@ def _csv(
         quoted_strings_can_be_null=False,
         include_columns=list(settings.columns) if settings.columns else None,
     )
-    parse = pyarrow.csv.ParseOptions(
-        delimiter=settings.delimiter or ("\t" if chosen is FileFormat.TSV else ","), newlines_in_values=True
-    )
+    parse = pyarrow.csv.ParseOptions(delimiter=_delimiter(settings, chosen), newlines_in_values=True)
     reader = pyarrow.csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
     return _typed(reader.schema, reader, target)
+
+
+def _delimiter(settings: ReadSettings, chosen: FileFormat) -> str:
+    return settings.delimiter or ("\t" if chosen is FileFormat.TSV else ",")
+
+
+@dataclass(frozen=True, slots=True)
+class _CsvPlaces:
+    """Says line and column of what is wrong in a CSV file."""
+
+    path: str
+    compression: str | None
+    settings: ReadSettings
+    chosen: FileFormat
+    target: pa.Schema | None
+
+    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches; an error on the way says its place."""
+        with self.told():
+            yield from batches
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Arrow's errors with their place, if that is found."""
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            if (fault := self._find(str(error))) is None:
+                raise
+            raise FormatError(fault.sentence(self.path, self._expected(fault.column, str(error))), kind="file-format") from error
+
+    def _find(self, message: str) -> Fault | None:
+        header = None if self.settings.header or self.target is None else self.target.names
+        if self.path == "-":
+            return None
+        with ExitStack() as opened:
+            raw = _open(self.path, opened)
+            if not raw.seekable():
+                return None
+            stream = pa.CompressedInputStream(pa.PythonFile(raw), self.compression) if self.compression else raw
+            text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+            return find_fault(message, text, delimiter=_delimiter(self.settings, self.chosen), header=header)
+
+    def _expected(self, column: str | None, message: str) -> str:
+        if column is None:
+            return f"{message.partition('Expected ')[2].partition(' ')[0]} values, as in the header"
+        if self.target is not None and column in self.target.names:
+            return type_to_sql(from_arrow_type(self.target.field(column).type, True, lambda: 0))
+        return message.partition("error to ")[2].partition(":")[0]
 
 
 def _json(stream: Any, path: str, settings: ReadSettings, target: pa.Schema | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
@@ -219,10 +281,27 @@ def _typed(schema: pa.Schema, batches: Any, target: pa.Schema | None) -> tuple[p
             try:
                 arrays.append(from_text(array, one.type))
             except pa.ArrowInvalid as error:
-                raise pa.ArrowInvalid(f"column {one.name!r}, {one.type}: {error}") from error
+                wrong = _first_wrong(array, one.type)
+                number = schema.names.index(one.name)
+                # As Arrow says it of the types that it converts itself.
+                raise pa.ArrowInvalid(
+                    f"In CSV column #{number}: CSV conversion error to {one.type}: invalid value '{wrong}'"
+                ) from error
         return pa.RecordBatch.from_arrays(arrays, schema=final)
 
     return final, (convert(batch) for batch in batches)
+
+
+def _first_wrong(array: pa.Array, kind: pa.DataType) -> Any:
+    """The first value that does not become one of the type; found by halves."""
+    while len(array) > 1:
+        half = array.slice(0, len(array) // 2)
+        try:
+            from_text(half, kind)
+            array = array.slice(len(array) // 2)
+        except pa.ArrowInvalid:
+            array = half
+    return array[0].as_py()
 
 
 def _final_type(read: pa.DataType, wanted: pa.DataType | None) -> pa.DataType:

@@ -188,7 +188,16 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
         ("a.jsonl", b'{"id":1,"extra":2}\n', "extra"),
         ("a.jsonl", b'{"id":1}\n{"id":2,"extra":2}\n', "extra"),
         ("a.jsonl", b'{"id":1,"f":"NaN","extra":2}\n', "extra"),
-        ("a.csv", b"id,t\n1\n", "a.csv"),
+        ("a.csv", b"id,t\n1\n", "a.csv, line 2: expected 2 values, as in the header, found 1"),
+        ("a.csv", b'id,t\n1,"two\nlines"\n\nx,y\n', "a.csv, line 5, column 'id': expected BIGINT, found 'x'"),
+        ("a.csv", b"id,t\r\n1,x\r\n2,\xff\r\n", "a.csv, line 3, column 't': expected STRING"),
+        (
+            "a.csv",
+            b"id,t,f,i8,raw\n" + b"1,,2.5,,\n" * 600_000 + b"2,,NA,,\n",
+            "line 600002, column 'f': expected DOUBLE, found 'NA'; if that means NULL, pass --null 'NA'",
+        ),
+        ("a.tsv", b"id\tt\n1\tx\ty\n", "a.tsv, line 2: expected 2 values"),
+        ("a.csv.gz", gzip.compress(b"id,i8\n1,1\n1,300\n"), "a.csv.gz, line 3, column 'i8': expected TINYINT, found '300'"),
         ("a.csv", b"", "a.csv"),
         ("a.jsonl", b'{"id":1}\n{"id":"x"}\n', "line 2"),
         ("a.jsonl", b'{"id":1}\n{"id":\n', "line 2"),
@@ -196,7 +205,7 @@ def test_rows_replace_rows_only_as_it_was_asked_for(run: Run, catalog: ts.Catalo
         ("a.jsonl", b'{"id":1}\nnull\n', "line 2"),
         ("a.jsonl", b'{"id":1}\n{"id":2,"t":"\xff"}\n', "line 2"),
         ("a.jsonl", b'{"id":1,"raw":"no base64!"}\n', "line 1"),
-        ("a.csv", b"id,raw\n1,no base64!\n", "base64"),
+        ("a.csv", b"id,raw\n1,\n2,AAAA\n3,no base64!\n4,AAAA\n", "line 4, column 'raw': expected BYTES, found 'no base64!'"),
         ("a.csv", b"id,i8\n1,300\n", "300"),
         ("a.csv", b"t\nx\n", "id"),
         ("a.jsonl", b'{"t":"x"}\n', "id"),
@@ -299,3 +308,35 @@ def test_memory_is_bounded_by_blocks_and_not_by_the_file(tmp_path: Path) -> None
     _, batches = jsonlines.json_batches(stream, "stream", pa.schema([("id", pa.int64()), ("t", pa.string())]))
     next(iter(batches))
     assert stream.tell() <= 2 * jsonlines.BLOCK_BYTES
+
+
+def test_folders_and_patterns(run: Run, catalog: ts.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made(run, catalog, "id BIGINT NOT NULL")
+    for number, name in enumerate(("in/a.csv", "in/deep/b.csv", "in/deep/c[1].csv", "in/.hidden.csv", "in/_tmp/d.csv")):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"id\n{number}\n")
+    (tmp_path / "in" / "README").write_text("no rows")
+    monkeypatch.chdir(tmp_path)
+
+    def imported(*names: str) -> list[int]:
+        table.delete("id >= 0")
+        run("import", "shop.t", *names)
+        return [row["id"] for row in rows_of(table)]
+
+    assert imported("in") == imported(f"{tmp_path}/in/") == imported("file://" + f"{tmp_path}/in/") == [0, 1, 2]
+    assert imported("in/*.csv") == [0]
+    assert imported("in/**/*.csv") == [0, 1, 2, 4]
+    assert imported("*/deep/[a-b].csv") == [1]
+    assert imported("in/deep/c[1].csv", "in/a.csv") == [0, 2]
+    assert "no file matches 'in/*.tsv'" in run("import", "shop.t", "in/*.tsv", code=1).err
+    (tmp_path / "empty").mkdir()
+    assert "the folder empty holds no files of rows" in run("import", "shop.t", "empty", code=1).err
+
+
+def test_a_table_that_is_not_there_is_made_with_create(run: Run, catalog: ts.Catalog, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    refused = run("import", "shop.new", tmp_path / "a.csv", "--json", code=1)
+    assert "--create makes it" in json.loads(refused.err)["error"]["message"]
+    run("import", "shop.new", tmp_path / "a.csv", "--create")
+    assert catalog.table("shop.new").scan().count() == 1
