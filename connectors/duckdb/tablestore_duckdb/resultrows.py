@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tablestore.lazy import lazy
 from tablestore_duckdb.prepared import Prepared
-from tablestore_duckdb.rowtypes import cast, rows_out
+from tablestore_duckdb.rowtypes import cast, plain_rows_out, rows_out
 from tablestore_duckdb.sessions import Sessions
 
 # DuckDB fills a batch before it hands it out.
@@ -71,4 +71,5 @@ class KeptRows:
 
 def schema_of(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
     """Names and types of a relation's columns as they come out."""
-    return rows_out(relation.limit(0).to_arrow_table().schema, [str(one) for one in relation.types])
+    types = [str(one) for one in relation.types]
+    return plain_rows_out(relation.columns, types) or rows_out(relation.limit(0).to_arrow_table().schema, types)

@@ -46,6 +46,28 @@ def rows_out(schema: pa.Schema, duckdb_types: Sequence[str]) -> pa.Schema:
     )
 
 
+_PLAIN = {
+    "BOOLEAN": pa.bool_(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "HUGEINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "DATE": pa.date32(),
+}
+
+
+def plain_rows_out(names: Sequence[str], duckdb_types: Sequence[str]) -> pa.Schema | None:
+    """The same where the names of DuckDB's types say it, whatever its settings are: no row has to be exported for it."""
+    # An export gives columns of one name other names.
+    if not all(name in _PLAIN for name in duckdb_types) or len({name.casefold() for name in names}) < len(names):
+        return None
+    return pa.schema([pa.field(name, _PLAIN[known]) for name, known in zip(names, duckdb_types, strict=True)])
+
+
 def cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch in these types. Raises InvalidInputError for a value that does not fit."""
     if batch.schema.equals(schema):

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tablestore_duckdb import open_engine
 from tablestore_duckdb.engine import DuckDBEngine
+from tablestore_duckdb.rowtypes import plain_rows_out, rows_out
 from tablestore_duckdb.scans import plan_managed
 
 import tablestore as ts
@@ -192,3 +193,12 @@ def shares(table: ts.Table, **pruned: object) -> tuple[int, int]:
     """How many files DuckDB reads, and how many are read for it."""
     planned = plan_managed(managed(table, **pruned))
     return len(planned.native), sum(len(split.files) for split in planned.rest)
+
+
+def test_the_types_that_need_no_export_are_those_that_an_export_has() -> None:
+    plain = ["BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOUBLE", "VARCHAR", "DATE"]
+    relation = duckdb.sql("SELECT " + ", ".join(f"CAST(NULL AS {name}) AS c{n}" for n, name in enumerate(plain)))
+    exported = rows_out(relation.limit(0).to_arrow_table().schema, [str(one) for one in relation.types])
+    assert plain_rows_out(relation.columns, plain) == exported
+    assert plain_rows_out(["a", "b"], ["DATE", "TIMESTAMP WITH TIME ZONE"]) is None
+    assert plain_rows_out(["a", "A"], ["DATE", "DATE"]) is None
