@@ -59,18 +59,25 @@ class _Total:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """A grouped query whose target holds what its rule needs. ``keys``: the names of its key columns, and those of the target."""
+    """A grouped query whose target holds what its rule needs. ``keys``: the names of its key columns, and those of the target.
+
+    ``step``: the text of its first step, where that is the same each time.
+    """
 
     node: Keyed
     outputs: tuple[tuple[str, Field], ...]
     keys: tuple[tuple[str, Field], ...]
     totals: tuple[_Total, ...]
+    step: str | None = None
 
     def change(self, steps: Steps) -> tuple[pa.Table | None, list[exp.Select]]:
         """The change of the groups whose new values are known, and terms for that of the others."""
-        if (changes := self._changes(steps)) is None:
+        if self.step is not None:
+            merged, rows = steps.keep(self.step)
+        elif (changes := self._changes(steps)) is not None:
+            merged, rows = steps.keep(self._merged(changes))
+        else:
             return None, []
-        merged, rows = steps.keep(self._merged(changes))
         unknown = rows.column("unknown")
         known = self._known(rows.filter(pc.invert(unknown)))
         if not pc.any(unknown).as_py():
@@ -80,6 +87,20 @@ class GroupState:
         name, found = steps.keep(again)
         computed = weighed(self.node.limited("new", name, found), self.node.columns, 1)
         return known, [computed, target_rows(self.outputs, [field.name for _, field in self.keys], name, found)]
+
+    def with_step(self) -> "GroupState":
+        """The same, with the text of the first step: no values of changed rows stand in it, and no step comes before it."""
+        first, *others = (one.reads for one in self.node.block.inputs)
+        if others or not isinstance(first, int) or not self._has_plain_columns:
+            return self
+        changes = self._changes(Steps(frozenset({first}), _no_step))
+        assert changes is not None, "its source has changed"
+        return replace(self, step=self._merged(changes).sql(dialect=Spark4))
+
+    @property
+    def _has_plain_columns(self) -> bool:
+        values = [total.value for total in self.totals if total.value is not None]
+        return all(isinstance(value, exp.Column) for value in (*self.node.keys, *values))
 
     def _changes(self, steps: Steps) -> exp.Expr | None:
         """One row for each group that changed, to stand in a FROM: how much came and went."""
@@ -95,7 +116,7 @@ class GroupState:
         for n, total in enumerate(self.totals):
             columns += [(value, f"{what}_{n}") for what, value in self._came_and_went(total, _col("rows", f"value_{n}"), weight)]
         query = projected(exp.select().from_(rows), columns).group_by(*(_col("rows", name) for _, name in keys), copy=False)
-        if all(isinstance(value, exp.Column) for value, _ in (*keys, *values)):
+        if self._has_plain_columns:
             return aliased(query, _CHANGES)
         # Names of columns in expressions shall not meet those of the target.
         name, found = steps.keep(query)
@@ -230,7 +251,7 @@ def group_state(node: Node, outputs: Sequence[tuple[str, Field]], sources: Seque
         return None
     counts = {total.value.sql(): total.name for total in totals if total.kind == "count" and total.value is not None}
     totals = [replace(total, counted=counts.get(total.value.sql()) if total.value is not None else None) for total in totals]
-    return GroupState(node, tuple(outputs), tuple(keys[n] for n in range(len(node.keys))), tuple(totals))
+    return GroupState(node, tuple(outputs), tuple(keys[n] for n in range(len(node.keys))), tuple(totals)).with_step()
 
 
 def _total(value: exp.Expr, name: str, field: Field, types: Mapping[tuple[str, str], DataType]) -> _Total | None:
@@ -274,6 +295,10 @@ def _column_types(inputs: Sequence[Input], sources: Sequence[SourceShape]) -> di
         if isinstance(one.reads, int)
         for field in sources[one.reads].fields
     }
+
+
+def _no_step(name: str, text: str) -> pa.Table:
+    raise AssertionError(f"{name} is the first step: {text}")
 
 
 def _wide(total: DataType) -> str:

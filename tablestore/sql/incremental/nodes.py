@@ -42,11 +42,12 @@ class Steps:
     kinds: Mapping[tuple[int, str], str | None] = field(default_factory=dict)
     count: int = 0
 
-    def keep(self, query: exp.Query) -> tuple[str, pa.Table]:
+    def keep(self, query: exp.Query | str) -> tuple[str, pa.Table]:
         """Run a query once for all that read it; its name and its rows."""
+        text = query if isinstance(query, str) else query.sql(dialect=Spark4)
         name = f"{STEP}{self.count}"
         self.count += 1
-        return name, self.run(name, query.sql(dialect=Spark4))
+        return name, self.run(name, text)
 
 
 class Node(Protocol):
