@@ -66,3 +66,31 @@ def test_a_partition_is_refreshed_as_one_commit(env: ts.TableEnvironment) -> Non
     assert rows(env, "SELECT id FROM daily ORDER BY id") == [(1,), (2,)]
     with pytest.raises(ts.InvalidInputError, match="is a materialized table"):
         env.execute_sql("INSERT INTO daily VALUES (9, 'x')")
+
+
+@pytest.mark.slow
+def test_a_version_is_staged_compared_promoted_and_taken_back(env: ts.TableEnvironment) -> None:
+    env.execute_sql(DEPLOY.replace("CREATE OR ALTER", "CREATE").replace("'5' MINUTE", "'1' DAY"))
+    env.execute_sql("ALTER MATERIALIZED TABLE totals REFRESH")
+    evolution = env.evolution("totals")
+    evolution.stage("SELECT day, CAST(count(*) AS INT) AS orders, sum(v) AS total, max(v) AS most FROM orders GROUP BY day")
+    report = evolution.compare()
+    assert (report.columns_added, report.columns_retyped) == (("most INT",), ("orders BIGINT -> INT",))
+    assert (report.only_current, report.only_other, report.changed) == (0, 0, 1)
+    assert report.examples_changed is not None
+    assert report.examples_changed.to_pylist() == [{"day": "2026-01-01", "total": 3}]
+    evolution.promote()
+    assert rows(env, "SELECT * FROM totals ORDER BY day") == [("2026-01-01", 2, 3, 2), ("2026-01-02", 1, 3, 3)]
+    env.execute_sql("INSERT INTO orders VALUES (4, '2026-01-03', 9)")
+    (verified,) = env.execute_sql("ALTER MATERIALIZED TABLE totals REFRESH VERIFY").to_arrow().to_pylist()
+    assert (verified["mode"], verified["missing"], verified["extra"]) == ("incremental", 0, 0)
+    evolution.rollback()
+    assert rows(env, "SELECT * FROM totals ORDER BY day") == [("2026-01-01", 1, 2), ("2026-01-02", 1, 3), ("2026-01-03", 1, 9)]
+    # Another layout, without a key: rows are compared as bags.
+    evolution.stage("SELECT day, v AS orders FROM orders", primary_key=(), partitioned_by=("day",), options={"bucket": "-1"})
+    report = evolution.compare()
+    assert (report.changed, report.only_current, report.only_other) == (None, 0, 1)
+    evolution.promote()
+    assert len(rows(env, "SELECT * FROM totals")) == 4
+    evolution.rollback()
+    assert len(rows(env, "SELECT * FROM totals")) == 3
