@@ -354,6 +354,9 @@ LOG_FORMAT = _option("log.format", "choice", "debezium-json", "Format of message
 TOMBSTONE_RETENTION = _option("tablestore.tombstone-retention", "duration", None,
     "How long full compactions keep deletes, so that a row that comes late (sequence.field) stays deleted; they drop them at "
     "once if unset.", minimum=1)
+PREVIOUS_VERSION_RETAINED = _option("tablestore.previous-version.time-retained", "duration", None,
+    "How long a materialized table keeps its version before the last promotion. If unset: until DISCARD.",
+    minimum=1)
 ORPHAN_AGE = _option("tablestore.orphan-age", "duration", DAY_MS,
     "Files that no snapshot names are removed only when older than this.", minimum=1)
 # fmt: on

@@ -1,7 +1,8 @@
 """What is due, and refreshing it: what any process may do at any time, and several at one time.
 
     due(definition, …)   the time that a refresh is due for, None if none is; pure
-    refresh_due(…)       every table of a catalog whose refresh is due, sources before what is made from them
+    refresh_due(…)       every table of a catalog whose refresh is due, sources before what is made from them; previous versions
+                         of tables that were kept for long enough go
 
 Two processes that find the same table due both refresh it; one of them lands, and the other finds nothing due any more. A
 continuous table is due only where its job does not run. A workflow of another scheduler is left to that.
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from tablestore.environment.materialized.continuous import is_alive
+from tablestore.environment.materialized.evolution.tableversions import drop_expired
 from tablestore.environment.materialized.expansion import sources_of
 from tablestore.environment.materialized.freshness import RefreshMode, next_due
 from tablestore.environment.materialized.materializedtable import RefreshStatus
@@ -68,9 +70,12 @@ def refresh_due(
     """Refresh what is due now in the current catalog, one after another as they are taken. An error of one table does not keep the
     others. ``skip``: the tables that are left out this time."""
     now = session.clock.now_ms() if now_ms is None else now_ms
-    for path in _in_order(session):
+    tables = _in_order(session)
+    for path in tables:
         if skip is None or not skip(path):
             yield from _refresh_table(session, path, now)
+    for path in tables:
+        drop_expired(session, path, now)
 
 
 def refresh_scheduled(session: Session, found: Found, last: RefreshNote | None, schedule_ms: int) -> RefreshReport:

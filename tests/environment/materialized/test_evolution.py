@@ -1,11 +1,15 @@
 """Blue/green: another version of a materialized table is built beside it, compared, promoted, and the old one can come back."""
 
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import tablestore as ts
 from tablestore.store.history.holds import Holds
+from tablestore.testing.deterministic import ManualClock
 
 SALES = """CREATE MATERIALIZED TABLE sales (PRIMARY KEY (item) NOT ENFORCED) COMMENT 'sold' FRESHNESS = INTERVAL '1' DAY
 WITH ('bucket' = '2') AS SELECT item, count(*) AS pieces, sum(price) AS total FROM orders GROUP BY item"""
@@ -215,3 +219,76 @@ def test_no_version_that_went_keeps_snapshots_of_its_sources(env: ts.TableEnviro
     assert len(held()) == 1
     alter(env, "DISCARD")
     assert len(held()) == 1
+
+
+def test_rows_are_compared_by_key_or_as_bags_by_what_sql_calls_equal(duck: ts.TableEnvironment) -> None:
+    schema = pa.schema(
+        [pa.field("k", pa.int64(), nullable=False), ("x", pa.float64()), ("ä b", pa.decimal128(38, 2)), ("b", pa.binary())]
+    )
+    nan, wide, inf = float("nan"), Decimal("9" * 36 + ".99"), float("inf")
+    given = [
+        (1, nan, wide, b""),
+        (2, -0.0, wide.copy_negate(), None),
+        (3, None, None, b"\0"),
+        (4, inf, wide, b"x"),
+        (5, 1.0, wide, b"y"),
+    ]
+    duck.catalog().create_database("default")
+    duck.catalog().create_table("default.odd-names", schema, primary_key=["k"])
+    odd = duck.catalog().table("default.odd-names")
+    assert isinstance(odd, ts.Table)
+    odd.upsert(pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in given], schema=schema))
+    query = "SELECT k, x, `ä b`, b FROM `odd-names`"
+    for key in ("(PRIMARY KEY (k) NOT ENFORCED)", ""):
+        duck.execute_sql(f"CREATE MATERIALIZED TABLE t {key} FRESHNESS = INTERVAL '1' DAY AS {query}")
+        evolution = duck.evolution("t")
+        evolution.stage(query)
+        assert evolution.compare().only_other == 5 and not evolution.compare().is_equal
+        duck.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+        assert evolution.compare().is_equal
+        assert str(evolution.compare()) == "the staged version has the columns and rows of the current one"
+        evolution.stage(
+            "SELECT k + CAST(k = 5 AS BIGINT) AS k, CASE k WHEN 2 THEN 0.0D WHEN 1 THEN -x WHEN 3 THEN 7.0D ELSE x END AS x, "
+            "`ä b`, CASE WHEN k = 4 THEN NULL ELSE b END AS b FROM `odd-names` WHERE k > 0"
+        )
+        report = evolution.compare()
+        # NaN is NaN, zero is zero; 3 and 4 have other values, 5 has another key.
+        assert report.changed == (2 if key else None)
+        assert (report.only_current, report.only_other) == ((1, 1) if key else (3, 3))
+        assert {row["k"] for row in report.examples_only_other.to_pylist()} == ({6} if key else {3, 4, 6})
+        evolution.stage("SELECT CAST(k AS STRING) AS k, `ä b` AS e FROM `odd-names`", primary_key=("k",) if key else ())
+        report = evolution.compare()
+        assert (report.only_current, report.only_other, report.changed) == (5, 5, None)
+        assert report.columns_retyped[0].startswith("k BIGINT") and "columns of another type: k BIGINT" in str(report)
+        odd.upsert({"k": [9], "x": [1.0], "ä b": [wide], "b": [b""]})
+        evolution.stage(query)
+        assert evolution.compare().apart == ("tablestore.default.odd-names",)
+        odd.delete({"k": [9]})
+        duck.execute_sql("DROP MATERIALIZED TABLE t")
+
+
+def test_whoever_follows_the_table_gets_the_rows_of_each_version(env: ts.TableEnvironment) -> None:
+    for batch in table_of(env).consume("full", consumer_id="board", follow=False):
+        batch.commit()
+    alter(env, f"STAGE AS {OTHER}")
+    alter(env, "PROMOTE")
+    with pytest.raises(ts.NotFoundError) as error:
+        list(table_of(env).consume(consumer_id="board", follow=False))
+    assert error.value.kind == "discontinuity"
+    batches = table_of(env).consume(consumer_id="board", follow=False, on_discontinuity="restart")
+    assert {row["item"]: row["most"] for batch in batches for row in batch.rows.to_pylist()} == {"ink": 2, "pen": 1}
+
+
+def test_the_previous_version_goes_after_the_time_that_the_table_says(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb", clock=clock) as env:
+        env.execute_sql("CREATE TABLE orders (id BIGINT, item STRING, price BIGINT, PRIMARY KEY (id) NOT ENFORCED)")
+        env.execute_sql(SALES.replace("'bucket' = '2'", "'tablestore.previous-version.time-retained' = '2 d'"))
+        for action in (f"STAGE AS {OTHER}", "PROMOTE"):
+            alter(env, action)
+        for seconds, there in ((100_000, True), (100_000, False)):
+            clock.advance(seconds)
+            assert all(one.error is None for one in env.refresh_due())
+            assert ("sales__previous" in env.list_tables()) is there
+        with pytest.raises(ts.InvalidInputError, match="is where the definition of a materialized table is kept"):
+            alter(env, f"STAGE WITH ('type' = 'table') AS {OTHER}")

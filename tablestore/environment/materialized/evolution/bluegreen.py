@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from tablestore.environment.definition.tabledefinition import check_own_options
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.materialized.declaring import declared_freshness, with_query
 from tablestore.environment.materialized.difference import check_declared, settled
@@ -119,6 +120,7 @@ def _stage(session: Session, found: Found, action: Stage, source: Source) -> Non
 def _restated(session: Session, found: Found, action: Stage, source: Source) -> MaterializedTable:
     """The definition that a statement stages: what it leaves out is as it was."""
     old, declared, given = found.definition, action.declared, action.given
+    check_own_options(declared.options, source)
     new, _ = with_query(session, old, declared.query, source, found.path, declared.path)
     # Key columns become NOT NULL anew, and those that are none any more may be NULL.
     new = replace(new, fields=tuple(replace(one, type=with_nullable(one.type, True)) for one in new.fields))

@@ -9,19 +9,22 @@ which stays with it wherever it goes: a table beside another one of the same id 
 whoever finds it drops it.
 """
 
+import logging
 from dataclasses import replace
 from enum import StrEnum
 
 from tablestore.environment.definition.drop import stored_context
 from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.refreshing import refresh_session
-from tablestore.environment.materialized.storing import Found, read_found
+from tablestore.environment.materialized.storing import Found, open_materialized, read_found
 from tablestore.environment.materialized.upkeep import end_upkeep
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session
-from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from tablestore.options import OWN_MATERIALIZED_PREFIX, is_materialized
+from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, TablestoreError
+from tablestore.options import OWN_MATERIALIZED_PREFIX, PREVIOUS_VERSION_RETAINED, TableOptions, is_materialized
 from tablestore.table.table import Table
+
+LOG = logging.getLogger(__name__)
 
 # Stored, never renamed.
 VERSION = f"{OWN_MATERIALIZED_PREFIX}version"
@@ -99,6 +102,23 @@ def drop_found(session: Session, found: Found) -> None:
     end_upkeep(session, found)
     release_sources(refresh_session(session), found.table)
     session.factory.on_drop_table(stored_context(session, found.path), True)
+
+
+def drop_expired(session: Session, path: ObjectPath, now_ms: int) -> None:
+    """Drop the previous version of a table if it was kept for as long as the table says; what cannot be dropped is tried again."""
+    try:
+        found = open_materialized(session, path)
+        options = TableOptions(found.table.options())
+        if options.value(PREVIOUS_VERSION_RETAINED) is None or is_version(found.table):
+            return
+        retained_ms = options.integer(PREVIOUS_VERSION_RETAINED)
+        previous = find_version(session, found, Role.PREVIOUS)
+        if previous is not None and previous.upkeep.since_ms + retained_ms <= now_ms:
+            drop_found(session, previous)
+    except NotFoundError:
+        pass
+    except TablestoreError as error:
+        LOG.warning("the previous version of %s could not be dropped, it is tried again: %s", path, error)
 
 
 def drop_versions(session: Session, found: Found) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tablestore.environment.materialized.declaring import explain_materialized, plan_declared
 from tablestore.environment.materialized.due import materialized_tables
+from tablestore.environment.materialized.evolution.tableversions import is_version
 from tablestore.environment.materialized.folder.sqlfolder import Declaration, in_file, read_folder
 from tablestore.environment.materialized.storing import open_materialized
 from tablestore.environment.objectpath import ObjectPath
@@ -46,7 +47,8 @@ class PlannedStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderPlan:
-    """All statements in their order. ``undeclared``: materialized tables of their databases that no file declares."""
+    """All statements in their order. ``undeclared``: materialized tables of their databases that no file declares, but for
+    versions beside one."""
 
     statements: tuple[PlannedStatement, ...]
     undeclared: tuple[ObjectPath, ...] = ()
@@ -123,6 +125,6 @@ def _undeclared(session: Session, declared: Sequence[Declaration]) -> tuple[Obje
         path
         for catalog, database in places
         if database in session.catalogs.databases(catalog)
-        for path, _ in materialized_tables(session, catalog, database)
-        if path not in tables
+        for path, table in materialized_tables(session, catalog, database)
+        if path not in tables and not is_version(table)
     )
