@@ -5,8 +5,8 @@ type. So Spark casts nothing, and a condition means there what it means here: Na
 0.0, text and bytes are ordered byte by byte, unknown is not true. The text of the filter itself would not do: Spark's parser, its
 casts and its session settings (ANSI, time zone, collation) would have a say.
 
-What has no condition (the rows are then filtered by us): TIME, timestamps finer than microseconds, and filters so long that
-making the expression takes longer than reading a file.
+What has no condition (the rows are then filtered by us): TIME, timestamps finer than microseconds, what is computed, and filters so
+long that making the expression takes longer than reading a file.
 """
 
 import datetime as dt
@@ -23,6 +23,7 @@ from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.filter.predicate import (
     And,
     Comparison,
+    Computed,
     Constant,
     IsIn,
     IsNull,
@@ -63,6 +64,8 @@ def condition(predicate: Predicate, fields: Mapping[str, Field]) -> Column:
             return column(name).startswith(sf.lit(prefix))
         case Like(name, pattern):
             return column(name).like(_spark_pattern(pattern))
+        case Computed():
+            raise AssertionError("what is computed has no condition")
         case Comparison(op, name, value):
             return _OPERATORS[op](column(name), _literal(value, fields[name].type))
         case IsIn(name, values):
@@ -121,5 +124,7 @@ def _literals(predicate: Predicate) -> int:
             return _literals(child)
         case IsIn(_, values):
             return len(values)
+        case Computed():
+            return MOST_LITERALS + 1
         case _:
             return 1

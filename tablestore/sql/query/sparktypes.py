@@ -16,10 +16,8 @@ from tablestore.types.datatypes import (
     as_map,
     is_finer_than_micros,
 )
+from tablestore.types.expression.assignment import assignable
 from tablestore.types.typestring import type_to_sql
-
-_NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
-_MOMENTS = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
 
 
 def spark_type(data_type: DataType) -> str:
@@ -75,33 +73,3 @@ def refusal(column: str, wanted: DataType, given: DataType | None, value: str = 
         return None
     taken = f"the column {column!r} is {type_to_sql(wanted)} and takes no {type_to_sql(given)}{value}"
     return f"{taken}; write CAST(… AS {spark_type(wanted)})"
-
-
-def assignable(given: DataType | None, wanted: DataType) -> bool:
-    """Whether a column takes values of a type, by the rules of Spark's ANSI store assignment. ``given`` None: the type of NULL.
-
-    A number goes into any column of numbers (a value that does not fit is an error when it is written), a date or timestamp into
-    each other, and anything without parts into a text; never a text into something else, nor a number into a boolean.
-    """
-    match given, wanted:
-        case None, _:
-            return True
-        case AtomicType(), AtomicType():
-            return (
-                given.root is wanted.root
-                or wanted.root in TEXT_ROOTS
-                or {given.root, wanted.root} <= _NUMBERS
-                or {given.root, wanted.root} <= _MOMENTS
-                or {given.root, wanted.root} <= BINARY_ROOTS
-            )
-        case ArrayType(), ArrayType():
-            return assignable(given.element, wanted.element)
-        case ((MapType() | MultisetType()), (MapType() | MultisetType())):
-            from_map, to_map = as_map(given), as_map(wanted)
-            return assignable(from_map.key, to_map.key) and assignable(from_map.value, to_map.value)
-        case RowType(), RowType():
-            return len(given.fields) == len(wanted.fields) and all(
-                assignable(left.type, right.type) for left, right in zip(given.fields, wanted.fields, strict=True)
-            )
-        case _:
-            return False

@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.datatypes import Field, is_float
-from tablestore.types.filter.binding import Instant, always, bind_comparison, bind_in, bind_like, bind_prefix, never
+from tablestore.types.expression.instant import Instant
+from tablestore.types.filter.binding import always, bind_comparison, bind_in, bind_like, bind_prefix, never
 from tablestore.types.filter.predicate import (
     FLIPPED,
     UNKNOWN,

@@ -14,7 +14,6 @@ import datetime as dt
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -24,10 +23,13 @@ import numpy as np
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import timestamp_unit
 from tablestore.types.datatypes import BINARY_ROOTS, FLOAT_ROOTS, TEXT_ROOTS, TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot
+from tablestore.types.expression.expression import renamed_columns
+from tablestore.types.expression.instant import Instant, parse_instant
 from tablestore.types.filter.predicate import (
     UNKNOWN,
     And,
     Comparison,
+    Computed,
     IsIn,
     IsNull,
     Like,
@@ -36,30 +38,17 @@ from tablestore.types.filter.predicate import (
     Or,
     Predicate,
     StartsWith,
+    columns,
     like_prefix,
 )
 from tablestore.types.timevalues import date_to_days, days_to_date, millis_to_time, nanoseconds
 from tablestore.types.typestring import type_to_sql
-
-
-@dataclass(frozen=True, slots=True)
-class Instant:
-    """A timestamp literal of any precision: nanoseconds since the epoch. ``zoned``: None if not known."""
-
-    ns: int
-    zoned: bool | None
-
 
 INT_BITS = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
 _UNIT_NS = {"ms": 10**6, "us": 10**3, "ns": 1}
 _DAY_NS = 86_400 * 10**9
 # Beyond this exponent a number is larger (or smaller) than anything that a column holds.
 _MAX_EXPONENT = 400
-_TIMESTAMP = re.compile(
-    r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
-    r"\s*(Z|UTC|[+-]\d{2}:?\d{2})?\s*",
-    re.ASCII | re.IGNORECASE,
-)
 _TIME = re.compile(r"\s*(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s*", re.ASCII)
 
 
@@ -130,23 +119,6 @@ def bind_prefix(field: Field, prefix: str) -> Predicate:
     if not isinstance(field.type, AtomicType) or field.type.root not in TEXT_ROOTS:
         raise InvalidInputError(f"LIKE needs a text column; {field.name!r} is {type_to_sql(field.type)}", kind="type-mismatch")
     return StartsWith(field.name, prefix)
-
-
-def parse_instant(text: str) -> Instant | None:
-    """``2024-01-31[ 12:34[:56[.123456789]]][Z|+02:00]``, or None for other text."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
-        return None
-    try:
-        moment = dt.datetime(*(int(part or 0) for part in match.groups()[:6]))  # type: ignore[arg-type]
-    except ValueError:
-        return None
-    ns = nanoseconds(moment) + int((match[7] or "0").ljust(9, "0"))
-    zone = match[8]
-    if zone and zone[0] in "+-":
-        offset_minutes = int(zone[1:3]) * 60 + int(zone[-2:])
-        ns += (-1 if zone[0] == "+" else 1) * offset_minutes * 60 * 10**9
-    return Instant(ns, zone is not None)
 
 
 def _refusal(field: Field, raw: object, hint: str) -> InvalidInputError:
@@ -344,5 +316,7 @@ def rebind(predicate: Predicate, field_of: Any) -> Predicate:
             return bind_prefix(field_of(name), prefix)
         case Like(name, pattern):
             return bind_like(field_of(name), pattern)
+        case Computed(expression):
+            return Computed(renamed_columns(expression, {name: field_of(name).name for name in columns(predicate)}))
         case _:
             return predicate

@@ -12,12 +12,24 @@ from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.recursion import deep_stack
 from tablestore.types.datatypes import Field
-from tablestore.types.filter.predicate import And, Comparison, Constant, IsIn, IsNull, Like, Not, Or, Predicate, StartsWith
+from tablestore.types.filter.predicate import (
+    And,
+    Comparison,
+    Computed,
+    Constant,
+    IsIn,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Predicate,
+    StartsWith,
+)
 
 # Chains of AND and OR count once; everything that walks a tree may recurse this deep.
 MAX_FILTER_DEPTH = 200
 _TOO_DEEP = f"the filter is nested more than {MAX_FILTER_DEPTH} levels deep; write it with fewer parentheses and NOTs"
-_NODES = (And, Or, Not, Constant, Comparison, IsIn, IsNull, StartsWith, Like)
+_NODES = (And, Or, Not, Constant, Comparison, IsIn, IsNull, StartsWith, Like, Computed)
 
 
 # pyarrow's stubs know no union with Expression: it is Any to the type checker.

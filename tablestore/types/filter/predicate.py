@@ -4,7 +4,7 @@ A frozen tree over the columns of one table, with SQL's three-valued logic: a co
 NOT unknown is unknown, and a row is kept only where the whole is true.
 
     predicate = And | Or | Not | leaf
-    leaf      = Comparison | IsIn | IsNull | StartsWith | Like | Constant
+    leaf      = Comparison | IsIn | IsNull | StartsWith | Like | Constant | Computed
 
 Literals are Python values as Arrow gives them (``as_py``; ``numpy.datetime64`` for nanoseconds), already of the
 column's type: ``filters`` binds them. Floats are ordered as SQL engines do: NaN equals NaN and is greater than every
@@ -24,6 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError
+from tablestore.types.expression.evaluate import Rows, evaluate_expression
+from tablestore.types.expression.expression import Expression, columns_of, renamed_columns
+from tablestore.types.expression.functions import like_regex
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 NEGATED: dict[Operator, Operator] = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -84,6 +87,13 @@ class Like:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """A condition that is computed from several columns, or with functions: it says nothing about files."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     """True where all children are; true if there are none."""
 
@@ -104,7 +114,7 @@ class Not:
     child: "Predicate"
 
 
-Leaf = Constant | Comparison | IsIn | IsNull | StartsWith | Like
+Leaf = Constant | Comparison | IsIn | IsNull | StartsWith | Like | Computed
 Predicate = And | Or | Not | Leaf
 
 TRUE = Constant(True)
@@ -136,6 +146,8 @@ def columns(predicate: Predicate | None) -> frozenset[str]:
             return frozenset().union(*(columns(child) for child in children))
         case Not(child):
             return columns(child)
+        case Computed(expression):
+            return frozenset(column.name for column in columns_of(expression))
         case _:
             return frozenset((predicate.field,))
 
@@ -186,6 +198,8 @@ def renamed(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
             return Not(renamed(child, names))
         case Constant():
             return predicate
+        case Computed(expression):
+            return Computed(renamed_columns(expression, names))
         case _:
             return replace(predicate, field=names[predicate.field])
 
@@ -305,6 +319,9 @@ def _build(predicate: Predicate, column: Callable[[str], pa.Array], rows: int) -
             return reduce(join, parts) if parts else pa.repeat(isinstance(predicate, And), rows)
         case Not(child):
             return pc.invert(_build(child, column, rows))
+        case Computed(expression):
+            found = evaluate_expression(expression, Rows(rows, lambda wanted: column(wanted.name)))
+            return pa.nulls(rows, pa.bool_()) if pa.types.is_null(found.type) else found
         case IsNull(field):
             return pc.is_null(column(field))
         case StartsWith(field, prefix):
@@ -374,22 +391,6 @@ def to_scalar(value: Any, arrow_type: pa.DataType) -> pa.Scalar:
         raise InvalidInputError(f"expected a value of type {arrow_type} in a filter, found {value!r:.100}") from error
 
 
-def like_regex(pattern: str) -> str:
-    """The RE2 expression that matches what the LIKE pattern matches."""
-    parts, escaped = [], False
-    for char in pattern:
-        if escaped:
-            parts.append(_quote(char))
-        elif char == "%":
-            parts.append(".*")
-        elif char == "_":
-            parts.append(".")
-        elif char != "\\":
-            parts.append(_quote(char))
-        escaped = char == "\\" and not escaped
-    return r"(?s)\A" + "".join(parts) + r"\z"
-
-
 def like_prefix(pattern: str) -> tuple[str, str]:
     """The literal text at the start of a LIKE pattern, and what is left of the pattern."""
     prefix, position = "", 0
@@ -399,7 +400,3 @@ def like_prefix(pattern: str) -> tuple[str, str]:
         prefix += pattern[position : position + 1]
         position += 1
     return prefix, pattern[position:]
-
-
-def _quote(char: str) -> str:
-    return char if char.isalnum() or ord(char) > 127 else f"\\x{{{ord(char):x}}}"

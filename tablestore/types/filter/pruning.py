@@ -21,6 +21,7 @@ import numpy as np
 from tablestore.types.filter.predicate import (
     And,
     Comparison,
+    Computed,
     Constant,
     IsIn,
     IsNull,
@@ -105,6 +106,8 @@ def _outcomes(predicate: Predicate, ranges: Mapping[str, ColumnRange]) -> _Outco
         case Not(child):
             inner = _outcomes(child, ranges)
             return _Outcomes(inner.false, inner.true)
+        case Computed():
+            return _ANY
         case _:
             known = ranges.get(predicate.field)
             return _ANY if known is None else _leaf(predicate, _span(known))

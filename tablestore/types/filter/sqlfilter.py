@@ -2,26 +2,42 @@
 
     price > 10 AND (day BETWEEN DATE '2024-01-01' AND '2024-01-31' OR name LIKE 'a%') AND NOT done
 
-sqlglot reads the text (Spark's dialect); this module takes what a predicate can express, and refuses the
-rest by name. Column names match exactly, else without regard to case if that is unambiguous. As in Spark 4, a quote
-inside a text is doubled or escaped (``'it''s'``, ``'it\\'s'``), and double quotes make a text too.
+A comparison of a column with literals becomes a leaf that leaves files out; any other condition (``upper(item) = 'INK'``,
+``price * 2 > 10``, ``low < high``) is computed over the rows that are read. Column names match exactly, else without regard to case
+if that is unambiguous.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from typing import Any
 
-import sqlglot
-from sqlglot import Token, TokenType, exp
-from sqlglot.errors import SqlglotError
+import pyarrow as pa
+from sqlglot import exp
 
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import FLOAT_ROOTS, TEXT_ROOTS, AtomicType, Field, TypeRoot
-from tablestore.types.filter.binding import INT_BITS, Instant, bind_comparison, bind_in, bind_like, parse_instant
-from tablestore.types.filter.predicate import FALSE, FLIPPED, TRUE, UNKNOWN, And, Constant, IsNull, Not, Operator, Or, Predicate
+from tablestore.types.expression.evaluate import Rows, holds
+from tablestore.types.expression.expression import Column
+from tablestore.types.expression.instant import Instant, parse_instant
+from tablestore.types.expression.sqlexpression import ExpressionReader
+from tablestore.types.expression.sqltree import operands, parse_tree, shorten, unwrapped
+from tablestore.types.filter.binding import INT_BITS, bind_comparison, bind_in, bind_like
+from tablestore.types.filter.predicate import (
+    FALSE,
+    FLIPPED,
+    TRUE,
+    UNKNOWN,
+    And,
+    Computed,
+    Constant,
+    IsNull,
+    Not,
+    Operator,
+    Or,
+    Predicate,
+)
 from tablestore.types.typestring import parse_type, type_to_sql
-
-MAX_TEXT = 1 << 20
 
 _OPERATORS: dict[type[exp.Expression], Operator] = {
     exp.EQ: "=",
@@ -41,54 +57,12 @@ def parse_sql(text: str, field_of: FieldOf) -> Predicate:
 
     Raises InvalidInputError for anything but an SQL condition, UnsupportedError for SQL that a filter cannot express.
     """
-    if len(text) > MAX_TEXT:
-        raise InvalidInputError(f"the filter has {len(text)} characters, more than the limit of {MAX_TEXT}")
-    return _Reader(text, field_of).condition(_parse(text))
+    tree = parse_tree(text, what="filter", example="\"price > 10 AND name LIKE 'a%'\"")
+    return _Reader(text, field_of).condition(tree)
 
 
-def _parse(text: str) -> exp.Expression:
-    dialect = sqlglot.Dialect.get_or_raise("spark")
-    try:
-        tokens = _join_quotes(dialect.tokenize(text), text)
-        trees: list[Any] = dialect.parser().parse_into(exp.Condition, tokens, text)
-    except SqlglotError as error:
-        reason = str(error).splitlines()[0] if str(error) else "no condition"
-        raise InvalidInputError(
-            f"expected a filter such as \"price > 10 AND name LIKE 'a%'\", found {_shorten(text)!r} ({reason}); "
-            "put column names that are SQL words between backticks"
-        ) from error
-    if len(trees) != 1 or trees[0] is None:
-        raise InvalidInputError(f"expected one condition as filter, found {_shorten(text)!r}")
-    tree: exp.Expression = trees[0]
-    return tree
-
-
-def _join_quotes(tokens: Iterable[Token], text: str) -> list[Token]:
-    """Tokens in which ``'it''s'`` is one text, not two beside each other."""
-    joined: list[Token] = []
-    for token in tokens:
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and last.token_type == token.token_type == TokenType.STRING
-            and last.end + 1 == token.start
-            and text[last.end] == text[token.start]
-        ):
-            joined[-1] = Token(
-                TokenType.STRING,
-                last.text + text[token.start] + token.text,
-                line=last.line,
-                col=last.col,
-                start=last.start,
-                end=token.end,
-            )
-        else:
-            joined.append(token)
-    return joined
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 200 else text[:200] + "…"
+class _NoLeaf(Exception):
+    """A condition that is none of a column and literals."""
 
 
 class _Literal:
@@ -109,16 +83,30 @@ class _Reader:
 
     def condition(self, node: exp.Expression) -> Predicate:
         """The predicate of a node that must be a condition."""
-        node = _unwrap(node)
+        node = unwrapped(node)
         match node:
             case exp.And() | exp.Or():
-                parts = tuple(self.condition(part) for part in _operands(node))
+                parts = tuple(self.condition(part) for part in operands(node))
                 return And(parts) if isinstance(node, exp.And) else Or(parts)
             case exp.Not():
                 self._only(node, "this")
                 return Not(self.condition(node.this))
+        try:
+            return self._leaf(node)
+        except _NoLeaf:
+            return self._computed(node)
+
+    def _computed(self, node: exp.Expression) -> Predicate:
+        """A condition over several columns, or with functions. Raises InvalidInputError for what is no condition."""
+        expression = ExpressionReader(self._text, lambda table, name: Column(self._field(table, name).name)).read(node)
+        holds(expression, Rows(0, lambda column: pa.nulls(0, to_arrow_type(self._field_of(column.name).type))))
+        return Computed(expression)
+
+    def _leaf(self, node: exp.Expression) -> Predicate:
+        """A condition about one column. Raises _NoLeaf for another one."""
+        match node:
             case exp.Column():
-                field = self._field(node)
+                field = self._field_at(node)
                 return bind_comparison("=", field, True)
             case exp.Boolean():
                 return TRUE if node.this else FALSE
@@ -145,35 +133,35 @@ class _Reader:
                 return self._negated(node, self._like(node, "\\"))
             case exp.Escape():
                 self._only(node, "this", "expression")
-                like, escape = _unwrap(node.this), self._literal(node.expression)
+                like, escape = unwrapped(node.this), self._literal(node.expression)
                 if not isinstance(like, exp.Like) or escape is None or not isinstance(escape.value, str):
-                    raise self._refusal(node)
+                    raise _NoLeaf
                 self._only(like, "this", "expression", "negate")
                 return self._negated(like, self._like(like, escape.value))
             case _:
-                raise self._refusal(node)
+                raise _NoLeaf
 
     def _comparison(self, op: Operator, left: exp.Expression, right: exp.Expression) -> Predicate:
-        left, right = _unwrap(left), _unwrap(right)
+        left, right = unwrapped(left), unwrapped(right)
         for first, second, direction in ((left, right, op), (right, left, FLIPPED[op])):
             if isinstance(first, exp.Column):
                 value = self._literal(second)
                 if value is None:
-                    raise self._refusal(second)
-                return bind_comparison(direction, self._field(first), value.value)
+                    raise _NoLeaf
+                return bind_comparison(direction, self._field_at(first), value.value)
         values = self._literal(left), self._literal(right)
         if values[0] is None or values[1] is None:
-            raise self._refusal(left if values[0] is None else right)
+            raise _NoLeaf
         return _compare_literals(op, values[0].value, values[1].value, self._text)
 
     def _null_safe_equal(self, left: exp.Expression, right: exp.Expression) -> Predicate:
-        left, right = _unwrap(left), _unwrap(right)
+        left, right = unwrapped(left), unwrapped(right)
         if not isinstance(left, exp.Column):
             left, right = right, left
         value = self._literal(right)
         if not isinstance(left, exp.Column) or value is None:
-            raise self._refusal(right if isinstance(left, exp.Column) else left)
-        field = self._field(left)
+            raise _NoLeaf
+        field = self._field_at(left)
         if value.value is None:
             return IsNull(field.name)
         return And((Not(IsNull(field.name)), bind_comparison("=", field, value.value)))
@@ -181,22 +169,22 @@ class _Reader:
     def _in(self, node: exp.In) -> Predicate:
         self._only(node, "this", "expressions")
         values = [self._literal(value) for value in node.expressions]
-        if (unknown := next((n for n, v in zip(node.expressions, values, strict=True) if v is None), None)) is not None:
-            raise self._refusal(unknown)
+        if None in values:
+            raise _NoLeaf
         return bind_in(self._column(node.this), [value.value for value in values if value is not None])
 
     def _is(self, node: exp.Is) -> Predicate:
-        field, right = self._column(node.this), _unwrap(node.expression)
+        field, right = self._column(node.this), unwrapped(node.expression)
         if isinstance(right, exp.Null):
             return IsNull(field.name)
         if not isinstance(right, exp.Boolean):
-            raise self._refusal(right)
+            raise _NoLeaf
         return And((Not(IsNull(field.name)), bind_comparison("=", field, bool(right.this))))
 
     def _like(self, node: exp.Like, escape: str) -> Predicate:
         pattern = self._literal(node.expression)
         if pattern is None or not (pattern.value is None or isinstance(pattern.value, str)):
-            raise self._refusal(node.expression)
+            raise _NoLeaf
         field = self._column(node.this)
         if pattern.value is None:
             return UNKNOWN
@@ -208,22 +196,27 @@ class _Reader:
         return Not(predicate) if node.args.get("negate") else predicate
 
     def _column(self, node: exp.Expression) -> Field:
-        node = _unwrap(node)
+        node = unwrapped(node)
         if not isinstance(node, exp.Column):
-            raise self._refusal(node)
-        return self._field(node)
+            raise _NoLeaf
+        return self._field_at(node)
 
-    def _field(self, node: exp.Column) -> Field:
-        if node.args.get("table") is not None or not isinstance(node.this, exp.Identifier):
+    def _field_at(self, node: exp.Column) -> Field:
+        if node.args.get("db") is not None or not isinstance(node.this, exp.Identifier):
+            raise _NoLeaf
+        return self._field(node.table, node.name)
+
+    def _field(self, table: str, name: str) -> Field:
+        if table:
             raise UnsupportedError(
-                f"the filter names {node.sql(dialect='spark')!r}; filters take whole columns of the table, "
+                f"the filter names '{table}.{name}'; filters take whole columns of the table, "
                 "neither fields of nested rows nor names with a table; put names with dots between backticks",
                 kind="unsupported-filter",
             )
-        return self._field_of(node.name)
+        return self._field_of(name)
 
     def _literal(self, node: exp.Expression) -> _Literal | None:
-        node = _unwrap(node)
+        node = unwrapped(node)
         match node:
             case exp.Null():
                 return _Literal(None)
@@ -277,7 +270,7 @@ class _Reader:
         try:
             target = parse_type(node.to.sql(dialect="spark"))
         except (FormatError, UnsupportedError) as error:
-            raise self._refusal(node) from error
+            raise _NoLeaf from error
         cast = _cast_number(value, target) if isinstance(target, AtomicType) else None
         if cast is None:
             raise InvalidInputError(
@@ -286,39 +279,9 @@ class _Reader:
         return _Literal(cast)
 
     def _only(self, node: exp.Expression, *known: str) -> None:
-        """Refuse a node with parts that this module does not know, instead of passing over them."""
+        """Raise _NoLeaf for a node with parts that this module does not know, instead of passing over them."""
         if any(part for key, part in node.args.items() if key not in known):
-            raise self._refusal(node)
-
-    def _refusal(self, node: exp.Expression) -> UnsupportedError:
-        name = type(node).__name__
-        if isinstance(node, exp.Column):
-            reason = f"compares the column {node.sql(dialect='spark')!r} with something else than a literal"
-        else:
-            reason = f"uses {_shorten(node.sql(dialect='spark'))!r} ({name})"
-        return UnsupportedError(
-            f"the filter {_shorten(self._text)!r} {reason}; filters take comparisons of columns with literals, IN, "
-            "BETWEEN, LIKE, IS NULL, AND, OR and NOT; compute the rest on the rows that come back",
-            kind="unsupported-filter",
-        )
-
-
-def _unwrap(node: exp.Expression) -> exp.Expression:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
-def _operands(node: exp.Expression) -> list[exp.Expression]:
-    """The operands of a chain of one connector, without recursion: chains may be long."""
-    kind, found, stack = type(node), list[exp.Expression](), [node]
-    while stack:
-        part = _unwrap(stack.pop())
-        if type(part) is kind:
-            stack += [part.expression, part.this]
-        else:
-            found.append(part)
-    return found
+            raise _NoLeaf
 
 
 def _with_backslashes(pattern: str, escape: str) -> str:
@@ -376,7 +339,7 @@ def _compare_literals(op: Operator, left: Any, right: Any, text: str) -> Constan
     kind = next((kind for kind in kinds if isinstance(left, kind)), None)
     if kind is None or not isinstance(right, kind) or (kind != (bool,) and isinstance(right, bool)):
         raise UnsupportedError(
-            f"the filter {_shorten(text)!r} compares literals of two types; leave the comparison out",
+            f"the filter {shorten(text)!r} compares literals of two types; leave the comparison out",
             kind="unsupported-filter",
         )
     results = {

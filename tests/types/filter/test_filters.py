@@ -259,31 +259,22 @@ def test_isin_with_null_in_the_set_follows_arrow(behaviour: bool) -> None:
         ("1 = 1", TRUE),
         ("'a' > 'b'", FALSE),
         ("NULL", UNKNOWN),
-        ("-i = 1", None),
     ],
 )
 def test_literals_are_bound_to_the_type_of_their_column(text: str, expected: object) -> None:
-    if expected is None:
-        with pytest.raises(UnsupportedError):
-            parse_filter(text, FIELDS)
-    else:
-        assert repr(parse_filter(text, FIELDS)) == repr(expected)
+    assert repr(parse_filter(text, FIELDS)) == repr(expected)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("upper(s) = 'A'", "UPPER"),
-        ("i + 1 = 2", "Add"),
+        ("s[0] = 'A'", "Bracket"),
         ("i = (SELECT 1)", "SELECT"),
         ("i IN (SELECT 1)", "In"),
-        ("i = tiny", "something else than a literal"),
         ("st.q = 1", "whole columns"),
         ("st = 1", "nested types"),
         ("s RLIKE 'x'", "RegexpLike"),
-        ("s LIKE s", "Column|literal"),
-        ("CASE WHEN b THEN b END", "Case"),
-        ("i = 1 = TRUE", "EQ"),
+        ("s LIKE s", "literal"),
         ("i > current_date()", "CurrentDate"),
         ("i = ?", "Placeholder"),
         ("1 = 'a'", "two types"),

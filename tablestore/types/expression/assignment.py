@@ -1,0 +1,90 @@
+"""Which values does a column take in, and what becomes of them? The rules of an SQL INSERT (Spark's ANSI store assignment)."""
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_type
+from tablestore.types.datatypes import (
+    BINARY_ROOTS,
+    FLOAT_ROOTS,
+    INTEGER_ROOTS,
+    TEXT_ROOTS,
+    ArrayType,
+    AtomicType,
+    DataType,
+    Field,
+    MapType,
+    MultisetType,
+    RowType,
+    TypeRoot,
+    as_map,
+)
+from tablestore.types.expression.datums import cast_to
+from tablestore.types.expression.evaluate import Rows, evaluate_expression
+from tablestore.types.expression.expression import Expression, expression_text
+from tablestore.types.typestring import type_to_sql
+
+_NUMBERS = INTEGER_ROOTS | FLOAT_ROOTS | {TypeRoot.DECIMAL}
+_MOMENTS = frozenset({TypeRoot.DATE, TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+
+
+def assigned_values(expression: Expression, field: Field, rows: Rows) -> pa.Array:
+    """The values of an expression as a column has them. Raises InvalidInputError for a type or a value that it does not take."""
+    values = evaluate_expression(expression, rows)
+    text = expression_text(expression)
+    if values.type == to_arrow_type(field.type):
+        return values
+    if not pa.types.is_null(values.type):
+        (given,), _ = fields_from_arrow(pa.schema([("value", values.type)]), where=text)
+        if not assignable(given.type, field.type):
+            wanted = type_to_sql(field.type)
+            raise InvalidInputError(
+                f"the column {field.name!r} is {wanted} and takes no {type_to_sql(given.type)} ({text:.200}); "
+                f"write CAST(… AS {wanted})",
+                kind="columns",
+            )
+    try:
+        return cast_to(values, field.type)
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(
+            f"the column {field.name!r} is {type_to_sql(field.type)}, and a value of {text:.200} does not fit ({error})",
+            kind="wrong-value",
+        ) from error
+    except TablestoreError as error:
+        raise type(error)(f"column {field.name!r}, set to {text:.200}: {error}", kind=error.kind) from error
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise UnsupportedError(
+            f"column {field.name!r} is not set to {text:.200} here ({error}); run the statement with SQL: "
+            "tablestore.TableEnvironment",
+            kind="unsupported-cast",
+        ) from error
+
+
+def assignable(given: DataType | None, wanted: DataType) -> bool:
+    """Whether a column takes values of a type, by the rules of Spark's ANSI store assignment. ``given`` None: the type of NULL.
+
+    A number goes into any column of numbers (a value that does not fit is an error when it is written), a date or timestamp into
+    each other, and anything without parts into a text; never a text into something else, nor a number into a boolean.
+    """
+    match given, wanted:
+        case None, _:
+            return True
+        case AtomicType(), AtomicType():
+            return (
+                given.root is wanted.root
+                or wanted.root in TEXT_ROOTS
+                or {given.root, wanted.root} <= _NUMBERS
+                or {given.root, wanted.root} <= _MOMENTS
+                or {given.root, wanted.root} <= BINARY_ROOTS
+            )
+        case ArrayType(), ArrayType():
+            return assignable(given.element, wanted.element)
+        case ((MapType() | MultisetType()), (MapType() | MultisetType())):
+            from_map, to_map = as_map(given), as_map(wanted)
+            return assignable(from_map.key, to_map.key) and assignable(from_map.value, to_map.value)
+        case RowType(), RowType():
+            return len(given.fields) == len(wanted.fields) and all(
+                assignable(left.type, right.type) for left, right in zip(given.fields, wanted.fields, strict=True)
+            )
+        case _:
+            return False

@@ -1,0 +1,106 @@
+"""The value of an expression for each of some rows.
+
+Over no rows it has a type all the same: that is how an expression is checked before a row is read.
+
+    case(…)       a condition is asked of the rows that none before it took, a value is computed for the rows that it is for:
+                  CASE WHEN b <> 0 THEN a / b END divides by no zero
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.types.arrays import Mask, Places
+from tablestore.types.expression.datums import Datum, cast_datum, cast_to, together
+from tablestore.types.expression.expression import Call, Cast, Column, Expression, Value, expression_text
+from tablestore.types.expression.functions import FUNCTIONS
+
+CASE = "case"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that expressions are computed over: so many, and the values of their columns."""
+
+    count: int
+    column: Callable[[Column], pa.Array]
+
+    def take(self, places: Places) -> "Rows":
+        """Some of the rows."""
+        if len(places) == self.count:
+            return self
+        chosen = pa.array(places)
+        return Rows(len(places), lambda column: self.column(column).take(chosen))
+
+
+def evaluate_expression(expression: Expression, rows: Rows) -> pa.Array:
+    """The values. Raises InvalidInputError for values that do not fit, UnsupportedError for what is not computed here."""
+    found = _datum(expression, rows)
+    return pa.repeat(found, rows.count) if isinstance(found, pa.Scalar) else found
+
+
+def holds(condition: Expression, rows: Rows) -> Mask:
+    """For which rows a condition is true. Raises as :func:`evaluate_expression`, also for what is no condition."""
+    found = evaluate_expression(condition, rows)
+    if not (pa.types.is_boolean(found.type) or pa.types.is_null(found.type)):
+        raise InvalidInputError(
+            f"expected a condition, found {expression_text(condition)}, which is {found.type}", kind="type-mismatch"
+        )
+    return np.asarray(pc.fill_null(cast_datum(found, pa.bool_()), False))
+
+
+def _datum(expression: Expression, rows: Rows) -> Datum:
+    match expression:
+        case Column():
+            column = rows.column(expression)
+            return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        case Value(value):
+            return value
+        case Call("case", arguments):
+            return _case(arguments, rows, expression)
+        case Cast(argument, kind):
+            datum = _datum(argument, rows)
+            return _guarded(lambda: cast_to(datum, kind), expression)
+        case Call(function, arguments):
+            data = [_datum(argument, rows) for argument in arguments]
+            return _guarded(lambda: FUNCTIONS[function](data), expression)
+
+
+def _case(arguments: tuple[Expression, ...], rows: Rows, whole: Expression) -> pa.Array:
+    left = np.arange(rows.count)
+    places, values = [], []
+    for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        some = rows.take(left)
+        chosen = holds(condition, some)
+        places.append(left[chosen])
+        values.append(evaluate_expression(value, rows.take(left[chosen])))
+        left = left[~chosen]
+    places.append(left)
+    values.append(evaluate_expression(arguments[-1], rows.take(left)))
+    together_values = _guarded(lambda: together(values), whole)
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return pa.concat_arrays(together_values).take(pa.array(order))
+
+
+def _guarded(compute: Callable[[], Datum], expression: Expression) -> Datum:
+    """What is computed; an error names the part of the expression that it is about."""
+    try:
+        return compute()
+    except TablestoreError as error:
+        raise type(error)(f"in {_short(expression)}: {error}", kind=error.kind) from error
+    except pa.ArrowInvalid as error:
+        raise InvalidInputError(f"in {_short(expression)}: a value does not fit ({error})", kind="wrong-value") from error
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError, ValueError, OverflowError) as error:
+        raise UnsupportedError(
+            f"{_short(expression)} is not computed here ({error}); run the statement with SQL: tablestore.TableEnvironment",
+            kind="unsupported-filter",
+        ) from error
+
+
+def _short(expression: Expression) -> str:
+    text = expression_text(expression)
+    return text if len(text) <= 200 else text[:200] + "…"

@@ -1,0 +1,139 @@
+"""Expressions mean what they mean in SQL: the same values as DuckDB's through an environment, over values at the edges."""
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tablestore as ts
+from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.types.expression.evaluate import Rows, evaluate_expression
+from tablestore.types.expression.expression import expression_text
+from tablestore.types.expression.sqlexpression import column_finder, parse_expression_text
+
+NAN, INF = math.nan, math.inf
+ROWS = pa.table(
+    {
+        "id": pa.array(range(6), pa.int64()),
+        "i": pa.array([1, -7, 0, None, 2**31 - 10, -(2**31) + 10], pa.int32()),
+        "l": pa.array([3, 5, -2, 0, None, 2**62], pa.int64()),
+        "tiny": pa.array([1, -128, 127, None, 0, 5], pa.int8()),
+        "x": pa.array([1.5, NAN, -0.0, INF, None, -INF], pa.float64()),
+        "y": pa.array([2.5, NAN, 0.0, NAN, 1.0, 0.5], pa.float64()),
+        "m": pa.array(["1.25", "-2.75", None, "0.00", "99999999.99", "3.00"]).cast(pa.decimal128(10, 2)),
+        "w": pa.array(["1" + "0" * 30, None, "-1.5", "0.00001", "0", "7"]).cast(pa.decimal128(38, 5)),
+        "s": pa.array(["ink", " Pen ", "", None, "äÖ%_", "a\nb"]),
+        "u": pa.array(["i", "x", "", "y", None, "ä"]),
+        "d": pa.array(["2024-01-31", "0001-01-01", "9999-12-31", None, "1969-12-31", "2024-02-29"]).cast(pa.date32()),
+        "t": pa.array(["2024-01-31 23:59:59.999999", None, *["1969-12-31 01:02:03"] * 4]).cast(pa.timestamp("us")),
+        "b": pa.array([True, False, None, True, False, None]),
+        "odd `name": pa.array([1, 2, 3, None, 5, 6], pa.int32()),
+    }
+)  # fmt: skip
+SAME_AS_SQL = """
+i + 1 | i - l | CAST(tiny AS INT) + 1 | i * 2L | l - 1 | i / 4 | x / 2 | i % 4 | l % 3 | -i | x + y | x * 2 | abs(i) | abs(x)
+m + 1 | m - 0.5 | m * 2 | m * 1.5 | m + m | m / 4 | w + 1 | w * 2 | m + w | i + m | l * 1.5 | i + 0.5 | x + m | -m | abs(m)
+x = y | x <> y | x < y | x <= y | x > y | x >= y | x <=> y | i = l | tiny < i | m < w | m = 1.25 | i = 1.0 | x > m
+i < 1 OR l > 2 | NOT b | b AND i > 0 | b = TRUE | b IS TRUE | b IS NOT FALSE | s IS NULL | x IS NOT NULL | i <=> NULL
+i BETWEEN tiny AND l | i IN (1, 0, l) | i NOT IN (1, NULL) | i IS DISTINCT FROM l
+upper(s) | lower(s) | trim(s) | ltrim(s) | rtrim(s) | length(s) | s || u | concat(s, '-', u) | concat(s, i)
+substring(s, 2) | substring(s, 1, 2) | substring(s, -2) | replace(s, 'n', 'NN')
+startswith(s, 'i') | endswith(s, 'n ') | contains(s, 'n')
+s LIKE '%n%' | s NOT LIKE 'i_k' | s LIKE 'a_b' | upper(s) = 'INK' | s < u | s = ''
+coalesce(i, l, 0) | coalesce(m, 1) | nvl(s, u) | nullif(i, 1) | nullif(x, y)
+if(b, i, l) | if(i > 0, 'a', s) | greatest(i, l) | least(i, l, 3)
+greatest(x, y) | least(x, y) | greatest(s, u)
+CASE WHEN i > 0 THEN i WHEN l > 0 THEN l END | CASE i WHEN 1 THEN 'one' WHEN 0 THEN 'none' ELSE s END
+CASE WHEN i <> 0 THEN l / i ELSE 0 END | CASE WHEN b THEN NULL ELSE 1.5 END
+year(d) | month(t) | day(d) | hour(t) | minute(t) | second(t)
+d = '2024-01-31' | d < t | t >= '2024-01-31 00:00:00' | d > DATE '2000-01-01'
+CAST(i AS BIGINT) | CAST(m AS INT) | CAST(m AS DECIMAL(12, 1)) | CAST(i AS STRING) | CAST(i AS DOUBLE)
+CAST(t AS DATE) | CAST('5' AS INT) + i
+CAST(d AS TIMESTAMP_NTZ) | CAST(tiny AS DECIMAL(5, 1)) | CAST(b AS STRING) | CAST(b AS INT) | CAST(m AS DOUBLE)
+round(m, 1) | round(x) | round(i) | floor(m) | ceil(m) | `odd ``name` + 1 | -9223372036854775808 + abs(l) | -128 - CAST(tiny AS INT)
+"""
+TEXTS = [text.strip() for line in SAME_AS_SQL.strip().splitlines() for text in line.split(" | ")]
+COLUMN_OF = column_finder({"": ROWS.schema.names}, "expression")
+
+
+@pytest.fixture(scope="module")
+def sql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ts.TableEnvironment]:
+    with ts.TableEnvironment.create(tmp_path_factory.mktemp("wh"), engine="duckdb") as env:
+        env.catalog().create_database("default", ignore_if_exists=True)
+        env.catalog().create_table("default.t", ROWS.schema, primary_key=["id"]).upsert(ROWS)
+        yield env
+
+
+def value_of(text: str) -> pa.Array:
+    rows = Rows(ROWS.num_rows, lambda column: ROWS.column(column.name).combine_chunks())
+    return evaluate_expression(parse_expression_text(text, COLUMN_OF), rows)
+
+
+def known(values: list[Any]) -> list[Any]:
+    """Values that compare: NaN is itself, and a number is one in whatever type."""
+    return ["NaN" if isinstance(v, float) and math.isnan(v) else float(v) if isinstance(v, (Decimal, float)) else v for v in values]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_expression_has_the_values_that_it_has_in_sql(sql: ts.TableEnvironment, text: str) -> None:
+    wanted = sql.execute_sql(f"SELECT {text} AS v FROM t ORDER BY id").to_arrow().column("v").to_pylist()
+    assert known(value_of(text).to_pylist()) == known(wanted)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_expression_as_text_is_the_same_expression(text: str) -> None:
+    expression = parse_expression_text(text, COLUMN_OF)
+    again = parse_expression_text(expression_text(expression), COLUMN_OF)
+    assert expression_text(again) == expression_text(expression)
+    rows = Rows(ROWS.num_rows, lambda column: ROWS.column(column.name).combine_chunks())
+    assert str(evaluate_expression(again, rows)) == str(value_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("i * 2", None),
+        ("i * i", "overflow"),
+        ("l * 4", "overflow"),
+        ("tiny + CAST(1 AS TINYINT)", "overflow"),
+        ("i / i", "division by zero"),
+        ("i % i", "division by zero"),
+        ("CAST(x AS INT)", "does not fit"),
+        ("CAST(s AS INT)", "does not fit"),
+        ("CAST(l AS INT)", "does not fit"),
+        ("w * w", "not computed|does not fit"),
+        ("m + s", "takes numbers"),
+        ("upper(i)", "takes texts"),
+        ("i = s", "do not go together"),
+        ("b AND i", "takes conditions"),
+        ("d = 'x'", "2024-01-31"),
+        ("d = b", "do not go together"),
+        ("year(i)", "dates and timestamps"),
+        ("nope + 1", "does not exist"),
+        ("i +", "such as"),
+        ("sum(i)", "not computed here"),
+        ("TRY_CAST(s AS INT)", "not computed here"),
+        ("rand()", "not computed here"),
+        ("(SELECT 1)", "not computed here"),
+        ("substring(s, i)", "literal"),
+        ("1" * 39, "38 digits"),
+    ],
+)
+def test_what_cannot_be_computed_is_an_error_of_ours(text: str, message: str | None) -> None:
+    if message is None:
+        with pytest.raises(InvalidInputError, match="overflow"):
+            value_of(text)
+    else:
+        with pytest.raises((InvalidInputError, UnsupportedError), match=message):
+            value_of(text)
+
+
+def test_types_are_checked_without_rows() -> None:
+    rows = Rows(0, lambda column: ROWS.column(column.name).combine_chunks().slice(0, 0))
+    found = {text: str(evaluate_expression(parse_expression_text(text, COLUMN_OF), rows).type) for text in TEXTS}
+    assert found["i + 1"] == "int32" and found["i / 4"] == "double" and found["m * 2"] == "decimal128(12, 2)"
+    with pytest.raises(TablestoreError, match="takes texts"):
+        evaluate_expression(parse_expression_text("CASE WHEN b THEN upper(i) ELSE s END", COLUMN_OF), rows)
