@@ -265,6 +265,18 @@ class Table(Maintenance):
             writer.delete(keys_or_predicate)
             return writer.commit()
 
+    def update(self, set: Mapping[str, Any], where: Filter = None) -> Snapshot | None:
+        """Set columns of the rows that fulfil a condition (as a ``filter`` of ``scan``; None: of all rows), as SQL's UPDATE does.
+
+        ``set``: by column SQL text over the old row (``{"price": "price * 1.1"}``), or any other value of Python's. Conditions are
+        about the table at the moment of the commit. Returns the new snapshot, None if nothing matched. Raises InvalidInputError
+        for values that an INSERT would refuse, UnsupportedError for what only an SQL engine computes, ConflictError.
+        """
+        from tablestore.table.change.update import update_where
+
+        context = self._now
+        return update_where(context, self.change_log, set, parse_filter(where, context.schema.fields))
+
     def overwrite(self, rows: "Rows", partition: Mapping[str, Any] | None = None) -> Snapshot | None:
         """Replace rows. With ``partition`` exactly the partitions that match it (``{}``: the whole table); without it the
         partitions that ``rows`` fall into (option ``dynamic-partition-overwrite``), or the whole unpartitioned table."""

@@ -1,0 +1,68 @@
+"""Updating by condition: the rows that match, computed anew batch by batch, take the place of the old ones.
+
+The plan lands only on what it read (:mod:`~tablestore.table.write.current`): if others change rows meanwhile, it is made again.
+Memory: a batch of rows, and the writer's buffer.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from tablestore.format.snapshot import Snapshot
+from tablestore.log.port import ChangeLog
+from tablestore.store.context import TableContext
+from tablestore.store.scan.splitreader import SplitReader
+from tablestore.store.scan.splits import plan_scan
+from tablestore.table.change.assigning import Assignments
+from tablestore.table.change.landing import apply_changes, change_rows
+from tablestore.table.write.current import newest_to_change, run_until_current
+from tablestore.table.write.rowchange import RowChange, check_change
+from tablestore.types.expression.evaluate import Rows
+from tablestore.types.expression.sqlexpression import column_finder
+from tablestore.types.filter.predicate import Predicate
+from tablestore.types.filter.predicatetext import to_sql
+from tablestore.types.rowkind import RowKind
+
+
+def update_where(context: TableContext, log: ChangeLog, given: Mapping[str, Any], predicate: Predicate | None) -> Snapshot | None:
+    """Set columns of the rows for which ``predicate`` is TRUE (None: of all). None if there is none.
+
+    Raises InvalidInputError, UnsupportedError, ConflictError when others change rows faster than it can plan.
+    """
+    schema = context.schema
+    types = schema.arrow_schema
+    finder = column_finder({"": schema.field_names}, "expression")
+    fields = {field.name: field for field in schema.fields}
+    sets = Assignments.parse(given, fields, finder, lambda column: types.field(column.name).type)
+    change = RowChange(operation="UPDATE", sets=tuple(sets.expressions), reads=None if predicate is None else to_sql(predicate))
+    check_change(context, change)
+    return run_until_current(context, partial(_update, context, log, change, sets, predicate))
+
+
+def _update(
+    context: TableContext, log: ChangeLog, change: RowChange, sets: Assignments, predicate: Predicate | None
+) -> Snapshot | None:
+    base = newest_to_change(context)
+    if base is None:
+        return None
+    return apply_changes(context, log, base, change, _rows(context, base, sets, predicate))
+
+
+def _rows(context: TableContext, base: Snapshot, sets: Assignments, predicate: Predicate | None) -> Iterator[pa.Table]:
+    reader = SplitReader.of(context, context.schema.field_names, predicate, positions=not context.schema.is_keyed)
+    with context.reading():
+        for split in plan_scan(context, base, predicate).splits:
+            for batch in reader.read(split):
+                rows = _rows_of(batch)
+                columns = {
+                    field.name: sets.values(field, rows) if field.name in sets.expressions else batch.column(field.name)
+                    for field in context.schema.fields
+                }
+                old = pa.Table.from_batches([batch])
+                yield change_rows(context, RowKind.UPDATE_AFTER, columns, batch.num_rows, old)
+
+
+def _rows_of(batch: pa.RecordBatch) -> Rows:
+    return Rows(batch.num_rows, lambda column: batch.column(column.name))
