@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,19 @@ def test_a_query_sees_what_the_statement_before_it_wrote(env: ts.TableEnvironmen
     env.execute_sql("INSERT INTO t VALUES (1, 'a', 11)")
     assert rows_of(env.execute_sql("SELECT v FROM default.t WHERE id = :id", id=1)) == [(11,)]
     assert rows_of(env.execute_sql("SELECT v FROM `tablestore`.`default`.`t` WHERE id = ? AND v = ?", 2, 20)) == [(20,)]
+
+
+def test_an_alias_with_the_name_of_a_column_is_not_that_column(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    """Spark's types of averages and quotients of decimals, and what a cast cuts off, go by the column."""
+    duck.execute_sql("CREATE TABLE s (e DECIMAL(10, 2), f STRING)")
+    duck.execute_sql("CREATE TABLE u (e STRING, f DOUBLE)")
+    duck.execute_sql("INSERT INTO s VALUES (1.25, '7'), (2.5, '8')")
+    duck.execute_sql("INSERT INTO u VALUES ('x', 2.9)")
+    found = duck.execute_sql("SELECT avg(e) AS e, max(f) AS f FROM s").to_arrow()
+    assert found.schema.field("e").type == pa.decimal128(14, 6) and found.to_pylist() == [{"e": Decimal("1.875000"), "f": "8"}]
+    query = "SELECT CAST(u.f AS INT) AS e, CAST(s.f AS INT) + CAST(s.e AS INT) AS f FROM s, u WHERE s.e > 2 ORDER BY e"
+    assert rows_of(duck.execute_sql(query)) == [(2, 10)]
+
 
 
 def test_a_query_that_is_kept_reads_the_table_as_it_is_then(env: ts.TableEnvironment) -> None:

@@ -26,7 +26,7 @@ from tablestore.environment.engine import (
 )
 from tablestore.errors import TablestoreError
 from tablestore.remembered import Remembered
-from tablestore.sql.duckdb.kinds import Kind
+from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.query.functions import FUNCTION_PREFIX
 from tablestore_duckdb.columnkinds import column_kinds
@@ -126,7 +126,7 @@ class _Preparing:
         placed = {f"{VIEW_PREFIX}{position}": self._placed(relation) for position, relation in enumerate(query.relations)}
         names = tuple(placed)
         text = query.edited(lambda position: names[position])
-        written = self.remembered(_written, text, frozenset(column_kinds(query.relations).items()))
+        written = self.remembered(_written, text, tuple(zip(names, map(column_kinds, query.relations), strict=True)))
         return _PLACED.sub(lambda found: placed.get(found[1], found[0]), written)
 
     def _placed(self, relation: Relation) -> str:
@@ -160,5 +160,5 @@ class _Preparing:
         return name
 
 
-def _written(text: str, kinds: frozenset[tuple[str, Kind]]) -> str:
-    return to_duckdb(text, dict(kinds))
+def _written(text: str, tables: Sequence[tuple[str, Columns | None]]) -> str:
+    return to_duckdb(text, {name: columns for name, columns in tables if columns is not None})

@@ -101,12 +101,31 @@ def _of_digits(node: exp.Cast) -> exp.Expr:
 
 
 def part_by_part(node: exp.Cast) -> None:
-    """A cast of a written array as casts of its elements, whose types are known better."""
-    if type(node) is exp.Cast and node.to.this is exp.DType.ARRAY and node.to.expressions and isinstance(node.this, exp.Array):
-        parts = [exp.Cast(this=part, to=node.to.expressions[0].copy()) for part in node.this.expressions]
-        node.this.set("expressions", parts)
-        for part in parts:
-            part_by_part(part)
+    """A cast of a written array, map or row as casts of its parts, whose types are known better; those of a row by place."""
+    value, wanted = node.this, node.to
+    if type(node) is not exp.Cast or not wanted.expressions:
+        return
+    if wanted.this is exp.DType.ARRAY and isinstance(value, exp.Array):
+        value.set("expressions", [_part(one, wanted.expressions[0]) for one in value.expressions])
+    elif wanted.this is exp.DType.MAP and isinstance(value, (exp.Map, exp.VarMap)):
+        for name, kind in zip(("keys", "values"), wanted.expressions, strict=True):
+            if isinstance(parts := value.args.get(name), exp.Array):
+                parts.set("expressions", [_part(one, kind) for one in parts.expressions])
+    elif wanted.this is exp.DType.STRUCT and isinstance(value, exp.Struct) and len(value.expressions) == len(wanted.expressions):
+        fields = [
+            exp.PropertyEQ(
+                this=exp.to_identifier(field.name, quoted=True),
+                expression=_part(one.expression if isinstance(one, exp.PropertyEQ) else one.unalias(), field.kind),
+            )
+            for one, field in zip(value.expressions, wanted.expressions, strict=True)
+        ]
+        value.set("expressions", fields)
+
+
+def _part(value: exp.Expr, wanted: exp.DataType) -> exp.Cast:
+    made = exp.Cast(this=value, to=wanted.copy())
+    part_by_part(made)
+    return made
 
 
 def _converted(value: exp.Expr, given: exp.DataType, wanted: exp.DataType, depth: int = 0) -> exp.Expr:

@@ -27,7 +27,9 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.errors import UnsupportedError as NotInDuckDB
 
 from tablestore.errors import InvalidInputError
-from tablestore.sql.duckdb.kinds import DATE, Kind, Kinds
+from tablestore.sql.duckdb.columnnames import Columns
+from tablestore.sql.duckdb.expressionkinds import Kinds
+from tablestore.sql.duckdb.kinds import DATE, Kind
 from tablestore.sql.duckdb.rewrites import (
     KNOWN,
     KNOWN_NAMES,
@@ -55,13 +57,13 @@ from tablestore.sql.query.tablereferences import find_references
 _WRONG_NUMBER = re.compile("number of provided arguments|^Required (?:keyword|argument)")
 
 
-def to_duckdb(text: str, columns: Mapping[str, Kind] | None = None) -> str:
-    """A query of Spark's dialect in DuckDB's. ``columns``: kinds of columns by name in small letters, where all tables agree.
+def to_duckdb(text: str, tables: Mapping[str, Columns] | None = None) -> str:
+    """A query of Spark's dialect in DuckDB's. ``tables``: the columns of tables by their names in small letters.
 
     Raises InvalidInputError for text that is no query, UnsupportedError for what DuckDB does not do as Spark does.
     """
     with deep():
-        rewritten = _rewritten(_parsed(_with_select(text)), columns or {})
+        rewritten = _rewritten(_parsed(_with_select(text)), tables or {})
         try:
             return rewritten.sql(dialect=DuckDB, unsupported_level=ErrorLevel.RAISE)
         except NotInDuckDB as error:
@@ -104,7 +106,7 @@ def _with_select(text: str) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _rewritten(tree: exp.Expr, columns: Mapping[str, Kind]) -> exp.Expr:
+def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     for hint in list(tree.find_all(exp.Hint)):
         hint.pop()
     for select in list(tree.find_all(exp.Select)):
@@ -114,7 +116,7 @@ def _rewritten(tree: exp.Expr, columns: Mapping[str, Kind]) -> exp.Expr:
         select.set("joins", [*(select.args.get("joins") or []), *joins])
     for cast_node in list(tree.find_all(exp.Cast)):
         part_by_part(cast_node)
-    kinds = Kinds(tree, columns)
+    kinds = Kinds(tree, tables)
     nodes = list(tree.walk(bfs=True))
     # Before anything changes.
     known = {id(node): kinds.of(node) for node in nodes if isinstance(node, _TYPED)}

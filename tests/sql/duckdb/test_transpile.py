@@ -10,7 +10,8 @@ import sqlglot
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.sql.duckdb.kinds import DATE, FLOAT, FRACTION, Kind, Kinds
+from tablestore.sql.duckdb.expressionkinds import Kinds
+from tablestore.sql.duckdb.kinds import DATE, FLOAT, FRACTION, TEXT, Kind
 from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.tokens import Kind as TokenKind
 from tablestore.sql.parse.tokens import text_of, tokenize
@@ -41,6 +42,10 @@ def test_a_division_by_zero_is_an_error_as_in_spark(divided: str) -> None:
         ("substring('abc', x - x, 2)", "ab"),
         ("CAST(x + 0.9 AS INT)", 1),
         ("CAST(array(array(1.5, x), array(-0.5), NULL) AS ARRAY<ARRAY<INT>>)", [[1, 1], [0], None]),
+        ("CAST(named_struct('a', 1.5, 'b', array(-2.5)) AS STRUCT<b: INT, a: ARRAY<BIGINT>>)", {"b": 1, "a": [-2]}),
+        ("CAST(struct(2.5D, NULL) AS STRUCT<a: INT, b: INT>)", {"a": 2, "b": None}),
+        ("CAST(map('1', 1.5, '2', NULL) AS MAP<INT, INT>)", {1: 1, 2: None}),
+        ("CAST(map(1.5, struct(x + 0.5)) AS MAP<INT, STRUCT<n: INT>>)", {1: {"n": 1}}),
         ("CAST(CAST(' +12 ' AS STRING) AS INT) + coalesce(CAST(CAST(NULL AS STRING) AS BIGINT), 0)", 12),
         ("TRY_CAST(CAST('12.7' AS STRING) AS INT)", None),
         ("'a%' LIKE 'a\\\\%' AND NOT 'ab' LIKE 'a\\\\%'", True),
@@ -117,7 +122,7 @@ def test_a_query_that_is_nested_too_deep_is_refused_with_the_limit(expression: s
 
 
 def test_the_types_of_a_long_sum_are_looked_at_once() -> None:
-    tree = sqlglot.parse_one("SELECT " + " + ".join(["a"] * 100), read=Spark4)
+    tree = sqlglot.parse_one("SELECT " + " + ".join(["a"] * 100) + " FROM t", read=Spark4)
     looked: list[exp.Expr] = []
 
     class Counted(Kinds):
@@ -125,7 +130,7 @@ def test_the_types_of_a_long_sum_are_looked_at_once() -> None:
             looked.append(node)
             return Kinds._of(self, node)
 
-    kinds = Counted(tree, {"a": Kind("decimal", 10, 2)})
+    kinds = Counted(tree, {"t": [("a", Kind("decimal", 10, 2))]})
     assert {kinds.of(node) for node in tree.find_all(exp.Add)} >= {Kind("decimal", 38, 2)}
     assert len(looked) == 199
 
@@ -135,6 +140,64 @@ def test_hints_are_dropped_and_parameters_named() -> None:
         to_duckdb("SELECT /*+ BROADCAST(t) */ * FROM t WHERE x = :_1 AND y = :name")
         == "SELECT * FROM t WHERE x = $_1 AND y = $name"
     )
+
+
+TABLES = {
+    "t": [("a", Kind("decimal", 10, 2)), ("b", Kind("decimal", 8, 4)), ("i", Kind("integer", 10)), ("d", DATE)],
+    "u": [("A", FLOAT), ("c", TEXT)],
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("SELECT avg(a) AS a FROM t", Kind("decimal", 14, 6)),
+        ("SELECT t.a, u.a AS b FROM t JOIN u", Kind("decimal", 10, 2)),
+        ("SELECT u.a, t.a AS b FROM t JOIN u", FLOAT),
+        ("SELECT x.a FROM t AS x", Kind("decimal", 10, 2)),
+        ("SELECT a FROM t, u", FRACTION),
+        ("SELECT a FROM (SELECT c AS a FROM u), (SELECT a AS b FROM t)", TEXT),
+        ("SELECT d FROM (SELECT *, a AS e FROM t)", DATE),
+        ("SELECT z FROM (SELECT i AS y, u.* FROM t, u) AS v (x, y, z)", TEXT),
+        ("SELECT b FROM (SELECT * FROM t) WHERE b IN (SELECT c FROM u)", Kind("decimal", 8, 4)),
+        ("SELECT (SELECT d) AS e FROM t", DATE),
+        ("WITH u AS (SELECT a AS c FROM t) SELECT c FROM u", Kind("decimal", 10, 2)),
+        ("WITH t AS (SELECT d AS a FROM t) SELECT a FROM t", DATE),
+        ("WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r", None),
+        ("SELECT a FROM (SELECT a FROM t UNION ALL SELECT a FROM u)", FRACTION),
+        ("SELECT a FROM (SELECT a FROM t UNION ALL SELECT d FROM t)", None),
+        ("SELECT i AS x, x AS y FROM t", Kind("integer", 10)),
+        ("SELECT x FROM VALUES (1), (2.5), (NULL) AS v (x)", FRACTION),
+        ("SELECT x FROM VALUES ('12.7'), (NULL) AS v (x)", TEXT),
+        ("SELECT col2 FROM VALUES (1, 2.5)", Kind("decimal", 2, 1)),
+        ("SELECT a FROM t LATERAL VIEW explode(array(1)) AS a", Kind("decimal", 10, 2)),
+        ("SELECT n FROM nobody", None),
+    ],
+)
+def test_a_name_is_that_of_the_column_in_its_own_query(query: str, kind: Kind | None) -> None:
+    """And not of an alias, or of a column of another table, that has the same name."""
+    tree = sqlglot.parse_one(query, read=Spark4)
+    first = tree.selects[0]
+    assert Kinds(tree, TABLES).of(first.unalias()) == kind
+
+
+def test_columns_of_values_are_cast_as_their_literals_are() -> None:
+    for query, value in [
+        ("SELECT CAST(x AS INT) FROM VALUES (2.7), (1) AS v (x)", 2),
+        ("SELECT CAST(y AS BIGINT) FROM (SELECT -x AS y FROM (VALUES (2.7D)) AS v (x))", -2),
+        ("WITH w (n) AS (SELECT 1 UNION ALL SELECT 2.5) SELECT max(CAST(n AS INT)) FROM w", 2),
+        ("SELECT CAST(x AS INT) FROM VALUES ('12') AS v (x)", 12),
+    ]:
+        assert run(query) == value
+    with pytest.raises(duckdb.InvalidInputException, match=r"found '12\.7'"):
+        run("SELECT CAST(x AS INT) FROM VALUES ('12.7') AS v (x)")
+
+
+def test_a_name_in_order_by_is_the_alias_first() -> None:
+    tree = sqlglot.parse_one("SELECT d AS a FROM t GROUP BY a ORDER BY a", read=Spark4)
+    kinds = Kinds(tree, TABLES)
+    assert kinds.of(tree.args["order"].expressions[0].this) == DATE
+    assert kinds.of(tree.args["group"].expressions[0]) == Kind("decimal", 10, 2)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +224,8 @@ def test_hints_are_dropped_and_parameters_named() -> None:
     ],
 )
 def test_kinds_follow_sparks_rules(expression: str, kind: Kind | None) -> None:
-    tree = sqlglot.parse_one(f"SELECT {expression} FROM (SELECT 1.25 AS named)", read=Spark4)
-    columns = {"a": Kind("decimal", 10, 2), "b": Kind("decimal", 8, 4), "i": Kind("integer", 10), "d": DATE}
-    assert Kinds(tree, columns).of(tree.selects[0]) == kind
+    tree = sqlglot.parse_one(f"SELECT {expression} FROM t, (SELECT 1.25 AS named)", read=Spark4)
+    assert Kinds(tree, TABLES).of(tree.selects[0]) == kind
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,183 @@
+"""Of which kind is an expression, as far as its text and the columns of its tables tell?
+
+None is every expression that is not understood, too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from tablestore.sql.duckdb.columnnames import Columns, Names, Open
+from tablestore.sql.duckdb.kinds import DATE, FLOAT, FRACTION, MAP, TEXT, Kind
+
+MOST_DIGITS = 38
+_LEAST_SCALE = 6
+_INTEGERS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
+_DATES = (
+    exp.TsOrDsAdd, exp.DateAdd, exp.DateSub, exp.AddMonths, exp.LastDay, exp.NextDay, exp.TsOrDsToDate, exp.CurrentDate,
+    exp.DateFromUnixDate, exp.DateFromParts, exp.StrToDate,
+)  # fmt: skip
+_SAME = (exp.Paren, exp.Neg, exp.Min, exp.Max, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, exp.AnyValue)
+
+
+@dataclass(slots=True)
+class Kinds:
+    """The kinds of expressions in one tree. ``tables``: the columns of tables by their names in small letters."""
+
+    tree: exp.Expr
+    tables: Mapping[str, Columns]
+    _names: Names = field(init=False)
+    _aliases: dict[str, list[exp.Expr]] = field(init=False)
+    _known: dict[int, Kind | None] = field(default_factory=dict, init=False)
+    _open: set[int] = field(default_factory=set, init=False)
+    _circles: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._names, self._aliases = Names(self.tables, self.of), {}
+        for alias in self.tree.find_all(exp.Alias):
+            self._aliases.setdefault(alias.alias.casefold(), []).append(alias.this)
+
+    def of(self, node: exp.Expr) -> Kind | None:
+        """The kind of an expression. The tree may not change between two calls."""
+        if id(node) in self._known:
+            return self._known[id(node)]
+        if id(node) in self._open:
+            self._circles += 1
+            return None
+        before = self._circles
+        self._open.add(id(node))
+        try:
+            kind = self._of(node)
+        finally:
+            self._open.discard(id(node))
+        # A circle of aliases gives None inside of it, which says nothing about the node itself.
+        if self._circles == before:
+            self._known[id(node)] = kind
+        return kind
+
+    def _of(self, node: exp.Expr) -> Kind | None:
+        match node:
+            case exp.Column():
+                return self._column(node)
+            case exp.Map() | exp.VarMap():
+                return MAP
+            case exp.Literal(is_string=False):
+                return _literal(str(node.this))
+            case exp.Cast():
+                return _cast(node.to)
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+                return self._arithmetic(node)
+            case exp.Sum():
+                inner = self.of(node.this)
+                if inner is None or inner.name != "decimal":
+                    return inner
+                return Kind("decimal", min(inner.precision + 10, MOST_DIGITS), inner.scale)
+            case exp.Avg():
+                inner = self.of(node.this)
+                if inner is None or inner.name != "decimal":
+                    return FLOAT
+                return Kind("decimal", min(inner.precision + 4, MOST_DIGITS), min(inner.scale + 4, MOST_DIGITS))
+            case exp.Coalesce() | exp.Greatest() | exp.Least():
+                kinds = {self.of(part) for part in (node.this, *node.expressions)}
+                return kinds.pop() if len(kinds) == 1 else None
+            case exp.Case():
+                branches = [branch.args["true"] for branch in node.args["ifs"]]
+                kinds = {
+                    self.of(part)
+                    for part in (*branches, *filter(None, [node.args.get("default")]))
+                    if not isinstance(part, exp.Null)
+                }
+                return kinds.pop() if len(kinds) == 1 else None
+            case exp.Window() | exp.Filter():
+                return self.of(node.this)
+            case exp.Subquery(this=exp.Select()) if len(node.this.selects) == 1:
+                only = node.this.selects[0]
+                return self.of(only.this if isinstance(only, exp.Alias) else only)
+            case _ if isinstance(node, _DATES):
+                return DATE
+            case _ if isinstance(node, _SAME):
+                return self.of(node.this)
+            case _:
+                return None
+
+    def _column(self, node: exp.Column) -> Kind | None:
+        try:
+            return self._names.kind(node)
+        except Open:
+            # Whatever has this name anywhere agrees, or nothing is known.
+            name = node.name.casefold()
+            known = [kind for columns in self.tables.values() for one, kind in columns if one.casefold() == name]
+            made = [found for found in self._aliases.get(name, ()) if not _hands_on(found, name)]
+            kinds = {*known, *map(self.of, made)}
+            return kinds.pop() if len(kinds) == 1 else None
+
+    def _arithmetic(self, node: exp.Expr) -> Kind | None:
+        left, right = self.of(node.this), self.of(node.expression)
+        if left == DATE and isinstance(node, (exp.Add, exp.Sub)):
+            moved = isinstance(node.expression, exp.Interval) and _is_of_days(node.expression)
+            return DATE if moved or (right is not None and right.name == "integer") else None
+        if FLOAT in (left, right):
+            return FLOAT
+        if left is None or right is None or not (left.is_exact and right.is_exact):
+            has_fraction = isinstance(node, exp.Div) or any(side is not None and side.name == "decimal" for side in (left, right))
+            return FRACTION if has_fraction else None
+        if left.name == right.name == "integer":
+            return FLOAT if isinstance(node, exp.Div) else left
+        return _decimal(node, left, right)
+
+
+def _hands_on(node: exp.Expr, name: str) -> bool:
+    """An alias that only hands a column on under its own name says nothing new."""
+    return isinstance(node, exp.Column) and node.name.casefold() == name
+
+
+def _decimal(node: exp.Expr, left: Kind, right: Kind) -> Kind:
+    """The type of a decimal result, by Spark's rules."""
+    whole = max(left.precision - left.scale, right.precision - right.scale)
+    match node:
+        case exp.Mul():
+            return _adjusted(left.precision + right.precision + 1, left.scale + right.scale)
+        case exp.Div():
+            scale = max(_LEAST_SCALE, left.scale + right.precision + 1)
+            return _adjusted(left.precision - left.scale + right.scale + scale, scale)
+        case exp.Mod():
+            scale = max(left.scale, right.scale)
+            return _adjusted(min(left.precision - left.scale, right.precision - right.scale) + scale, scale)
+        case _:
+            scale = max(left.scale, right.scale)
+            return _adjusted(whole + scale + 1, scale)
+
+
+def _adjusted(precision: int, scale: int) -> Kind:
+    if precision <= MOST_DIGITS:
+        return Kind("decimal", precision, scale)
+    return Kind("decimal", MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE)))
+
+
+def _literal(text: str) -> Kind | None:
+    if "e" in text.lower():
+        return FLOAT
+    whole, _, fraction = text.partition(".")
+    digits = len((whole.lstrip("0") + fraction).lstrip("0") if not whole.lstrip("0") else whole.lstrip("0") + fraction)
+    return (
+        Kind("decimal", max(digits, len(fraction), 1), len(fraction))
+        if "." in text
+        else Kind("integer", max(len(whole.lstrip("0")), 1))
+    )
+
+
+def _cast(to: exp.DataType) -> Kind | None:
+    name = to.this.name
+    if name == "DECIMAL":
+        numbers = [int(part.name) for part in to.expressions]
+        return Kind("decimal", *(numbers or [10, 0])) if len(numbers) != 1 else Kind("decimal", numbers[0], 0)
+    if name in _INTEGERS:
+        return Kind("integer", _INTEGERS[name])
+    if name in ("TEXT", "VARCHAR", "CHAR"):
+        return TEXT
+    return DATE if name == "DATE" else FLOAT if name in ("DOUBLE", "FLOAT") else None
+
+
+def _is_of_days(interval: exp.Interval) -> bool:
+    return str(interval.args.get("unit") or "").upper().rstrip("S") in ("DAY", "WEEK", "MONTH", "YEAR", "QUARTER")
