@@ -52,3 +52,19 @@ def test_streamed_rows_are_computed_as_they_are_read_and_can_be_cancelled(spark:
     found = pa.Table.from_batches(rows.streamed())
     assert found["id"].to_pylist() == list(range(400)) and first.equals(found.to_batches()[0])
     assert len(list(tmp_path.iterdir())) == 20
+
+
+def test_a_partition_that_the_driver_may_not_hold_is_refused_and_several_small_ones_are_streamed(spark: "SparkSession") -> None:
+    from pyspark_tablestore.engine import SparkEngine
+
+    engine, conf = SparkEngine(spark), spark.sparkContext._jsc.sc().conf()
+    before = conf.get("spark.driver.maxResultSize", "1g")
+    conf.set("spark.driver.maxResultSize", "1m")
+    try:
+        text = "SELECT {} uuid() AS text FROM range(0, 100000, 1, 1)"
+        with pytest.raises(UnsupportedError, match=r"at most 1024\.0 KiB of a result .*spark\.driver\.maxResultSize") as refused:
+            engine.query(BoundQuery(text=text.format(""))).streamed().read_all()
+        assert refused.value.kind == "limit"
+        assert engine.query(BoundQuery(text=text.format("/*+ REPARTITION(8) */"))).streamed().read_all().num_rows == 100_000
+    finally:
+        conf.set("spark.driver.maxResultSize", before)

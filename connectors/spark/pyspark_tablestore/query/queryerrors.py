@@ -35,6 +35,7 @@ _STREAMING = (
     "can not be called on streaming Dataset",
 )
 _CANCELLED = ("cancelled job", "JOB_CANCELLED", "OPERATION_CANCELED", "was cancelled", "cancelled as part of")
+_TOO_LARGE = re.compile(r"Total size of serialized results of \d+ tasks? \(([^)]*)\) is bigger than (\S+) \(([^)]*)\)")
 _MOST = 2000
 
 # pyspark makes these names for the DataFrames in a text.
@@ -81,6 +82,12 @@ def ours(error: Exception, what: str, query: BoundQuery | None = None) -> Tables
             f"{what}: it reads a stream, which does not end. SET 'execution.runtime-mode' = 'streaming' and INSERT the stream INTO "
             "a managed table, or CREATE TABLE … AS it, and query that table",
             kind="streaming",
+        )
+    if (large := _TOO_LARGE.search(text)) is not None:
+        return UnsupportedError(
+            f"{what}: Spark gives this process at most {large[3]} of a result at a time ({large[2]}), found {large[1]}. Start the "
+            "session with a larger one, or SELECT /*+ REPARTITION(200) */ where the rows go into a topic, one partition at a time",
+            kind="limit",
         )
     message = f"{what}: {_said(text, query)}{_where(error, text, query)}"
     if condition.startswith("PARSE_") or type(error).__name__ == "ParseException":

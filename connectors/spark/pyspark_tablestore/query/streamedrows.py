@@ -2,8 +2,9 @@
 
     each partition    batches ── messages of Arrow's IPC ── this process, one partition after another
 
-Spark runs the partition that is read and the next one, and keeps what these two give, in the JVM: a partition of files has at most
-``spark.sql.files.maxPartitionBytes`` of them. Here there is one batch at a time.
+Spark runs the partition that is read and the next one, and keeps what these two give, in the JVM: each at most
+``spark.driver.maxResultSize``, else it is an error. A task gives its rows when it ends, so nothing smaller than a partition can be
+had. Here there is one batch at a time.
 """
 
 from collections.abc import Callable, Iterator
