@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tablestore.environment.materialized.evolution.evolution import Evolution
     from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
     from tablestore.environment.materialized.folder.folderplan import FolderPlan, PlannedStatement
+    from tablestore.environment.materialized.folder.sqlfolder import Declaration
     from tablestore.environment.materialized.materializedtable import MaterializedTable
     from tablestore.environment.objectpath import ObjectPath
     from tablestore.environment.pipelines.pipeline import TablePipeline
@@ -224,21 +225,26 @@ class TableEnvironment(DeprecatedNames):
 
         return tuple(past_refreshes(find_materialized(self._session, parse_path(path))))
 
-    def plan_folder(self, folder: str | os.PathLike[str]) -> "FolderPlan":
+    def plan_folder(self, folder: str | os.PathLike[str], *, blue_green: bool = False) -> "FolderPlan":
         """What the SQL files of a folder would change; they hold CREATE OR ALTER MATERIALIZED TABLE statements, and CREATE … IF NOT
-        EXISTS for the tables and databases that these need. Nothing is done. Raises NotFoundError, InvalidInputError."""
+        EXISTS for the tables and databases that these need. Nothing is done. ``blue_green``: another query, key or partitioning
+        is to be staged beside the table. Raises NotFoundError, InvalidInputError."""
         from tablestore.environment.materialized.folder.folderplan import plan_folder
 
-        return plan_folder(self._session, Path(folder))
+        return plan_folder(self._session, Path(folder), blue_green=blue_green)
 
-    def apply_folder(self, folder: str | os.PathLike[str]) -> "Iterator[PlannedStatement]":
-        """Make what the SQL files of a folder declare; each statement as soon as it is done.
+    def apply_folder(self, folder: str | os.PathLike[str], *, blue_green: bool = False) -> "Iterator[PlannedStatement]":
+        """Make what the SQL files of a folder declare; each statement as soon as it is done. ``blue_green``: another query, key
+        or partitioning is staged beside the table, which stays as it is.
 
         Raises as :meth:`plan_folder`, and what its statements raise.
         """
         from tablestore.environment.materialized.folder.folderplan import apply_folder
 
-        return apply_folder(self._session, Path(folder), lambda one: self._execute(one.statement, one.source, ()))
+        def run(one: "Declaration") -> Result:
+            return self._execute(one.statement, one.source, ())
+
+        return apply_folder(self._session, Path(folder), run, blue_green=blue_green)
 
     # -- catalogs and databases
 

@@ -121,8 +121,10 @@ def alter_declared(session: Session, statement: AlterMaterializedTable, source: 
     return carry_out(session, found, plan)
 
 
-def plan_declared(session: Session, statement: CreateMaterializedTable, source: Source, found: Found) -> Plan:
-    """What has to change so that a table is what a statement declares, checked. Nothing happens."""
+def plan_declared(
+    session: Session, statement: CreateMaterializedTable, source: Source, found: Found, *, checked: bool = True
+) -> Plan:
+    """What has to change so that a table is what a statement declares. Nothing happens. ``checked``: it can be done in place."""
     check_not_initializing(found, "alter")
     old = found.definition
     declared, same = with_query(session, old, statement.query, source, found.path, statement.path)
@@ -143,7 +145,8 @@ def plan_declared(session: Session, statement: CreateMaterializedTable, source: 
         options=statement.options,
     )
     plan = diff(old, new, same_query=same)
-    _check(plan)
+    if checked:
+        _check(plan)
     return plan
 
 

@@ -131,6 +131,11 @@ class Plan:
         """Whether whoever refreshes the table has to begin again."""
         return any(isinstance(change, ModifyQuery | ModifyFreshness | ModifyRefreshMode) for change in self.changes)
 
+    @property
+    def changes_rows(self) -> bool:
+        """Whether what readers see becomes something else: other rows, another key, other partitions."""
+        return any(isinstance(change, ModifyQuery | ModifyConstraint | ModifyPartitioning) for change in self.changes)
+
     def __str__(self) -> str:
         return "\n".join(map(str, self.changes)) if self.changes else "no change"
 

@@ -146,6 +146,11 @@ def test_a_folder_is_planned_and_applied(run: Run, orders: ts.Table, tmp_path: P
     assert planned.out.startswith("create: tablestore.shop.totals (totals.sql)\n")
     assert run("mt", "apply", tmp_path, "--json").rows[0]["action"] == "create"
     assert run("mt", "plan", tmp_path, "--database", "shop").out == "no change: tablestore.shop.totals (totals.sql)\n"
+    declared = TOTALS.replace("CREATE", "CREATE OR ALTER")
+    (tmp_path / "totals.sql").write_text(declared.replace("sum(price) AS total", "count(*) AS n"))
+    assert "STAGE AS query" in run("mt", "plan", tmp_path, code=1).err
+    assert run("mt", "apply", tmp_path, "--blue-green", "--json").rows[0]["action"] == "stage"
+    assert "it is staged" in run("mt", "plan", tmp_path, "--blue-green").out
     (tmp_path / "totals.sql").rename(tmp_path / "other.sql")
     (tmp_path / "other.sql").write_text(TOTALS.replace("CREATE", "CREATE OR ALTER").replace("totals", "others"))
     assert run("mt", "plan", tmp_path, "--json", code=3).json["undeclared"] == ["tablestore.shop.totals"]

@@ -77,6 +77,29 @@ def test_a_plan_shows_what_changes_and_what_is_known_later(env: ts.TableEnvironm
     assert [path.name for path in env.plan_folder(tables).undeclared] == ["totals"]
 
 
+def test_another_query_or_key_is_staged_and_readers_keep_the_table_until_it_is_promoted(
+    env: ts.TableEnvironment, folder: Folder
+) -> None:
+    tables = folder(FILES)
+    list(env.apply_folder(tables))
+    totals = FILES["a_totals.sql"].replace("totals FRESHNESS", "totals (PRIMARY KEY (item) NOT ENFORCED) FRESHNESS")
+    folder({"a_totals.sql": totals.replace("item, sum(price) AS total", "coalesce(item, '') AS item, count(*) AS pieces")})
+    with pytest.raises(ts.TablestoreError, match="STAGE AS query, then PROMOTE"):
+        env.plan_folder(tables)
+    folder({"sub/cheap.sql": FILES["sub/cheap.sql"].replace("'1'", "'2'")})
+    before = env.materialized_table("totals")
+    planned = [Action.NOTHING, Action.ALTER, Action.STAGE]
+    assert [one.action for one in env.plan_folder(tables, blue_green=True).statements] == planned
+    assert [one.action for one in env.apply_folder(tables, blue_green=True)] == planned
+    assert env.materialized_table("totals") == before
+    (again,) = (one for one in env.plan_folder(tables, blue_green=True).statements if one.changes)
+    assert (again.action, again.changes) == (Action.NOTHING, ("it is staged: COMPARE it, then PROMOTE it",))
+    assert env.plan_folder(tables, blue_green=True).undeclared == ()
+    env.evolution("totals").promote()
+    assert env.materialized_table("totals").primary_key == ("item",)
+    assert actions(env, tables) == [(name, "no change") for name in ("orders", "cheap", "totals")]
+
+
 def test_a_database_is_declared_too(env: ts.TableEnvironment, folder: Folder) -> None:
     tables = folder(
         {

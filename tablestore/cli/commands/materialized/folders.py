@@ -14,10 +14,15 @@ app = typer.Typer()
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the .sql files.")]
 Database = Annotated[str | None, typer.Option("--database", metavar="NAME", help="The database of names without one.")]
+BlueGreen = Annotated[
+    bool, typer.Option("--blue-green", help="Stage another query, key or partitioning beside the table, to compare and promote.")
+]
 
 
 @command(app, "plan", "tablestore mt plan tables/", "tablestore mt plan tables/ --json")
-def plan(session: Session, folder: Folder, database: Database = None, engine: EngineOption = None) -> None:
+def plan(
+    session: Session, folder: Folder, database: Database = None, blue_green: BlueGreen = False, engine: EngineOption = None
+) -> None:
     """Show what a folder of CREATE OR ALTER MATERIALIZED TABLE statements would change. Nothing is changed.
 
     The exit code is 0 if all is as declared, 3 if there are changes, 1 if a statement cannot run. Materialized tables that no file
@@ -25,7 +30,7 @@ def plan(session: Session, folder: Folder, database: Database = None, engine: En
     """
     with open_environment(session, engine) as environment:
         _use(environment, database)
-        found = environment.plan_folder(folder)
+        found = environment.plan_folder(folder, blue_green=blue_green)
     undeclared = [str(path) for path in found.undeclared]
     if session.out.as_json:
         session.out.document({"statements": [asdict(one) for one in found.statements], "undeclared": undeclared})
@@ -38,15 +43,17 @@ def plan(session: Session, folder: Folder, database: Database = None, engine: En
         raise FoundProblems
 
 
-@command(app, "apply", "tablestore mt apply tables/")
-def apply(session: Session, folder: Folder, database: Database = None, engine: EngineOption = None) -> None:
+@command(app, "apply", "tablestore mt apply tables/", "tablestore mt apply tables/ --blue-green")
+def apply(
+    session: Session, folder: Folder, database: Database = None, blue_green: BlueGreen = False, engine: EngineOption = None
+) -> None:
     """Make materialized tables what a folder of CREATE OR ALTER MATERIALIZED TABLE statements declares.
 
     What is as declared is not touched. The first statement that fails ends it; what ran before stays, and applying again goes on.
     """
     with open_environment(session, engine) as environment:
         _use(environment, database)
-        for one in environment.apply_folder(folder):
+        for one in environment.apply_folder(folder, blue_green=blue_green):
             if session.out.as_json:
                 session.out.line(asdict(one))
             else:

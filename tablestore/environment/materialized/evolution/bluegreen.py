@@ -9,7 +9,7 @@ statements of the version that was there do not land any more; of two sessions t
 ConflictError. Whether the table is suspended is no part of a version.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -46,7 +46,7 @@ from tablestore.environment.materialized.storing import (
 from tablestore.environment.materialized.upkeep import Prepared, end_upkeep, prepare_upkeep
 from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import sweep_dead
-from tablestore.environment.session.session import Session, placing
+from tablestore.environment.session.session import Session
 from tablestore.environment.source import NO_SOURCE, Source
 from tablestore.errors import (
     AlreadyExistsError,
@@ -83,21 +83,34 @@ def evolve(session: Session, written: Path, action: EvolutionAction, source: Sou
     if isinstance(action, Compare):
         return _as_row(compare_versions(session, written, source))
     found = find_materialized(session, written, source)
+
+    def act() -> None:
+        match action:
+            case Stage():
+                _stage(session, found, _restated(session, found, action, source))
+            case Promote():
+                _swap(session, found, get_version(session, found, Role.STAGED), kept_as=Role.PREVIOUS)
+            case Rollback():
+                _swap(session, found, get_version(session, found, Role.PREVIOUS), kept_as=Role.STAGED)
+            case Discard():
+                drop_found(session, _newest_beside(session, found)[1])
+
+    return _as_job(session, found, act)
+
+
+def stage_definition(session: Session, found: Found, definition: MaterializedTable) -> Result:
+    """Stage a version of a table that is declared as a whole. Raises as :func:`evolve`."""
+    return _as_job(session, found, lambda: _stage(session, found, definition))
+
+
+def _as_job(session: Session, found: Found, act: Callable[[], None]) -> Result:
     check_not_initializing(found, "alter")
     check_is_no_version(found)
 
     def work(_: Job[Result]) -> Result:
         sweep_dead(session.catalogs.get(found.path.catalog))
         with _one_wins(session, found):
-            match action:
-                case Stage():
-                    _stage(session, found, action, source)
-                case Promote():
-                    _swap(session, found, get_version(session, found, Role.STAGED), kept_as=Role.PREVIOUS)
-                case Rollback():
-                    _swap(session, found, get_version(session, found, Role.PREVIOUS), kept_as=Role.STAGED)
-                case Discard():
-                    _discard(session, found)
+            act()
         return done()
 
     return session.jobs.run(work)
@@ -110,9 +123,19 @@ def compare_versions(session: Session, written: Path, source: Source = NO_SOURCE
     return compare(session, found, other, role)
 
 
-def _stage(session: Session, found: Found, action: Stage, source: Source) -> None:
+def _stage(session: Session, found: Found, definition: MaterializedTable) -> None:
+    check_declared(definition)
+    check_formats(definition.options)
+    versions = [version_path(found.path, role) for role in Role]
+    if read := [path for path in sources_of(definition.expanded_query) if path in versions]:
+        raise InvalidInputError(
+            f"the query reads {read[0]}, which is a version of {found.path} and goes: read the tables that it is made from",
+            kind="materialized-cycle",
+        )
+    # Key columns become NOT NULL anew, and those that are none any more may be NULL.
+    fields = tuple(replace(one, type=with_nullable(one.type, True)) for one in definition.fields)
+    definition = replace(definition, fields=fields)
     there = find_version(session, found, Role.STAGED)
-    definition = _restated(session, found, action, source)
     version = _beside(found, Role.STAGED, definition, like=found, version=session.jobs.ids.uuid(), now_ms=session.clock.now_ms())
     build(session, version, over=there)
 
@@ -122,8 +145,6 @@ def _restated(session: Session, found: Found, action: Stage, source: Source) -> 
     old, declared, given = found.definition, action.declared, action.given
     check_own_options(declared.options, source)
     new, _ = with_query(session, old, declared.query, source, found.path, declared.path)
-    # Key columns become NOT NULL anew, and those that are none any more may be NULL.
-    new = replace(new, fields=tuple(replace(one, type=with_nullable(one.type, True)) for one in new.fields))
     if "(" in given:
         constraint = declared.constraint or default_constraint(declared.primary_key)
         new = replace(new, primary_key=declared.primary_key, constraint=constraint)
@@ -141,15 +162,6 @@ def _restated(session: Session, found: Found, action: Stage, source: Source) -> 
         new = replace(
             new, freshness=settled_freshness, default_freshness=freshness is None, logical_mode=logical, refresh_mode=mode
         )
-    with placing(source, declared.path.span):
-        check_declared(new)
-        check_formats(new.options)
-        versions = [version_path(found.path, role) for role in Role]
-        if read := [path for path in sources_of(new.expanded_query) if path in versions]:
-            raise InvalidInputError(
-                f"the query reads {read[0]}, which is a version of {found.path} and goes: read the tables that it is made from",
-                kind="materialized-cycle",
-            )
     return new
 
 
@@ -219,10 +231,6 @@ class _Upkeep:
             end_upkeep(session, found)
         if self.prepared is not None:
             self.prepared.begin()
-
-
-def _discard(session: Session, found: Found) -> None:
-    drop_found(session, _newest_beside(session, found)[1])
 
 
 def _newest_beside(session: Session, found: Found) -> tuple[Role, Found]:

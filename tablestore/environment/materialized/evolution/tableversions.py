@@ -55,7 +55,19 @@ def is_version(table: Table) -> bool:
 
 
 def find_version(session: Session, found: Found, role: Role) -> Found | None:
-    """The version of a table; None if there is none. Raises AlreadyExistsError if another table has its name."""
+    """The version of a table, None if there is none; what an interrupted statement has left of one is dropped.
+
+    Raises AlreadyExistsError if another table has its name.
+    """
+    version = look_for_version(session, found, role)
+    if version is not None and version_id(version) == version_id(found):
+        drop_found(session, version)
+        return None
+    return version
+
+
+def look_for_version(session: Session, found: Found, role: Role) -> Found | None:
+    """What lies at the name of a version. Raises AlreadyExistsError if another table has its name."""
     path = version_path(found.path, role)
     if not session.exists(path):
         return None
@@ -68,11 +80,7 @@ def find_version(session: Session, found: Found, role: Role) -> Found | None:
             f"table {path} is no version of {found.path}, and has the name that its {role} version takes: rename it",
             kind="version-name",
         )
-    version = read_found(path, table)
-    if version_id(version) == version_id(found):
-        drop_found(session, version)
-        return None
-    return version
+    return read_found(path, table)
 
 
 def get_version(session: Session, found: Found, role: Role) -> Found:

@@ -3,6 +3,8 @@
     plan_folder    each statement beside what is there; nothing is done
     apply_folder   the same, statement by statement, and each that changes something runs
 
+With ``blue_green`` a table whose query, key or partitions change is not altered: its new version is staged beside it.
+
 A plan cannot look behind what is still to be made: a table that reads one that is new or gets other columns may be planned only
 when that is there. Applying a folder again changes nothing.
 """
@@ -14,13 +16,15 @@ from pathlib import Path
 
 from tablestore.environment.materialized.declaring import explain_materialized, plan_declared
 from tablestore.environment.materialized.due import materialized_tables
-from tablestore.environment.materialized.evolution.tableversions import is_version
+from tablestore.environment.materialized.evolution.bluegreen import stage_definition
+from tablestore.environment.materialized.evolution.tableversions import Role, is_version, look_for_version
 from tablestore.environment.materialized.folder.sqlfolder import Declaration, in_file, read_folder
 from tablestore.environment.materialized.storing import open_materialized
 from tablestore.environment.objectpath import ObjectPath
-from tablestore.environment.session.session import Session
+from tablestore.environment.session.session import Session, placing
 from tablestore.errors import TablestoreError
 from tablestore.sql.statements.definition import CreateDatabase, CreateTable
+from tablestore.sql.statements.materialized import CreateMaterializedTable
 
 
 class Action(StrEnum):
@@ -28,6 +32,7 @@ class Action(StrEnum):
 
     CREATE = "create"
     ALTER = "alter"
+    STAGE = "stage"
     NOTHING = "no change"
     UNKNOWN = "known later"
 
@@ -59,37 +64,42 @@ class FolderPlan:
         return tuple(one for one in self.statements if one.action is not Action.NOTHING)
 
 
-def plan_folder(session: Session, folder: Path) -> FolderPlan:
+def plan_folder(session: Session, folder: Path, *, blue_green: bool = False) -> FolderPlan:
     """What the folder would change. Raises as :func:`read_folder`, and what a statement would raise, with its file."""
     declared = read_folder(session, folder)
     planned: list[PlannedStatement] = []
     pending: set[ObjectPath | str] = set()
     for one in declared:
-        found = _planned(session, one, pending)
+        found = _planned(session, one, pending, blue_green=blue_green)
         planned.append(found)
         if found.action is not Action.NOTHING:
             pending.add(one.name if one.table is None else one.table)
     return FolderPlan(statements=tuple(planned), undeclared=_undeclared(session, declared))
 
 
-def apply_folder(session: Session, folder: Path, run: Callable[[Declaration], object]) -> Iterator[PlannedStatement]:
+def apply_folder(
+    session: Session, folder: Path, run: Callable[[Declaration], object], *, blue_green: bool = False
+) -> Iterator[PlannedStatement]:
     """Make all that the folder declares; ``run`` runs a statement. Each of them once it is done.
 
     Raises as :func:`plan_folder`, and what the statements raise; what ran before stays.
     """
     for one in read_folder(session, folder):
-        planned = _planned(session, one, set())
+        planned = _planned(session, one, set(), blue_green=blue_green)
         if planned.action is not Action.NOTHING:
             try:
-                run(one)
+                if planned.action is Action.STAGE:
+                    _stage(session, one)
+                else:
+                    run(one)
             except TablestoreError as error:
                 raise in_file(one.file, error) from error
         yield planned
 
 
-def _planned(session: Session, one: Declaration, pending: set[ObjectPath | str]) -> PlannedStatement:
+def _planned(session: Session, one: Declaration, pending: set[ObjectPath | str], *, blue_green: bool) -> PlannedStatement:
     try:
-        action, changes = _look(session, one)
+        action, changes = _look(session, one, blue_green=blue_green)
     except TablestoreError as error:
         waits = [str(path) for path in one.reads if path in pending]
         if one.table is not None and not waits and one.table.database in pending:
@@ -102,7 +112,7 @@ def _planned(session: Session, one: Declaration, pending: set[ObjectPath | str])
     return PlannedStatement(file=one.file, name=one.name, action=action, changes=changes)
 
 
-def _look(session: Session, one: Declaration) -> tuple[Action, tuple[str, ...]]:
+def _look(session: Session, one: Declaration, *, blue_green: bool) -> tuple[Action, tuple[str, ...]]:
     match one.statement:
         case CreateDatabase(path=path):
             catalog, name = (session.catalogs.current, *path.parts)[-2:]
@@ -114,8 +124,24 @@ def _look(session: Session, one: Declaration) -> tuple[Action, tuple[str, ...]]:
     if not session.exists(one.table):
         return Action.CREATE, tuple(explain_materialized(session, one.statement, one.source).splitlines()[1:])
     # Refuses what is no materialized table.
-    plan = plan_declared(session, one.statement, one.source, open_materialized(session, one.table))
-    return (Action.ALTER, tuple(map(str, plan.changes))) if plan.changes else (Action.NOTHING, ())
+    found = open_materialized(session, one.table)
+    plan = plan_declared(session, one.statement, one.source, found, checked=not blue_green)
+    if not plan.changes:
+        return Action.NOTHING, ()
+    if not (blue_green and plan.changes_rows):
+        return Action.ALTER, tuple(map(str, plan.changes))
+    staged = look_for_version(session, found, Role.STAGED)
+    if staged is not None and not plan_declared(session, one.statement, one.source, staged, checked=False).changes:
+        return Action.NOTHING, ("it is staged: COMPARE it, then PROMOTE it",)
+    return Action.STAGE, tuple(map(str, plan.changes))
+
+
+def _stage(session: Session, one: Declaration) -> None:
+    assert one.table is not None and isinstance(one.statement, CreateMaterializedTable), "only these are staged"
+    found = open_materialized(session, one.table)
+    plan = plan_declared(session, one.statement, one.source, found, checked=False)
+    with placing(one.source, one.statement.path.span):
+        stage_definition(session, found, plan.new)
 
 
 def _undeclared(session: Session, declared: Sequence[Declaration]) -> tuple[ObjectPath, ...]:
