@@ -207,6 +207,22 @@ def test_what_cannot_be_staged_promoted_or_discarded_says_why_and_changes_nothin
     assert env.list_tables() == ("orders",)
 
 
+def test_a_promotion_that_fails_leaves_the_table_and_both_versions_beside_it_as_they_were(env: ts.TableEnvironment) -> None:
+    alter(env, f"STAGE AS {OTHER}")
+    alter(env, "PROMOTE")
+    env.execute_sql("CREATE TABLE prices (item STRING, price BIGINT, PRIMARY KEY (item) NOT ENFORCED)")
+    alter(env, "STAGE AS SELECT item, price FROM prices")
+    before, beside = table_of(env), [rows(env, f"sales__{role}") for role in ("staged", "previous")]
+    env.execute_sql("DROP TABLE prices")
+    with pytest.raises(ts.NotFoundError, match="prices"):
+        alter(env, "PROMOTE")
+    after = table_of(env)
+    assert (after.table_schema, after.snapshots()) == (before.table_schema, before.snapshots())
+    assert [rows(env, f"sales__{role}") for role in ("staged", "previous")] == beside
+    alter(env, "ROLLBACK")
+    assert rows(env) == BLUE
+
+
 def test_no_version_that_went_keeps_snapshots_of_its_sources(env: ts.TableEnvironment) -> None:
     def held() -> list[str]:
         return [one.owner for one in Holds(table_of(env, "orders").context.files).all()]

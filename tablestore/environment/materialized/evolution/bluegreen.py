@@ -1,8 +1,8 @@
 """Blue/green evolution of a materialized table: STAGE, COMPARE, PROMOTE, ROLLBACK and DISCARD.
 
     STAGE      the new version is built beside the table, and readers see nothing of it until it is whole
-    PROMOTE    the current version is kept as the previous one -> the staged one takes its place
-    ROLLBACK   the current version is kept as the staged one -> the previous one takes its place
+    PROMOTE    the staged version is refreshed to now -> the current one is kept as the previous one -> they change places
+    ROLLBACK   the same with the previous version, and the current one is kept as the staged one
 
 A version takes the place of another one in one step, with definition, columns and rows, refreshed to now. Refreshes and other
 statements of the version that was there do not land any more; of two sessions that replace it one wins, the other gets a
@@ -179,8 +179,12 @@ def _beside(found: Found, role: Role, definition: MaterializedTable, *, like: Fo
 def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> None:
     """Put a version in the place of the current one, which is kept beside the table."""
     now_ms = session.clock.now_ms()
-    kept = _beside(found, kept_as, found.definition, like=found, version=version_id(found), now_ms=now_ms)
-    build(session, kept, over=find_version(session, found, kept_as), rows=found, refreshes=False)
+
+    def keep() -> None:
+        # Not earlier: what was kept there before stays if the version cannot be made.
+        kept = _beside(found, kept_as, found.definition, like=found, version=version_id(found), now_ms=now_ms)
+        build(session, kept, over=find_version(session, found, kept_as), rows=found, refreshes=False)
+
     upkeep = _Upkeep.plan(session, found, other.definition, now_ms)
     try:
         version = Version(
@@ -192,7 +196,7 @@ def _swap(session: Session, found: Found, other: Found, *, kept_as: Role) -> Non
         )
         # What is refreshed partition by partition is not made anew as a whole: its schedule goes on from the rows that it has.
         by_partition = any(partition_date_column(key) for key in other.definition.options)
-        build(session, version, over=found, rows=other, refreshes=not by_partition)
+        build(session, version, over=found, rows=other, refreshes=not by_partition, once_whole=keep)
     except CommitOutcomeUnknown:
         raise
     except BaseException:

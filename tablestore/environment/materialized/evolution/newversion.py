@@ -7,7 +7,7 @@ Definition, columns, rows and cursor land together. A table of that name is repl
 dies leaves the old version or the new one; what it has staged is swept.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tablestore.distributed.read import pin_at, pin_read
@@ -70,12 +70,19 @@ class Version:
 
 
 def build(
-    session: Session, version: Version, *, over: Found | None = None, rows: Found | None = None, refreshes: bool = True
+    session: Session,
+    version: Version,
+    *,
+    over: Found | None = None,
+    rows: Found | None = None,
+    refreshes: bool = True,
+    once_whole: Callable[[], object] = lambda: None,
 ) -> Found:
     """Make a version, in the place of the table ``over`` if there is one.
 
-    ``rows``: the version that it has its rows from; ``refreshes``: it is refreshed before anybody sees it. Raises ConflictError if
-    ``over`` was altered meanwhile, UnsupportedError where the store cannot replace it, and what the query raises.
+    ``rows``: the version that it has its rows from; ``refreshes``: it is refreshed before anybody sees it; ``once_whole``: what is
+    done when only its name is missing. Raises ConflictError if ``over`` was altered meanwhile, UnsupportedError where the store
+    cannot replace it, and what the query raises.
     """
     inner = refresh_session(session)
     before = None if over is None else parse_cursor(stored_cursor(over.table.context.snapshots.latest()))
@@ -88,6 +95,7 @@ def build(
             if refreshes:
                 refresh_once(session, made, before=last_refresh(made))
                 hold_cursor(inner, made.table)
+            once_whole()
             table = staged.publish()
         except TablestoreError as error:
             if not same and not isinstance(error, CommitOutcomeUnknown):
