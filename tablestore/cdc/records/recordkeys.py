@@ -36,7 +36,8 @@ class KeyReader:
             found = self._reader.read(group.payloads, meanings(group.schema))
             wrong = {place: f"its key: {reason}" for place, reason in found.faults.items()}
             faults.update(at_places(wrong, where.tolist()))
-            columns = dict(zip(self._target.key, found.rows[""].columns, strict=True))
+            names = (field.name for field in self._target.key_fields)
+            columns = dict(zip(names, found.rows[""].columns, strict=True))
             parts.append(Part(places=where, kinds=np.full(len(where), int(RowKind.DELETE), dtype=np.int8), columns=columns))
         return parts, faults
 

@@ -231,3 +231,8 @@ def test_many_good_records_with_a_few_bad_ones_lose_only_those() -> None:
     found = PlainJson(goal).decode([None] * 3000, values)
     assert set(found.faults) == bad
     assert found.rows.column("id").to_pylist() == [number for number in range(3000) if number not in bad]
+
+
+def test_a_key_of_several_columns_names_its_row_in_whatever_order_they_are() -> None:
+    goal = target(("b", "id"), b="BIGINT NOT NULL")
+    assert changes(debezium(goal, (b'{"id":1,"b":2}', None), message("d", {"b": 4, "id": 3}))) == [("-D", 1, 2), ("-D", 3, 4)]
