@@ -47,7 +47,7 @@ Restart = Annotated[
     'tablestore consume shop.orders --from-snapshot 3 --to-snapshot 9 --filter "price > 10" --json | jq ._row_kind',
     "tablestore consume shop.orders --scan full --consumer billing --follow --json",
     "tablestore consume shop.orders --to archive.orders --follow",
-    "tablestore consume shop.orders --to-topic order-changes --brokers kafka:9092",
+    "tablestore consume shop.orders --to-topic order-changes --brokers kafka:9092 --name warehouse",
 )
 def consume(
     session: Session,
@@ -87,6 +87,10 @@ def consume(
     to_topic: Annotated[
         str | None, typer.Option("--to-topic", metavar="TOPIC", help="Bring them into a Kafka topic, each once.")
     ] = None,
+    job: Annotated[
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Keep under this name how far the delivery is; else the table's uuid."),
+    ] = None,
     topic_format: Annotated[TopicForm, typer.Option("--topic-format", help="What the messages are.")] = TopicForm.JSON,
     brokers: Annotated[
         str | None,
@@ -107,6 +111,18 @@ def consume(
     dropped, {"_event": "schema", ...} that the columns were altered. Else it is noted on standard error.
     """
     between = from_snapshot is not None or to_snapshot is not None
+    asked = _Asked(
+        scan=cast("ScanMode | None", scan),
+        timestamp=parse_time(timestamp) if timestamp is not None else None,
+        consumer=consumer,
+        follow=follow,
+        columns=split_names(columns) if columns is not None else None,
+        filter=filter,
+        pairs=not after_only,
+        gaps="skip" if skip_gaps else "restart" if restart_at_gaps else "raise",
+    )
+    if skip_gaps and restart_at_gaps:
+        raise typer.BadParameter("does not go with --skip-gaps", param_hint="'--restart-at-gaps'")
     targets = {"--to": to, "--to-files": to_files, "--to-topic": to_topic}
     if chosen := [option for option, target in targets.items() if target is not None]:
         printed = {
@@ -121,69 +137,83 @@ def consume(
         }
         if wrong := [one for one, given in printed.items() if given]:
             raise typer.BadParameter("does not go with what is delivered", param_hint=f"'{wrong[0]}'")
-        target: Table | ts.Topic | str
-        if to is not None:
-            target = session.table(to)
-        else:
-            target = ts.Topic(to_topic, brokers, topic_format.value) if to_topic is not None else str(to_files)
         if format not in (None, RowFormat.JSON, RowFormat.PARQUET) or (format is not None and to_files is None):
             raise typer.BadParameter("only files have one, json or parquet; a topic has --topic-format", param_hint="'--format'")
-        _deliver(session, name, target, scan, consumer, follow, columns, filter, skip_gaps, format)
+        topic = ts.Topic(to_topic, brokers, topic_format.value) if to_topic is not None else None
+        _deliver(session, name, topic or (session.table(to) if to is not None else str(to_files)), asked, format, job)
         return
-    onward = scan is not None or timestamp is not None or consumer is not None or follow
+    if job is not None:
+        raise typer.BadParameter("names a delivery: it goes with --to, --to-files or --to-topic", param_hint="'--name'")
     sink = _Sink(session, format, output, limit)
-    _refuse_mixed(between=between, onward=onward, snapshot_ids=snapshot_ids, follow=follow, at_end=sink.at_end)
-    if restart_at_gaps and (skip_gaps or not onward):
-        raise typer.BadParameter("goes with --scan, --consumer or --follow, not with --skip-gaps", param_hint="'--restart-at-gaps'")
+    _refuse_mixed(asked, between=between, snapshot_ids=snapshot_ids, at_end=sink.at_end)
     session.says_itself = True
     table = session.table(name)
-    wanted = split_names(columns) if columns is not None else None
-    gaps: Literal["raise", "skip"] = "skip" if skip_gaps else "raise"
-    if onward:
-        batches = table.consume(
-            cast("ScanMode | None", scan),
-            consumer_id=consumer,
-            timestamp=parse_time(timestamp) if timestamp is not None else None,
-            columns=wanted,
-            filter=filter,
-            pairs=not after_only,
-            follow=follow,
-            on_discontinuity="restart" if restart_at_gaps else gaps,
-        )
-        fields = [table.schema.field(one) for one in (table.schema.names if wanted is None else wanted)]
-        sink.follow(fields, batches, recorded=consumer is not None)
+    if asked.onward:
+        _print_onward(sink, table, asked)
     else:
-        start = _earliest(session, table, pairs=not after_only) if from_snapshot is None else from_snapshot
-        pairs = not after_only
-        changes = table.changes(start, to_snapshot, wanted, filter, pairs=pairs, snapshot_ids=snapshot_ids, on_discontinuity=gaps)
-        sink.write(changes.schema, changes.to_batches())
-        for gap in changes.discontinuities() if skip_gaps else ():
-            session.out.note(f"some changes are left out: {gap.reason}")
+        start = _earliest(session, table, pairs=asked.pairs) if from_snapshot is None else from_snapshot
+        _print_between(sink, table, asked, start, to_snapshot, snapshot_ids=snapshot_ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """Which changes of a table."""
+
+    scan: ScanMode | None
+    timestamp: int | None
+    consumer: str | None
+    follow: bool
+    columns: Sequence[str] | None
+    filter: str | None
+    pairs: bool
+    gaps: Literal["raise", "skip", "restart"]
+
+    @property
+    def onward(self) -> bool:
+        """From a place on, and not between two snapshots."""
+        return self.scan is not None or self.timestamp is not None or self.consumer is not None or self.follow
+
+
+def _print_onward(sink: "_Sink", table: Table, asked: _Asked) -> None:
+    batches = table.consume(
+        asked.scan,
+        consumer_id=asked.consumer,
+        timestamp=asked.timestamp,
+        columns=asked.columns,
+        filter=asked.filter,
+        pairs=asked.pairs,
+        follow=asked.follow,
+        on_discontinuity=asked.gaps,
+    )
+    fields = [table.schema.field(one) for one in (table.schema.names if asked.columns is None else asked.columns)]
+    sink.follow(fields, batches, recorded=asked.consumer is not None)
+
+
+def _print_between(sink: "_Sink", table: Table, asked: _Asked, start: int, end: int | None, *, snapshot_ids: bool) -> None:
+    gaps: Literal["raise", "skip"] = "skip" if asked.gaps == "skip" else "raise"
+    changes = table.changes(
+        start, end, asked.columns, asked.filter, pairs=asked.pairs, snapshot_ids=snapshot_ids, on_discontinuity=gaps
+    )
+    sink.write(changes.schema, changes.to_batches())
+    for gap in changes.discontinuities() if gaps == "skip" else ():
+        sink.session.out.note(f"some changes are left out: {gap.reason}")
 
 
 def _deliver(
-    session: Session,
-    name: str,
-    to: Table | ts.Topic | str,
-    scan: str | None,
-    consumer: str | None,
-    follow: bool,
-    columns: str | None,
-    filter: str | None,
-    skip_gaps: bool,
-    format: RowFormat | None,
+    session: Session, name: str, to: Table | ts.Topic | str, asked: _Asked, format: RowFormat | None, job: str | None
 ) -> None:
     report = ts.deliver(
         session.table(name),
         to,
         format="parquet" if format is RowFormat.PARQUET else "json",
         storage_options=session.storage,
-        scan=cast("ScanMode | None", scan),
-        columns=split_names(columns) if columns is not None else None,
-        filter=filter,
-        follow=follow,
-        consumer_id=consumer,
-        on_discontinuity="skip" if skip_gaps else "raise",
+        name=job,
+        scan=asked.scan,
+        columns=asked.columns,
+        filter=asked.filter,
+        follow=asked.follow,
+        consumer_id=asked.consumer,
+        on_discontinuity="skip" if asked.gaps == "skip" else "raise",
         on_commit=lambda done: _say_delivered(session, done),
     )
     session.out.done(asdict(report), f"{name} to {to if isinstance(to, str) else to.name}: {report}.")
@@ -195,16 +225,18 @@ def _say_delivered(session: Session, done: ts.DeliveryReport) -> None:
         session.out.flush()
 
 
-def _refuse_mixed(*, between: bool, onward: bool, snapshot_ids: bool, follow: bool, at_end: bool) -> None:
-    if between and onward:
+def _refuse_mixed(asked: _Asked, *, between: bool, snapshot_ids: bool, at_end: bool) -> None:
+    if between and asked.onward:
         raise typer.BadParameter(
             "--from-snapshot and --to-snapshot name a range; --scan, --timestamp, --consumer and --follow go on from a place",
             param_hint="'--from-snapshot'",
         )
-    if onward and snapshot_ids:
+    if asked.onward and snapshot_ids:
         raise typer.BadParameter("only a range of snapshots has them: use --from-snapshot", param_hint="'--snapshot-ids'")
-    if follow and at_end:
+    if asked.follow and at_end:
         raise typer.BadParameter("a file is whole only at the end, which there is none of: print instead", param_hint="'--follow'")
+    if asked.gaps == "restart" and not asked.onward:
+        raise typer.BadParameter("goes with --scan, --consumer or --follow", param_hint="'--restart-at-gaps'")
 
 
 def _earliest(session: Session, table: Table, *, pairs: bool) -> int:

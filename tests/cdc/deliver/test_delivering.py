@@ -157,6 +157,9 @@ def test_the_command_line_delivers(catalog: ts.Catalog, tmp_path: Path) -> None:
     assert ran.rows[-1]["rows"] == 2 and content(target) == content(source)
     run_command("consume", source.location, "--to-files", tmp_path / "out", "--filter", "id = 1")
     assert [json.loads(line)["id"] for part in (tmp_path / "out").glob("part*") for line in part.read_text().splitlines()] == [1]
+    twice = ("consume", "shop.s", "--to", "shop.t", "--name", "again", "-w", tmp_path / "wh", "--json")
+    assert [run_command(*twice).rows[-1]["rows"] for _ in range(2)] == [2, 0]
+    run_command("consume", "shop.s", "--name", "again", "-w", tmp_path / "wh", code=2)
     run_command("consume", "shop.s", "--to", "shop.t", "--from-snapshot", "1", "-w", tmp_path / "wh", code=2)
     run_command("consume", "shop.s", "--to", "shop.t", "--format", "csv", "-w", tmp_path / "wh", code=2)
     ts.deliver(source, append)
