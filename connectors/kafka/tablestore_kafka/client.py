@@ -122,9 +122,19 @@ def code_of(error: Exception) -> int | None:
     return cause.code() if isinstance(cause, KafkaError) else None
 
 
-def translated(error: Exception, doing: str, servers: str, *, given: Collection[str] = ()) -> TablestoreError:
+# What to do where a record is too large: for the topic that is a table's log, and for others.
+_ROOM_IN_LOG = "raise log.kafka.message.max.bytes of the table, which its topic follows"
+ROOM_IN_TOPIC = (
+    "raise max.message.bytes of the topic, and message.max.bytes of the client (a property, or in the environment "
+    "TABLESTORE_KAFKA_MESSAGE_MAX_BYTES)"
+)
+
+
+def translated(
+    error: Exception, doing: str, servers: str, *, given: Collection[str] = (), room: str = _ROOM_IN_LOG
+) -> TablestoreError:
     """A client's error as one of ours: what was being done, where, what Kafka said, what to do. ``given``: the properties that were
-    set."""
+    set; ``room``: what to do where a record is too large."""
     cause = error.args[0] if isinstance(error, KafkaException) and error.args else None
     code = code_of(error)
     if code in (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED):
@@ -136,8 +146,7 @@ def translated(error: Exception, doing: str, servers: str, *, given: Collection[
         return misconfigured(said, given)
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
         return InvalidInputError(
-            f"{doing}: Kafka at {servers} takes no record of that size; raise log.kafka.message.max.bytes of the table, which its "
-            "topic follows",
+            f"{doing}: Kafka at {servers} takes no record of that size; {room}",
             kind="log-record-too-large",
         )
     name = cause.name() if isinstance(cause, KafkaError) else type(error).__name__

@@ -31,6 +31,7 @@ from tablestore_kafka.client import (
     CONSUMER,
     LOG,
     PRODUCER,
+    ROOM_IN_TOPIC,
     code_of,
     environment_settings,
     made,
@@ -151,7 +152,9 @@ class KafkaDeliverySink:
         except (KafkaException, SystemError) as error:
             # Messages that meet a fatal error say no more than that; what it was, the transaction knows.
             vague = isinstance(error, SystemError) or code_of(error) == KafkaError._FATAL
-            why = translated((self._abort() if vague else None) or error, f"{doing} topic {self._topic}", self._servers)
+            why = translated(
+                (self._abort() if vague else None) or error, f"{doing} topic {self._topic}", self._servers, room=ROOM_IN_TOPIC
+            )
             if isinstance(why, SlotFenced):
                 why = ConflictError(
                     f"another process delivers to topic {self._topic} under the name {self._delivery!r}, or a transaction took "

@@ -20,7 +20,17 @@ from tablestore.clock import SystemClock
 from tablestore.errors import InvalidInputError, StorageError, UnsupportedError
 from tablestore.log.json.jsontext import rows_to_json
 from tablestore.names import did_you_mean
-from tablestore_kafka.client import ADMIN, BOOTSTRAP, LOG, PRODUCER, TABLE_SETTINGS, environment_settings, made, translated
+from tablestore_kafka.client import (
+    ADMIN,
+    BOOTSTRAP,
+    LOG,
+    PRODUCER,
+    ROOM_IN_TOPIC,
+    TABLE_SETTINGS,
+    environment_settings,
+    made,
+    translated,
+)
 from tablestore_kafka.topics import Topics
 
 _PREFIX = "properties."
@@ -57,7 +67,7 @@ def write_rows(
                 producer.abort_transaction(_TIMEOUT_S)
             raise
     except KafkaException as error:
-        raise translated(error, f"writing {name} to topic {topic}", servers, given=given) from error
+        raise translated(error, f"writing {name} to topic {topic}", servers, given=given, room=ROOM_IN_TOPIC) from error
 
 
 def _send(producer: Producer, topic: str, batch: pa.RecordBatch, key: Sequence[str]) -> None:

@@ -59,6 +59,10 @@ def test_rows_updates_and_deletes_are_json_messages_and_tombstones(catalog: ts.C
     assert ts.deliver(table, to, name="ä b/" * 60).rows == 1
     with pytest.raises(ts.InvalidInputError, match="'id'"):
         ts.deliver(table, to, columns=["v"])
+    table.upsert([{"id": 4, "v": "x" * 2_000_000}])
+    with pytest.raises(ts.InvalidInputError, match=r"no record of that size; raise max\.message\.bytes of the topic") as error:
+        ts.deliver(table, to)
+    assert error.value.kind == "log-record-too-large"
     with pytest.raises(ts.InvalidInputError, match="debezium-json as format, found 'avro'"):
         ts.Topic("t", format="avro")  # type: ignore[arg-type]
 
