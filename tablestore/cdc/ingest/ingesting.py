@@ -49,16 +49,21 @@ def ingest(
     evolve: bool = False,
     avro_schema: str | None = None,
     avro_schema_id: int | None = None,
+    avro_key_schema: str | None = None,
+    avro_key_schema_id: int | None = None,
     on_commit: Callable[[IngestCommit], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     engine: IngestEngine | None = None,
 ) -> IngestReport:
     """Read a topic into a table, exactly once: each commit holds rows and the offsets behind them.
 
-    ``format`` is ``debezium-json``, ``json`` or ``avro``: that needs the schema of the records as ``avro_schema`` (JSON), and
-    ``avro_schema_id`` if they name it, as with a schema registry of Confluent. A later call goes on where the last commit of its
-    ``name`` (default: the topic's) was; the first one begins at the ``start`` (``"earliest"`` or ``"latest"``), as does any with
-    ``reset``. It ends with the records that are there now; with ``follow`` it waits for more until ``stop()``.
+    ``format`` is ``debezium-json``, ``debezium-avro``, ``json`` or ``avro``. Avro needs the schema of the records as
+    ``avro_schema`` (JSON), and ``avro_schema_id`` if they name it, as with a schema registry of Confluent; ``avro_key_schema`` and
+    its id the same of keys, which are JSON or text otherwise.
+
+    A later call goes on where the last commit of its ``name`` (default: the topic's) was; the first one begins at the ``start``
+    (``"earliest"`` or ``"latest"``), as does any with ``reset``. It ends with the records that are there now; with ``follow`` it
+    waits for more until ``stop()``.
 
     ``evolve``: columns that records have and the table lacks are added to it, and those that are too narrow widened.
     A record that cannot become a row stops it, unless there is a table for ``dead_letters`` (:func:`dead_letter_table`), or
@@ -80,6 +85,7 @@ def ingest(
         on_error=on_error or ("stop" if dead_letters is None else "dead-letter"),
         evolve=evolve,
         schema=None if avro_schema is None else parse_avro_schema(avro_schema, avro_schema_id),
+        key_schema=None if avro_key_schema is None else parse_avro_schema(avro_key_schema, avro_key_schema_id),
     )
     open_source = partial(open_topic_source, "kafka", topic, given)
     if engine is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tablestore.cdc.records.avroobjects import AvroSchema
-from tablestore.cdc.records.recordformats import FORMATS
+from tablestore.cdc.records.recordformats import AVRO_FORMATS, FORMATS
 from tablestore.errors import InvalidInputError
 from tablestore.htmltext import PrintedInNotebooks
 from tablestore.names import did_you_mean
@@ -20,7 +20,7 @@ class IngestRequest:
 
     ``follow``: wait for further records; else it ends at those that are there now. A commit comes after ``commit_records`` records
     or ``commit_every_s``, whichever is first. ``evolve``: give the table the columns that records have, and widen those too narrow.
-    ``schema``: of records of Avro.
+    ``schema``: of records of Avro; ``key_schema``: of their keys, None if those are JSON or text.
     """
 
     name: str
@@ -33,10 +33,11 @@ class IngestRequest:
     on_error: OnError = "stop"
     evolve: bool = False
     schema: AvroSchema | None = None
+    key_schema: AvroSchema | None = None
 
     def __post_init__(self) -> None:
         _one_of("format", self.format, FORMATS)
-        if (self.format == "avro") != (self.schema is not None):
+        if (self.format in AVRO_FORMATS) != (self.schema is not None) or (self.key_schema is not None and self.schema is None):
             raise InvalidInputError(
                 f"format {self.format}: records of Avro need their schema, others have none", kind="invalid-argument"
             )

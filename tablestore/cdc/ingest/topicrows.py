@@ -10,7 +10,7 @@ from tablestore.cdc.ingest.deadletters import DeadLetter
 from tablestore.cdc.ingest.ingestrequest import IngestRequest
 from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults
-from tablestore.cdc.records.recordformats import open_decoder
+from tablestore.cdc.records.recordformats import is_changes, open_decoder
 from tablestore.cdc.records.target import Decoded, Target
 from tablestore.cdc.retractions import needs_whole_rows
 from tablestore.cdc.topicsource import TopicRecords
@@ -39,7 +39,7 @@ class RowReader:
     """Reads records for one table as it is."""
 
     def __init__(self, context: TableContext, request: IngestRequest) -> None:
-        if (field := context.settings.rowkind_field) is not None and request.format == "debezium-json":
+        if (field := context.settings.rowkind_field) is not None and is_changes(request.format):
             raise InvalidInputError(
                 f"table {context.files.root_uri} takes the kind of a row from its column {field!r} (rowkind.field), and "
                 f"{request.format} records say it themselves: ingest into a table without that option",
@@ -51,7 +51,7 @@ class RowReader:
             evolves=request.evolve,
             whole_before=needs_whole_rows(context),
         )
-        self._decoder = open_decoder(request.format, target, request.schema)
+        self._decoder = open_decoder(request.format, target, request.schema, request.key_schema)
 
     def read(self, records: TopicRecords) -> TopicRows:
         """The rows of a batch."""

@@ -21,7 +21,6 @@ from tablestore.cdc.records.evolving import Found
 from tablestore.cdc.records.faults import Faults
 from tablestore.cdc.records.jsonobjects import ObjectReader, Objects
 from tablestore.cdc.records.schemaenvelope import column_types, meanings
-from tablestore.cdc.records.target import Target
 from tablestore.cdc.records.wirevalues import Meaning
 from tablestore.errors import InvalidInputError
 
@@ -45,11 +44,11 @@ _PRIMITIVE: Mapping[str, str] = {"int": "int32", "long": "int64"}
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
-    """A schema, parsed. ``number``: that by which records name it, None if they do not."""
+    """A schema, parsed. ``described``: as the schema of a JSON record says it. ``number``: that by which records name it, None if
+    they do not."""
 
     parsed: Any
-    meanings: Mapping[str, Meaning]
-    types: Found
+    described: Mapping[str, Any]
     number: int | None
 
 
@@ -64,16 +63,17 @@ def parse_avro_schema(text: str, number: int | None = None) -> AvroSchema:
         raise InvalidInputError(
             f"expected the schema of a record, whose fields are columns, found {text[:100]!r}", kind="avro-schema"
         )
-    described = {"fields": [_described(one) for one in schema["fields"]]}
-    return AvroSchema(parsed, meanings(described), column_types(described), number)
+    return AvroSchema(parsed, _described_record(schema, {}), number)
 
 
 class AvroReader:
-    """Reads records of one schema."""
+    """Reads records of one schema. ``columns``: what their objects become; ``inside``: the names below which rows are, if they are
+    below some."""
 
-    def __init__(self, target: Target, schema: AvroSchema) -> None:
-        self._schema = schema
-        self._columns = ObjectReader({"": target.fields}, looks_at="" if target.evolves else None)
+    def __init__(self, columns: ObjectReader, schema: AvroSchema, *, inside: Sequence[str] = ()) -> None:
+        self._columns, self._schema = columns, schema
+        self._meanings: Mapping[str, Meaning] = meanings(schema.described, inside=inside)
+        self._types: Found = column_types(schema.described, inside=inside)
 
     def read(self, values: Sequence[bytes], _: Mapping[str, Meaning]) -> Objects:
         """Their rows. No reader takes several records at once, so this goes one by one."""
@@ -85,9 +85,9 @@ class AvroReader:
             except _UNREADABLE as error:
                 faults[number] = f"not of the schema: {error or type(error).__name__}"
                 objects.append({})
-        columns = self._columns.columns(objects, faults, self._schema.meanings)
+        columns = self._columns.columns(objects, faults, self._meanings)
         # The schema knows more than the values.
-        return replace(columns, found={name: self._schema.types.get(name, kinds) for name, kinds in columns.found.items()})
+        return replace(columns, found={name: self._types.get(name, kinds) for name, kinds in columns.found.items()})
 
     def _object(self, value: bytes) -> dict[str, Any]:
         start = 0
@@ -110,12 +110,25 @@ def _without_logical_types(schema: Any) -> Any:
     return schema
 
 
-def _described(field: Mapping[str, Any]) -> dict[str, Any]:
-    """A field as the schema of a JSON record describes it."""
+def _described_record(record: Mapping[str, Any], named: dict[str, dict[str, Any]], space: str = "") -> dict[str, Any]:
+    """A record as the schema of a JSON record describes it. ``named``: the records so far, to be found where they come again;
+    ``space``: the namespace that it lies in."""
+    described: dict[str, Any] = {"type": "struct"}
+    space, name = str(record.get("namespace") or space), str(record.get("name"))
+    named[name.rpartition(".")[2]] = named[f"{space}.{name}"] = named[name] = described
+    described["fields"] = [_described(one, named, space) for one in record["fields"]]
+    return described
+
+
+def _described(field: Mapping[str, Any], named: dict[str, dict[str, Any]], space: str) -> dict[str, Any]:
     kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
     # Of what may be null, the other one.
     kind = next((one for one in kinds if one != "null"), "string")
+    if isinstance(kind, dict) and kind.get("type") == "record":
+        return {"field": field["name"], **_described_record(kind, named, space)}
     if not isinstance(kind, dict):
+        if kind in named:
+            return {"field": field["name"], **named[kind]}
         return {"field": field["name"], "type": _PRIMITIVE.get(str(kind), str(kind))}
     plain = str(kind.get("type"))
     described = {"field": field["name"], "type": _PRIMITIVE.get(plain, plain)}

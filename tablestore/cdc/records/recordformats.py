@@ -1,11 +1,12 @@
 """Records of a topic as changes of a table: the formats, and what each record means in them.
 
     debezium-json   {"before":{…},"after":{…},"op":"c"}   c, r: the row after is new, u: it replaces the one before, d: that goes
+    debezium-avro   the same, as fields of a schema       the same
     json            {…}                                   the row itself
     avro            fields, in the order of a schema      the row itself
-    both            no value                              the row that the key names is gone
+    all             no value                              the row that the key names is gone
 
-Either may have its schema around it. Where rows simply replace each other only the key of the row before counts: it is taken back
+JSON may have its schema around it. Where rows simply replace each other only the key of the row before counts: it is taken back
 if the row after has another. An append table takes new rows only. What cannot be understood is named with the reason.
 """
 
@@ -50,12 +51,13 @@ class Reader(Protocol):
         ...
 
 
-class PlainJson:
+class PlainRows:
     """Each record is a row."""
 
-    def __init__(self, target: Target, reader: Reader | None = None) -> None:
-        self._target, self._keys = target, KeyReader(target)
-        self._reader: Reader = reader or ObjectReader({"": target.fields}, looks_at="" if target.evolves else None)
+    def __init__(self, target: Target, schema: AvroSchema | None = None, key_schema: AvroSchema | None = None) -> None:
+        self._target, self._keys = target, KeyReader(target, key_schema)
+        columns = ObjectReader({"": target.fields}, looks_at="" if target.evolves else None)
+        self._reader: Reader = columns if schema is None else AvroReader(columns, schema)
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
         """Rows to be added, and deletions."""
@@ -71,13 +73,14 @@ class PlainJson:
         return replace(decoded(self._target, parts, faults), found=columns)
 
 
-class DebeziumJson:
+class DebeziumChanges:
     """Each record says what a row was before a change and what it is afterwards."""
 
-    def __init__(self, target: Target) -> None:
-        self._target, self._keys = target, KeyReader(target)
+    def __init__(self, target: Target, schema: AvroSchema | None = None, key_schema: AvroSchema | None = None) -> None:
+        self._target, self._keys = target, KeyReader(target, key_schema)
         self._before = target.fields if target.whole_before else target.key_fields
-        self._reader = ObjectReader({"before": self._before, "after": target.fields}, ["op"], "after" if target.evolves else None)
+        columns = ObjectReader({"before": self._before, "after": target.fields}, ["op"], "after" if target.evolves else None)
+        self._reader: Reader = columns if schema is None else AvroReader(columns, schema, inside=_ROWS)
 
     def decode(self, keys: Bytes, values: Bytes) -> Decoded:
         """The rows taken back and added."""
@@ -132,14 +135,20 @@ class DebeziumJson:
         return moved
 
 
-FORMATS = ("debezium-json", "json", "avro")
+AVRO_FORMATS = ("debezium-avro", "avro")
+FORMATS = ("debezium-json", "json", *AVRO_FORMATS)
 
 
-def open_decoder(record_format: str, target: Target, schema: AvroSchema | None = None) -> Decoder:
-    """The decoder of a format; ``schema``: of records of Avro."""
-    if record_format == "debezium-json":
-        return DebeziumJson(target)
-    return PlainJson(target, None if schema is None else AvroReader(target, schema))
+def is_changes(record_format: str) -> bool:
+    """Whether records say themselves what they do to rows."""
+    return record_format.startswith("debezium-")
+
+
+def open_decoder(
+    record_format: str, target: Target, schema: AvroSchema | None = None, key_schema: AvroSchema | None = None
+) -> Decoder:
+    """The decoder of a format; the schemas: of records of Avro, and of their keys if those are Avro too."""
+    return (DebeziumChanges if is_changes(record_format) else PlainRows)(target, schema, key_schema)
 
 
 def _add(columns: dict[str, Set[DataType]], found: Found) -> None:

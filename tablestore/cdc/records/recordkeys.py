@@ -1,7 +1,7 @@
 """Which row does the key of a record name? Of a record without a value that is all there is: the row is gone.
 
 A key is a JSON object with the columns of the primary key (others are ignored), with or without its schema around it. Of a primary
-key of one column it may be the value alone, as JSON or as text.
+key of one column it may be the value alone, as JSON or as text. Where a schema of Avro is given, keys are records of that.
 """
 
 import json
@@ -9,20 +9,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tablestore.cdc.records.avroobjects import AvroReader, AvroSchema
 from tablestore.cdc.records.faults import Faults, at_places
 from tablestore.cdc.records.jsonobjects import ObjectReader
-from tablestore.cdc.records.schemaenvelope import by_schema, meanings
+from tablestore.cdc.records.schemaenvelope import Group, by_schema, meanings
 from tablestore.cdc.records.target import Part, Target
 from tablestore.types.arrays import Places
 from tablestore.types.rowkind import RowKind
 
 
 class KeyReader:
-    """Reads the keys of the records of one table."""
+    """Reads the keys of the records of one table; ``schema``: of keys of Avro."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, schema: AvroSchema | None = None) -> None:
         self._target = target
-        self._reader = ObjectReader({"": target.key_fields})
+        columns = ObjectReader({"": target.key_fields})
+        self._reader: ObjectReader | AvroReader = columns if schema is None else AvroReader(columns, schema)
 
     def deletions(self, keys: Sequence[bytes | None], places: Places) -> tuple[list[Part], Faults]:
         """The records at ``places`` as deletions of the rows that their keys name."""
@@ -31,7 +33,7 @@ class KeyReader:
         faults = {place: "neither a value nor a key: nothing says which row it is" for place in places.tolist() if not keys[place]}
         named = np.array([place for place in places.tolist() if place not in faults], dtype=np.int64)
         parts: list[Part] = []
-        for group in by_schema([self._object(keys[place] or b"") for place in named.tolist()]):
+        for group in self._groups([keys[place] or b"" for place in named.tolist()]):
             where = named[group.places]
             found = self._reader.read(group.payloads, meanings(group.schema))
             wrong = {place: f"its key: {reason}" for place, reason in found.faults.items()}
@@ -40,6 +42,11 @@ class KeyReader:
             columns = dict(zip(names, found.rows[""].columns, strict=True))
             parts.append(Part(places=where, kinds=np.full(len(where), int(RowKind.DELETE), dtype=np.int8), columns=columns))
         return parts, faults
+
+    def _groups(self, keys: Sequence[bytes]) -> list[Group]:
+        if isinstance(self._reader, AvroReader):
+            return [Group(places=np.arange(len(keys), dtype=np.int64), payloads=keys)] if keys else []
+        return by_schema([self._object(key) for key in keys])
 
     def _object(self, key: bytes) -> bytes:
         if len(self._target.key) > 1 or key.lstrip()[:1] == b"{":

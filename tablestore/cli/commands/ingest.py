@@ -24,6 +24,7 @@ class RecordFormat(StrEnum):
 
     DEBEZIUM_JSON = "debezium-json"
     JSON = "json"
+    DEBEZIUM_AVRO = "debezium-avro"
     AVRO = "avro"
 
 
@@ -82,6 +83,13 @@ def ingest(
     avro_schema_id: Annotated[
         int | None, typer.Option("--avro-schema-id", metavar="N", help="Its number, if records name it (Confluent).")
     ] = None,
+    avro_key_schema: Annotated[
+        Path | None,
+        typer.Option("--avro-key-schema", metavar="FILE", help="The schema of Avro keys.", exists=True, dir_okay=False),
+    ] = None,
+    avro_key_schema_id: Annotated[
+        int | None, typer.Option("--avro-key-schema-id", metavar="N", help="Its number, if keys name it.")
+    ] = None,
     engine: Annotated[
         Engine | None, typer.Option("--engine", help="Read and write with tasks of this engine (spark); left out: in this process.")
     ] = None,
@@ -125,6 +133,8 @@ def ingest(
             evolve=evolve,
             avro_schema=avro_schema.read_text() if avro_schema is not None else None,
             avro_schema_id=avro_schema_id,
+            avro_key_schema=avro_key_schema.read_text() if avro_key_schema is not None else None,
+            avro_key_schema_id=avro_key_schema_id,
             on_commit=_Shown(session, bar),
             engine=ingest_engine(environment.engine, session.storage) if environment and environment.engine else None,
         )

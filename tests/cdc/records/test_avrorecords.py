@@ -56,9 +56,9 @@ ROW: dict[str, Any] = {
 }
 
 
-def written(row: dict[str, Any]) -> bytes:
+def written(row: dict[str, Any], schema: dict[str, Any] = SCHEMA) -> bytes:
     out = BytesIO()
-    schemaless_writer(out, parse_schema(SCHEMA), row)
+    schemaless_writer(out, parse_schema(schema), row)
     return out.getvalue()
 
 
@@ -88,3 +88,32 @@ def test_a_table_that_lacks_columns_hears_of_them() -> None:
     assert found.rows.schema.names == ["id"] and set(found.found) == {*TYPES} - {"id"}
     told = {name: type_to_sql(next(iter(kinds))) for name, kinds in found.found.items()}
     assert (told["price"], told["day"], told["at"], told["raw"]) == ("DECIMAL(10, 2)", "DATE", "TIMESTAMP(6)", "BYTES")
+
+
+@pytest.mark.parametrize("reference", ["Value", "shop.orders.Value"])
+def test_changes_of_debezium_have_rows_below_before_and_after_and_keys_of_a_schema_of_their_own(reference: str) -> None:
+    value = {"type": "record", "name": "Value", "fields": SCHEMA["fields"]}
+    fields = [
+        {"name": "before", "type": ["null", value]},
+        {"name": "after", "type": ["null", reference]},
+        {"name": "source", "type": {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": "long"}]}},
+        {"name": "op", "type": "string"},
+    ]
+    envelope = {"type": "record", "name": "Envelope", "namespace": "shop.orders", "fields": fields}
+    key = {"type": "record", "name": "Key", "fields": SCHEMA["fields"][:1]}
+    schemas = parse_avro_schema(json.dumps(envelope), 5), parse_avro_schema(json.dumps(key), 4)
+
+    def record(op: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> bytes:
+        return b"\0\0\0\0\5" + written({"before": before, "after": after, "source": {"lsn": 1}, "op": op}, envelope)
+
+    moved = {**ROW, "id": 8}
+    values = [record("c", None, ROW), record("u", ROW, moved), record("d", moved, None), None, record("x", None, ROW), b"{}"]
+    keys = [None] * 3 + [b"\0\0\0\0\4" + written({"id": 9}, key), None, None]
+    found = open_decoder("debezium-avro", TARGET, *schemas).decode(keys, values)
+    assert sorted(found.faults) == [4, 5] and found.kinds is not None
+    said = list(zip(found.kinds.tolist(), (row["id"] for row in found.rows.to_pylist()), strict=True))
+    assert said == [(0, 7), (3, 7), (2, 8), (3, 8), (3, 9)]
+    assert found.rows.to_pylist()[0] == {**ROW, "more": "[1,2]"}
+    short = Target(fields=TARGET.fields[:1], key=("id",), evolves=True)
+    more = open_decoder("debezium-avro", short, *schemas).decode([None], values[:1]).found
+    assert {name: type_to_sql(next(iter(kinds))) for name, kinds in more.items()}["price"] == "DECIMAL(10, 2)"

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tablestore.cdc.records.recordformats import DebeziumJson, PlainJson
+from tablestore.cdc.records.recordformats import DebeziumChanges, PlainRows
 from tablestore.cdc.records.target import Decoded, Target
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.datatypes import Field
@@ -34,11 +34,11 @@ def target(key: tuple[str, ...] = ("id",), *, whole_before: bool = False, **colu
 
 def plain(goal: Target, *rows: Any) -> Decoded:
     values = [row if isinstance(row, bytes) or row is None else json.dumps(row).encode() for row in rows]
-    return PlainJson(goal).decode([None] * len(values), values)
+    return PlainRows(goal).decode([None] * len(values), values)
 
 
 def debezium(goal: Target, *records: Record) -> Decoded:
-    return DebeziumJson(goal).decode([key for key, _ in records], [value for _, value in records])
+    return DebeziumChanges(goal).decode([key for key, _ in records], [value for _, value in records])
 
 
 def changes(found: Decoded) -> list[tuple[Any, ...]]:
@@ -127,7 +127,7 @@ def test_texts_that_would_fill_up_for_each_other_are_taken_apart() -> None:
 
 
 def test_a_reader_takes_the_fast_way_again_once_it_knows_how_values_come() -> None:
-    reader = PlainJson(target(at="TIMESTAMP(3)"))
+    reader = PlainRows(target(at="TIMESTAMP(3)"))
     for _ in range(2):
         found = reader.decode([None, None], [b'{"id":1,"at":5}', b'{"id":2,"at":null}'])
         assert found.rows.column("at").cast(pa.int64()).to_pylist() == [5, None] and not found.faults
@@ -228,7 +228,7 @@ def test_many_good_records_with_a_few_bad_ones_lose_only_those() -> None:
     for place in bad:
         values[place] = b'{"id":%d,"v":"x"}' % place
     values[8] = b'{"id":8,"v":"NaN"}'
-    found = PlainJson(goal).decode([None] * 3000, values)
+    found = PlainRows(goal).decode([None] * 3000, values)
     assert set(found.faults) == bad
     assert found.rows.column("id").to_pylist() == [number for number in range(3000) if number not in bad]
 
