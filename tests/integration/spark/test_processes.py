@@ -1,5 +1,6 @@
 """What one Spark session in one process cannot show: executors of their own, Spark Connect, bad neighbours, drivers that die."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import tablestore as ts
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import check_topic
 from tests.integration.spark.program import run, start
+from tests.table.creation.where import where_of
 
 pytestmark = pytest.mark.spark
 
@@ -29,9 +31,14 @@ def test_executor_that_is_killed_while_it_publishes(tmp_path: Path, broker: Kafk
 
 
 @pytest.mark.slow
-def test_tasks_that_die_at_any_step_leave_the_whole_atomic_table_or_nothing(project: Path, tmp_path: Path) -> None:
-    # It looks itself at what each case leaves.
-    run("ctas.py", tmp_path, PYTHONPATH=os.pathsep.join([str(project), *filter(None, [os.environ.get("PYTHONPATH")])]))
+@pytest.mark.parametrize("kind", ["local", "s3"])
+def test_tasks_that_die_at_any_step_leave_the_whole_atomic_table_or_nothing(
+    kind: str, project: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    path = os.pathsep.join([str(project), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with where_of(kind, f"dying-tasks-{kind}", tmp_path, lambda: request.getfixturevalue("broker")) as where:
+        # It looks itself at what each case leaves.
+        run("ctas.py", tmp_path, PYTHONPATH=path, TEST_WHERE=json.dumps(where.as_json()))
 
 
 def test_spark_connect_beside_a_broken_package(tmp_path: Path) -> None:

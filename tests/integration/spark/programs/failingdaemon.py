@@ -18,9 +18,11 @@ work = daemon.worker
 
 def failing_worker(*given: Any) -> Any:
     from tablestore.io.local import LocalFileStore
+    from tablestore.io.s3 import S3FileStore
     from tests.table.creation.creationsteps import watch
 
-    watch(LocalFileStore, come)
+    for store in (LocalFileStore, S3FileStore):
+        watch(store, come)
     return work(*given)
 
 
