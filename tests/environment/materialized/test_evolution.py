@@ -1,5 +1,6 @@
 """Blue/green: another version of a materialized table is built beside it, compared, promoted, and the old one can come back."""
 
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,8 @@ def test_a_continuous_table_is_refreshed_by_a_new_job_and_a_suspended_one_stays_
         alter(env, action)
         after = jobs()
         assert len(after) == len(before) and not set(before) & set(after)
-        (figures,) = (one for one in env.freshness() if one.table.name == "sales")
+        # The version beside it is not kept fresh, so it is not late either.
+        (figures,) = env.freshness()
         assert str(figures.status) == ("SUSPENDED" if suspended else "ACTIVATED")
         before = after
     if suspended:
@@ -308,3 +310,18 @@ def test_the_previous_version_goes_after_the_time_that_the_table_says(tmp_path: 
             assert ("sales__previous" in env.list_tables()) is there
         with pytest.raises(ts.InvalidInputError, match="is where the definition of a materialized table is kept"):
             alter(env, f"STAGE WITH ('type' = 'table') AS {OTHER}")
+
+
+def test_the_previous_version_comes_back_also_where_the_snapshots_that_it_was_made_from_have_expired(
+    env: ts.TableEnvironment,
+) -> None:
+    alter(env, f"STAGE AS {OTHER}")
+    alter(env, "PROMOTE")
+    env.execute_sql("INSERT INTO orders VALUES (5, 'pen', 7)")
+    alter(env, "REFRESH")
+    orders = table_of(env, "orders")
+    orders.expire_snapshots(retain_max=1, retain_min=1, older_than=timedelta(0))
+    assert len(orders.snapshots()) == 1
+    alter(env, "ROLLBACK")
+    assert rows(env) == [*BLUE[:2], {"item": "pen", "pieces": 2, "total": 8}]
+    assert "has expired" in str(env.refresh_history("sales")[0].reason)

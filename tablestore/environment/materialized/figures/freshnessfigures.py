@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tablestore.environment.materialized.due import materialized_tables
+from tablestore.environment.materialized.evolution.tableversions import is_version
 from tablestore.environment.materialized.expansion import sources_of
 from tablestore.environment.materialized.freshness import RefreshMode
 from tablestore.environment.materialized.incremental.refreshcursor import Cursor, parse_cursor, stored_cursor
@@ -59,9 +60,14 @@ class FreshnessFigures:
 
 
 def figures_of(session: Session, database: str | None = None) -> Iterator[FreshnessFigures]:
-    """The figures of each materialized table of the current catalog, or of one of its databases."""
+    """The figures of each materialized table of the current catalog, or of one of its databases.
+
+    Versions beside a table are left out: nobody waits for their rows.
+    """
     now = session.clock.now_ms()
     for path, table in materialized_tables(session, session.catalogs.current, database):
+        if is_version(table):
+            continue
         found = read_found(path, table)
         yield FreshnessFigures(
             table=path,
