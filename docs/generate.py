@@ -439,33 +439,57 @@ def requirements_page() -> str:
 
 
 def first_afternoon_page() -> str:
-    """What newcomers do, and what they get, from the table that the tests run."""
-    found = tomllib.loads((PROJECT / "tests" / "newcomer" / "python.toml").read_text())
+    """What newcomers do, and what they get, from the tables that the tests run."""
+    python, typed = (
+        tomllib.loads((PROJECT / "tests" / "newcomer" / f"{name}.toml").read_text()) for name in ("python", "commandline")
+    )
     lines = [
         "# A first afternoon",
         "",
-        "Ordinary uses of the Python API, and ordinary mistakes with what one gets to read. All of them are run as tests, each",
-        "in a warehouse of its own, which the names in them come from:",
+        "Ordinary uses of the Python API and of the command line, and ordinary mistakes with what one gets to read. All of them",
+        "are run as tests, each in a warehouse of its own. `…` stands for more text, such as the place of the warehouse.",
+        "",
+        "## Python",
+        "",
+        "The names come from:",
         "",
         "```python",
-        found["scene"].strip(),
+        python["scene"].strip(),
         "```",
-        "",
-        "## Uses",
         "",
         "| to | one writes | and then |",
         "|---|---|---|",
-        *(f"| {_cell(one['does'])} | {_code(one['code'])} | {_code(one['then'])} |" for one in found["use"]),
+        *(f"| {_cell(one['does'])} | {_code(one['code'])} | {_code(one['then'])} |" for one in python["use"]),
         "",
-        "## Mistakes",
-        "",
-        "`…` stands for more text, such as the place of the warehouse.",
+        "Mistakes:",
         "",
         "| one writes | and gets | of kind | with the message |",
         "|---|---|---|---|",
-        *(f"| {_code(one['code'])} | `{one['error']}` | `{one['kind']}` | {_cell(one['says'])} |" for one in found["mistake"]),
+        *(f"| {_code(one['code'])} | `{one['error']}` | `{one['kind']}` | {_cell(one['says'])} |" for one in python["mistake"]),
+        "",
+        "## The command line",
+        "",
+        "With `TABLESTORE_WAREHOUSE` set, a few files of rows, and the tables that these lines make:",
+        "",
+        "```console",
+        typed["scene"].strip(),
+        "```",
+        "",
+        "| to | one types | and reads |",
+        "|---|---|---|",
+        *(f"| {_cell(one['does'])} | {_typed(one['types'])} | {_cell(one['shows'])} |" for one in typed["use"]),
+        "",
+        "Mistakes:",
+        "",
+        "| one types | exit code | and reads |",
+        "|---|---|---|",
+        *(f"| {_typed(one['types'])} | {one['returns']} | {_cell(one['says'])} |" for one in typed["mistake"]),
     ]
     return "\n".join(lines)
+
+
+def _typed(text: str) -> str:
+    return "<br>".join(f"`` {line.replace('|', chr(92) + '|')} ``" for line in text.splitlines())
 
 
 def _code(text: str) -> str:

@@ -255,5 +255,6 @@ class FileSystemCatalog:
             )
 
     def _no_table(self, identifier: Identifier) -> NotFoundError:
-        known = self.list_tables(identifier.database) if self.has_database(identifier.database) else ()
-        return refusals.no_table(identifier, self._files.root_uri, known)
+        if not self.has_database(identifier.database):
+            return refusals.no_database_of_table(identifier, self._files.root_uri, self.list_databases())
+        return refusals.no_table(identifier, self._files.root_uri, self.list_tables(identifier.database))

@@ -9,14 +9,15 @@ from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundErr
 def database_exists(name: str, where: str) -> AlreadyExistsError:
     """A database of this name is there."""
     return AlreadyExistsError(
-        f"database {name!r} exists in {where}; pass ignore_if_exists=True to use it", kind="database-exists"
+        f"database {name!r} exists in {where}; pass ignore_if_exists=True (--if-not-exists) to use it", kind="database-exists"
     )
 
 
 def no_database(name: str, where: str, known: Sequence[str]) -> NotFoundError:
     """There is no database of this name; ``known`` are those that there are."""
     return NotFoundError(
-        f"no database {name!r} in {where} (known: {', '.join(known) or 'none'}); create it with catalog.create_database({name!r})",
+        f"no database {name!r} in {where} (known: {', '.join(known) or 'none'}); catalog.create_database({name!r}), or "
+        f"tablestore db create {name}, makes it",
         kind="no-such-database",
     )
 
@@ -24,7 +25,8 @@ def no_database(name: str, where: str, known: Sequence[str]) -> NotFoundError:
 def database_not_empty(name: str, tables: Sequence[str]) -> InvalidInputError:
     """A database that holds tables is dropped only with them."""
     return InvalidInputError(
-        f"database {name!r} holds {len(tables)} table(s), for example {tables[0]!r}; drop them first or pass cascade=True",
+        f"database {name!r} holds {len(tables)} table(s), for example {tables[0]!r}; drop them first or pass "
+        "cascade=True (--cascade)",
         kind="database-not-empty",
     )
 
@@ -33,8 +35,8 @@ def table_exists(identifier: Identifier, warehouse: str) -> AlreadyExistsError:
     """A table of this name is there."""
     return AlreadyExistsError(
         f"Failed to create file store path. Reason: directory {warehouse}/{identifier.directory} exists for table {identifier}. "
-        f"Suggestion: open it with catalog.table({str(identifier)!r}), pass ignore_if_exists=True to use it as it is, or choose "
-        "another table name",
+        f"Suggestion: open it with catalog.table({str(identifier)!r}), pass ignore_if_exists=True (--if-not-exists) to use it "
+        "as it is, or choose another table name",
         kind="table-exists",
     )
 
@@ -49,6 +51,15 @@ def no_table(identifier: Identifier, where: str, known: Sequence[str]) -> NotFou
     return NotFoundError(
         f"Table with identifier '{identifier}' does not exist. Tables of {identifier.database!r} in {where}: "
         f"{', '.join(known) or 'none'}",
+        kind="no-such-table",
+    )
+
+
+def no_database_of_table(identifier: Identifier, where: str, known: Sequence[str]) -> NotFoundError:
+    """There is no table of this name, and no database for it; ``known`` are the databases that there are."""
+    return NotFoundError(
+        f"Table with identifier '{identifier}' does not exist. There is no database {identifier.database!r} in {where} (known: "
+        f"{', '.join(known) or 'none'})",
         kind="no-such-table",
     )
 

@@ -371,8 +371,9 @@ class SqlCatalog:
         )
 
     def _no_table(self, identifier: Identifier) -> NotFoundError:
-        known = self.list_tables(identifier.database) if self.has_database(identifier.database) else ()
-        return refusals.no_table(identifier, self._where, known)
+        if not self.has_database(identifier.database):
+            return refusals.no_database_of_table(identifier, self._where, self.list_databases())
+        return refusals.no_table(identifier, self._where, self.list_tables(identifier.database))
 
     def _unnamed(self, identifier: Identifier) -> str:
         return (

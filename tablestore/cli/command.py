@@ -225,6 +225,9 @@ def parse_partition(schema: "TableSchema", text: str) -> dict[str, object]:
     """``day=2026-01-31,region=eu`` as values of partition columns."""
     from tablestore.types.partitionspec import parse_partition_value
 
+    if "=" not in text:
+        column = schema.partition_keys[0] if schema.partition_keys else "day"
+        raise typer.BadParameter(f"expected COLUMN=VALUE, such as {column}={safe(text)}, found {safe(text)!r}")
     pairs = parse_pairs(text.split(","), "--partition")
     return {name: parse_partition_value(schema, name, value) for name, value in pairs.items()}
 
@@ -272,9 +275,9 @@ def _guarded(work: Callable[[], None], session: Session, debug: bool) -> None:
             output.errors.print_exception()
         elif output.as_json:
             kind = error.kind if isinstance(error, ts.TablestoreError) else "file"
-            output.error_line({"error": {"type": type(error).__name__, "kind": kind, "message": str(error)}})
+            output.error_line({"error": {"type": type(error).__name__, "kind": kind, "message": _message(error)}})
         else:
-            output.fail(error)
+            output.fail(_message(error))
         raise typer.Exit(FAILED) from None
 
 
@@ -285,6 +288,13 @@ def _is_said(error: Exception) -> bool:
     # Who has not loaded it has no error of it.
     arrow = sys.modules.get("pyarrow")
     return arrow is not None and isinstance(error, arrow.ArrowException)
+
+
+def _message(error: Exception) -> str:
+    """An error's text; of the operating system's without their numbers."""
+    if isinstance(error, OSError) and not isinstance(error, ts.TablestoreError) and error.strerror and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _say_interrupted(session: Session) -> None:

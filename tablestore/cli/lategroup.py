@@ -21,10 +21,14 @@ from tablestore.lazy import imported
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command comes from: ``load`` makes the command of a name, ``line`` is what the list of commands says about it."""
+    """Where a command comes from: ``load`` makes the command of a name, ``line`` is what the list of commands says about it.
+
+    ``group``: its commands are known without loading them.
+    """
 
     load: Callable[[str], Any]
     line: str
+    group: "type[LateGroup] | None" = None
 
 
 def verb(module: str, line: str, app: str = "app") -> Place:
@@ -45,7 +49,7 @@ def noun(module: str, line: str, app: str = "app") -> Place:
 
 def inner(group: "type[LateGroup]", line: str) -> Place:
     """A group whose commands come from several modules."""
-    return Place(lambda name: group(name=name, no_args_is_help=True, help=line), line)
+    return Place(lambda name: group(name=name, no_args_is_help=True, help=line), line, group)
 
 
 class LateGroup(TyperGroup):
@@ -60,6 +64,14 @@ class LateGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, without loading the commands."""
         return list(self.places)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the words name; one that lies in a group below is suggested with the group."""
+        groups = {name: place.group for name, place in self.places.items() if place.group is not None}
+        inside = [f"'{name} {args[0]}'" for name, group in groups.items() if args[0] in group.places]
+        if inside and args[0] not in self.places and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(inside)}?")
+        return TyperGroup.resolve_command(self, ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The help of the group, without loading the commands."""

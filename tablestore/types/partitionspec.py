@@ -15,21 +15,28 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.datatypes import AtomicType, TypeRoot
 from tablestore.types.decimalcast import to_decimal
 from tablestore.types.schema import TableSchema
+from tablestore.types.typestring import type_to_sql
 
 PartitionSpec = Mapping[str, object]
 
 
 def partition_values(schema: TableSchema, given: Mapping[str, Any]) -> dict[str, object]:
-    """The values as the engine holds them. Raises InvalidInputError for a column or a value that does not fit."""
+    """The values as the engine holds them; text stands for a value of any type. Raises InvalidInputError for a column or a value
+    that does not fit."""
     known: dict[str, object] = {}
     for name, value in given.items():
         _check_column(schema, name)
+        target = to_arrow_type(schema.field(name).type)
+        if isinstance(value, str) and not pa.types.is_string(target):
+            known[name] = parse_partition_value(schema, name, value)
+            continue
         try:
-            known[name] = pa.scalar(value, to_arrow_type(schema.field(name).type)).as_py()
+            known[name] = pa.scalar(value, target).as_py()
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InvalidInputError(f"partition value {value!r} does not fit column {name!r}: {error}") from error
+            raise _does_not_fit(schema, name, value) from error
     return known
 
 
@@ -40,7 +47,13 @@ def parse_partition_value(schema: TableSchema, name: str, text: str) -> object:
         target, value = to_arrow_type(schema.field(name).type), pa.scalar(text, pa.string())
         return (to_decimal(value, target) if pa.types.is_decimal(target) else value.cast(target)).as_py()
     except pa.ArrowException as error:
-        raise InvalidInputError(f"partition value {text!r} does not fit column {name!r}: {error}") from error
+        raise _does_not_fit(schema, name, text) from error
+
+
+def _does_not_fit(schema: TableSchema, name: str, value: object) -> InvalidInputError:
+    kind = schema.field(name).type
+    example = ", such as 2026-01-31" if isinstance(kind, AtomicType) and kind.root is TypeRoot.DATE else ""
+    return InvalidInputError(f"partition value {value!r} does not fit column {name!r}: expected {type_to_sql(kind)}{example}")
 
 
 def _check_column(schema: TableSchema, name: str) -> None:

@@ -7,6 +7,7 @@ import typer
 import tablestore as ts
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs, parse_partition
 from tablestore.cli.text.schematext import parse_column, parse_type_text
+from tablestore.types.evolution.evolve import evolve
 from tablestore.types.evolution.schemachanges import SchemaChange
 
 app = typer.Typer(no_args_is_help=True, help="Alter columns, options and comments. Rows are not rewritten.")
@@ -26,7 +27,7 @@ def add_column(
     session: Session,
     name: TableName,
     column: Annotated[
-        str, typer.Argument(metavar="COLUMN", help='Name and type, such as "note STRING". In a row: "address.zip INT".')
+        list[str], typer.Argument(metavar="COLUMN", help='Name and type, such as "note STRING". In a row: "address.zip INT".')
     ],
     comment: Annotated[str | None, typer.Option("--comment", help="What the column is for.")] = None,
     default: Annotated[str | None, typer.Option("--default", help="What writers put in place of NULL from now on.")] = None,
@@ -35,8 +36,10 @@ def add_column(
     before: Before = None,
 ) -> None:
     """Add a column. Rows that are there have NULL in it."""
-    path, _, kind = column.strip().partition(" ")
-    field = None if "." in path and "`" not in path else parse_column(column)
+    # With or without quotes around it.
+    text = " ".join(column).strip()
+    path, _, kind = text.partition(" ")
+    field = None if "." in path and "`" not in path else parse_column(text)
     added = ts.AddColumn(
         # As a path of one name: a dot between backticks belongs to the name.
         path if field is None else (field.name,),
@@ -53,6 +56,10 @@ def add_column(
 @command(app, "drop-column", "tablestore table alter drop-column shop.orders note --yes")
 def drop_column(session: Session, name: TableName, column: ColumnArgument, yes: Yes = False) -> None:
     """Drop a column. Time travel still shows it."""
+    if not yes:
+        # A plan for a column that is not there, or that is a key, would be none.
+        table = session.table(name)
+        evolve(table.table_schema, ts.DropColumn(column), has_data=True, time_millis=table.table_schema.time_millis)
     session.confirm(yes, f"Drops the column {column} of {name}; its values are gone with the next rewrite.", {"column": column})
     _alter(session, name, [ts.DropColumn(column)], f"Dropped {column}")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ from tablestore.cli.rows.filenames import find_files
 from tablestore.cli.rows.rowsource import FileFormat, ReadSettings, RowSource, looks_like_rows, open_rows, schema_of_file
 from tablestore.cli.text.render import Bar
 from tablestore.lsm.write.missingcolumns import MissingColumns
-from tablestore.names import split_names
+from tablestore.names import did_you_mean, split_names
+from tablestore.types.rowkind import ROW_KIND_COLUMN
 
 app = typer.Typer()
 
@@ -95,6 +97,8 @@ def import_files(
         header=not no_header,
         columns=split_names(columns) if columns is not None else None,
     )
+    if Path(name).is_file():
+        raise typer.BadParameter(f"expected a table before the files, found the file {name!r}", param_hint="'TABLE'")
     files = find_files(files, looks_like_rows if file_format is None else lambda path: True)
     if create:
         table = _created(session, name, files[0], settings, primary_key, partition_by, option)
@@ -234,9 +238,20 @@ def _batches(
     """All rows of all files, with a bar for each file."""
     for path in files:
         with open_rows(path, settings, target=target) as source, session.out.progress(path, source.size) as bar:
+            _check_columns(path, source.schema.names, target.names)
             for batch in source:
                 yield batch
                 _show(bar, source, loaded)
+
+
+def _check_columns(path: str, found: Sequence[str], known: Sequence[str]) -> None:
+    for name in found:
+        if name not in known and name != ROW_KIND_COLUMN:
+            raise ts.InvalidInputError(
+                f"{path} has a column {name!r} that the table does not have (columns: {', '.join(known)})"
+                f"{did_you_mean(name, known)}; choose with --columns, or add it: tablestore table alter add-column",
+                kind="unknown-column",
+            )
 
 
 def _show(bar: Bar, source: RowSource, loaded: Loaded) -> None:

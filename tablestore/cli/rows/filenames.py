@@ -34,6 +34,8 @@ def _found(name: str, looks_like_rows: Callable[[str], bool]) -> list[str]:
         return _below(name.rstrip("/") or "/", looks_like_rows)
     head, pattern = _split(name)
     if not pattern:
+        if local and not os.path.exists(name):
+            raise NotFoundError(f"no file {name!r}", kind="no-files")
         return [name]
     if "://" in pattern[0] or head.endswith(":/"):
         raise InvalidInputError(f"expected a pattern inside a bucket or folder, found {name!r}")

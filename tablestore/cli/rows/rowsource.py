@@ -205,7 +205,23 @@ def _csv(
     )
     parse = pyarrow.csv.ParseOptions(delimiter=_delimiter(settings, chosen), newlines_in_values=True)
     reader = pyarrow.csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert)
+    if target is not None and settings.header:
+        _check_header(reader.schema.names, target.names)
     return _typed(reader.schema, reader, target)
+
+
+def _check_header(found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Whether the first line has names: one that has none of the table's is cut at the wrong places, or is a row."""
+    if any(name in wanted for name in found):
+        return
+    first = found[0] if found else ""
+    if len(found) == 1 and (signs := [sign for sign in ";\t|," if sign in first]):
+        raise InvalidInputError(f"the header is one name, {first!r}; pass --delimiter {signs[0]!r}", kind="file-format")
+    raise InvalidInputError(
+        f"the first line names none of the table's columns ({', '.join(wanted)}): it is {', '.join(found)!r}; pass --no-header "
+        "if it is a row",
+        kind="unknown-column",
+    )
 
 
 def _delimiter(settings: ReadSettings, chosen: FileFormat) -> str:

@@ -114,7 +114,7 @@ class Output:
         """One JSON document on standard error."""
         sys.stderr.write(json_text(value) + "\n")
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException | str) -> None:
         """An error, on standard error."""
         from rich.text import Text
 

@@ -108,8 +108,8 @@ def _partition_text(context: TableContext, entry: ManifestEntry) -> str:
     fields = context.schema.partition_fields
     types = [field.type for field in fields]
     values = decode_row(entry.partition, types)
-    settings = context.settings
-    return partition_dir(context.schema.partition_keys, types, values, settings.default_partition, settings.legacy_partition_names)
+    # For people: a date is a date, whichever way the directories are spelt.
+    return partition_dir(context.schema.partition_keys, types, values, context.settings.default_partition, legacy=False)
 
 
 def partition_values(context: TableContext) -> tuple[tuple[str, dict[str, object]], ...]:

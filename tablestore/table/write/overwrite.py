@@ -21,6 +21,7 @@ from tablestore.table.write.committing import Origin, commit_message, overwritin
 from tablestore.table.write.inputrows import schema_and_tables
 from tablestore.table.write.writer import TableWriter
 from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.partitionspec import partition_values
 from tablestore.types.schema import TableSchema
 
 Matches = Callable[[bytes], bool]
@@ -85,17 +86,7 @@ def partition_spec(schema: TableSchema, partition: Mapping[str, Any] | None) -> 
     """The wanted partition values as the engine holds them. Raises InvalidInputError."""
     if partition is None:
         return None
-    known: dict[str, object] = {}
-    for name, value in partition.items():
-        if name not in schema.partition_keys:
-            there = ", ".join(schema.partition_keys) or "none, the table is not partitioned"
-            raise InvalidInputError(f"{name!r} is not a partition column (there: {there})", kind="unknown-partition-column")
-        field = schema.field(name)
-        try:
-            known[name] = pa.scalar(value, to_arrow_type(field.type)).as_py()
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise InvalidInputError(f"partition value {value!r} does not fit column {name!r}: {error}") from error
-    return known
+    return partition_values(schema, partition)
 
 
 def _matcher(schema: TableSchema, wanted: Mapping[str, object]) -> Matches:

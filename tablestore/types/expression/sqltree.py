@@ -24,15 +24,20 @@ def parse_tree(text: str, *, what: str, example: str) -> exp.Expression:
         tokens = _join_quotes(dialect.tokenize(text), text)
         trees: list[Any] = dialect.parser().parse_into(exp.Condition, tokens, text)
     except SqlglotError as error:
-        reason = str(error).splitlines()[0] if str(error) else "no condition"
         raise InvalidInputError(
-            f"expected a {what} such as {example}, found {shorten(text)!r} ({reason}); "
+            f"expected a {what} such as {example}, found {shorten(text)!r}{_where(error)}; "
             "put column names that are SQL words between backticks"
         ) from error
     if len(trees) != 1 or trees[0] is None:
         raise InvalidInputError(f"expected one condition as {what}, found {shorten(text)!r}")
     tree: exp.Expression = trees[0]
     return tree
+
+
+def _where(error: SqlglotError) -> str:
+    """What the parser says, if that is about the text and not about its classes."""
+    reason = str(error).partition("\n")[0]
+    return f" ({reason})" if reason and "<class" not in reason else ", which is not whole"
 
 
 def _join_quotes(tokens: Iterable[Token], text: str) -> list[Token]:
