@@ -1,14 +1,15 @@
 """What is due, and refreshing it: what any process may do at any time, and several at one time.
 
     due(definition, …)   the time that a refresh is due for, None if none is; pure
-    refresh_due(…)       every table of a catalog whose refresh is due, sources before what is made from them; previous versions
-                         of tables that were kept for long enough go
+    refresh_due(…)       every table of a catalog whose refresh is due, sources before what is made from them, all from one set of
+                         snapshots: one round; previous versions of tables that were kept for long enough go
 
 Two processes that find the same table due both refresh it; one of them lands, and the other finds nothing due any more. A
 continuous table is due only where its job does not run. A workflow of another scheduler is left to that.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
@@ -16,6 +17,8 @@ from tablestore.environment.materialized.continuous import is_alive
 from tablestore.environment.materialized.evolution.tableversions import drop_expired
 from tablestore.environment.materialized.expansion import sources_of
 from tablestore.environment.materialized.freshness import RefreshMode, next_due
+from tablestore.environment.materialized.incremental.holding import hold_back
+from tablestore.environment.materialized.incremental.sources import Round, Sources, find_sources
 from tablestore.environment.materialized.materializedtable import RefreshStatus
 from tablestore.environment.materialized.refreshing import (
     CONFLICTS,
@@ -23,6 +26,7 @@ from tablestore.environment.materialized.refreshing import (
     last_refresh,
     partition_of_schedule,
     refresh_once,
+    refresh_session,
     zone_of,
 )
 from tablestore.environment.materialized.refreshreport import RefreshReport
@@ -70,21 +74,38 @@ def refresh_due(
     """Refresh what is due now in the current catalog, one after another as they are taken. An error of one table does not keep the
     others. ``skip``: the tables that are left out this time."""
     now = session.clock.now_ms() if now_ms is None else now_ms
-    tables = _in_order(session)
-    for path in tables:
+    this_round = Round()
+    paths = _in_order(session)
+    _begin(session, [path for path in paths if skip is None or not skip(path)], now, this_round)
+    for path in paths:
         if skip is None or not skip(path):
-            yield from _refresh_table(session, path, now)
-    for path in tables:
+            yield from _refresh_table(session, path, now, this_round)
+    for path in paths:
         drop_expired(session, path, now)
 
 
-def refresh_scheduled(session: Session, found: Found, last: RefreshNote | None, schedule_ms: int) -> RefreshReport:
+def _begin(session: Session, paths: Sequence[ObjectPath], now: int, this_round: Round) -> None:
+    """Let a round read the newest snapshots of the sources of what is due; they stay until each table has its refresh."""
+    for path in paths:
+        # What is wrong with a table is said when it is refreshed.
+        with suppress(TablestoreError):
+            found = open_materialized(session, path)
+            if _is_anothers(session, found) or due(found, last_refresh(found), now) is None:
+                continue
+            sources = find_sources(refresh_session(session), found.definition.expanded_query, this_round)
+            if isinstance(sources, Sources):
+                hold_back(found.table, sources.sources)
+
+
+def refresh_scheduled(
+    session: Session, found: Found, last: RefreshNote | None, schedule_ms: int, in_round: Round | None = None
+) -> RefreshReport:
     """The refresh that a table has at a time of its schedule: of the partition that has just closed, where it says so."""
     partition = None if found.definition.refresh_mode is RefreshMode.CONTINUOUS else partition_of_schedule(found, schedule_ms)
-    return refresh_once(session, found, before=last, schedule_ms=schedule_ms, partition=partition)
+    return refresh_once(session, found, before=last, schedule_ms=schedule_ms, partition=partition, in_round=in_round)
 
 
-def _refresh_table(session: Session, path: ObjectPath, now: int) -> Iterator[DueRefresh]:
+def _refresh_table(session: Session, path: ObjectPath, now: int, this_round: Round) -> Iterator[DueRefresh]:
     for _ in range(MOST_PERIODS):
         schedule = now
         try:
@@ -94,7 +115,9 @@ def _refresh_table(session: Session, path: ObjectPath, now: int) -> Iterator[Due
             if when is None:
                 return
             schedule = when
-            report = refresh_scheduled(session, found, last, schedule)
+            report = refresh_scheduled(session, found, last, schedule, this_round)
+            # What is made from it reads these rows.
+            this_round.move_on(found.table)
         except ConflictError as error:
             if error.kind in CONFLICTS:
                 # Somebody else was faster: what is due now is read anew.

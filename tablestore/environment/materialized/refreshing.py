@@ -8,14 +8,17 @@ two refreshes at one time one loses, and so does one that an altered, suspended 
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tablestore.environment.engine import InsertTarget
 from tablestore.environment.materialized.difference import is_text
+from tablestore.environment.materialized.incremental.holding import let_go
 from tablestore.environment.materialized.incremental.refresh import refresh
+from tablestore.environment.materialized.incremental.sources import Round, Sources, find_sources
+from tablestore.environment.materialized.incremental.sources import Source as SourceTable
 from tablestore.environment.materialized.materializedtable import EPOCH
 from tablestore.environment.materialized.refreshreport import RefreshReport
 from tablestore.environment.materialized.storing import Found, open_materialized
@@ -90,12 +93,13 @@ def refresh_once(
     before: RefreshNote | None = None,
     schedule_ms: int | None = None,
     partition: Mapping[str, str | None] | None = None,
+    in_round: Round | None = None,
 ) -> RefreshReport:
     """Refresh a table as it was read, and say what was done.
 
-    ``before``: the refresh that it goes on from (:func:`last_refresh`). ``schedule_ms``: the time that it is for; None: now. Raises
-    ConflictError of one of the kinds ``CONFLICTS`` where another refresh or definition was faster, and what the query raises;
-    nothing is visible then.
+    ``before``: the refresh that it goes on from (:func:`last_refresh`). ``schedule_ms``: the time that it is for; None: now.
+    ``in_round``: the refreshes that read the same snapshots. Raises ConflictError of one of the kinds ``CONFLICTS`` where another
+    refresh or definition was faster, and what the query raises; nothing is visible then.
     """
     inner = refresh_session(session)
     now = session.clock.now_ms()
@@ -104,7 +108,11 @@ def refresh_once(
     guard = guard_of(found, before)
     if partition is not None:
         note = replace(note, reason="a partition is computed as a whole")
-        snapshot = _overwritten(inner, found, partition, CommitNote(properties=note_text(note), guard=guard))
+        sources = find_sources(inner, found.definition.expanded_query, in_round)
+        known = sources.sources if isinstance(sources, Sources) else ()
+        snapshot = _overwritten(inner, found, partition, CommitNote(properties=note_text(note), guard=guard), known)
+        # Its rows are from several snapshots now: the next refresh of all rows begins at none of them.
+        let_go(found.table, known)
         return RefreshReport(mode="full", reason=note.reason, snapshot_id=None if snapshot is None else snapshot.id)
     return refresh(
         inner,
@@ -115,6 +123,7 @@ def refresh_once(
         describe=lambda report: note_text(
             replace(note, mode=report.mode, reason=report.reason, rows_in=report.rows_in, rows_out=report.rows_out)
         ),
+        in_round=in_round,
     )
 
 
@@ -157,7 +166,13 @@ def refresh_until_landed(session: Session, found: Found, refresh: Callable[[Foun
         found = open_materialized(session, found.path)
 
 
-def _overwritten(session: Session, found: Found, partition: Mapping[str, str | None], note: CommitNote) -> Snapshot | None:
+def _overwritten(
+    session: Session,
+    found: Found,
+    partition: Mapping[str, str | None],
+    note: CommitNote,
+    sources: Sequence[SourceTable],
+) -> Snapshot | None:
     """Put the rows of the query in the place of those of the partition."""
     table = found.table
     names = ", ".join(quote_identifier(one.name) for one in table.table_schema.fields)
@@ -172,6 +187,8 @@ def _overwritten(session: Session, found: Found, partition: Mapping[str, str | N
     path = found.path
     insert = Insert(target=Path((path.catalog, path.database, path.name)), query=Fragment(text, Span(0, len(text))), overwrite=True)
     rows = QueryToInsert.of(session, insert, Source(text), ())
+    for one in sources:
+        rows.relations.pins[one.table.location, one.table.branch_name] = one.pin(session, one.now.id if one.now else None)
     query = rows.bound(table.table_schema.fields)
     target = InsertTarget(table=table, pin=rows.relations.pin(path, table), overwrite=wanted, note=note)
     return session.engine_for("REFRESH").insert(query, target)

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from tablestore.environment.materialized.incremental.refreshcursor import Point, parse_cursor, stored_cursor
-from tablestore.environment.materialized.incremental.sources import Source
+from tablestore.environment.materialized.incremental.sources import Source, Sources, find_sources
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, TablestoreError
+from tablestore.options import MATERIALIZED_DEFINITION_QUERY
 from tablestore.store.history.holds import Holds
 from tablestore.table.table import Table
 
@@ -35,6 +36,12 @@ def let_go_before(target: Table, sources: Sequence[Source]) -> None:
                 holds.move(held, first)
 
 
+def let_go(target: Table, sources: Sequence[Source]) -> None:
+    """Let all snapshots of the sources expire: no cursor points to them any more."""
+    for source in sources:
+        _holds(source.table).release(_name(target))
+
+
 def hold_cursor(session: Session, target: Table) -> None:
     """See to it that no snapshot from those of the target's own cursor on expires: its rows came from another table."""
     for point, table in _of_points(session, _points(target)):
@@ -47,6 +54,10 @@ def hold_cursor(session: Session, target: Table) -> None:
 def release_sources(session: Session, target: Table) -> None:
     """Let all snapshots of its sources expire: its target is dropped, or no longer refreshed. Those gone are left out."""
     release_points(session, target, _points(target))
+    # A refresh that failed has taken holds too, and noted no cursor.
+    with suppress(TablestoreError):
+        found = find_sources(session, target.options().get(MATERIALIZED_DEFINITION_QUERY.key, ""))
+        let_go(target, found.sources if isinstance(found, Sources) else ())
 
 
 def release_points(session: Session, target: Table, points: Sequence[Point]) -> None:

@@ -26,7 +26,15 @@ from tablestore.environment.materialized.incremental.refreshcursor import (
     stored_cursor,
 )
 from tablestore.environment.materialized.incremental.running import PlanRun
-from tablestore.environment.materialized.incremental.sources import Source, Sources, find_sources, has_changed, why_not_from
+from tablestore.environment.materialized.incremental.sources import (
+    Round,
+    Source,
+    Sources,
+    find_sources,
+    has_changed,
+    is_ahead,
+    why_not_from,
+)
 from tablestore.environment.materialized.refreshreport import RefreshReport, SourceRange
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
@@ -52,15 +60,16 @@ def refresh(
     full: bool = False,
     guard: Guard | None = None,
     describe: Describe = lambda report: {},
+    in_round: Round | None = None,
 ) -> RefreshReport:
     """Refresh a target from its query, and say what was done. ``spec``: how engines find the target; ``full``: as a whole in any
-    case.
+    case; ``in_round``: the refreshes that read the same snapshots.
 
     ``guard`` looks at the newest snapshot of the target before the commit lands; ``describe`` gives more of what this says.
     Raises ConflictError (of kind ``refresh-conflict`` where another refresh or a writer was faster; nothing is visible then),
     NotFoundError for a source that is gone, and what the query raises.
     """
-    return _Refresh(session, spec, target, query, guard, describe).run(full=full)
+    return _Refresh(session, spec, target, query, guard, describe, in_round or Round()).run(full=full)
 
 
 @dataclass(slots=True)
@@ -71,12 +80,13 @@ class _Refresh:
     query: str
     guard: Guard | None
     describe: Describe
+    in_round: Round
 
     def run(self, *, full: bool) -> RefreshReport:
         engine = self.session.engine_for("a refresh")
         base = run_until_current(self.target.context, lambda: newest_to_change(self.target.context))
         before = parse_cursor(stored_cursor(base))
-        found = find_sources(self.session, self.query)
+        found = self._sources(before)
         if isinstance(found, FullRefresh):
             return self._whole(engine, base, None, found.reason)
         plan = plan_target(self.session, self.query, found, self.target)
@@ -90,6 +100,16 @@ class _Refresh:
                 return report
             why = report.reason
         return self._whole(engine, base, found, why, before)
+
+    def _sources(self, before: Cursor | None) -> Sources | FullRefresh:
+        found = find_sources(self.session, self.query, self.in_round)
+        if before is None or isinstance(found, FullRefresh):
+            return found
+        # Another refresh may have been faster than this round. Rows never go back to what was before.
+        behind = [source for source in found.sources if is_ahead(before, source)]
+        for source in behind:
+            self.in_round.move_on(source.table)
+        return find_sources(self.session, self.query, self.in_round) if behind else found
 
     def _why_full(
         self, base: Snapshot | None, before: Cursor | None, found: Sources, plan: IncrementalPlan | FullRefresh, *, full: bool

@@ -5,7 +5,7 @@ the newest one of which everything is compacted.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -70,8 +70,27 @@ class Sources:
     source_of: tuple[int, ...]
 
 
-def find_sources(session: Session, query: str) -> Sources | FullRefresh:
-    """The sources at their newest snapshots. Raises NotFoundError for one that is gone."""
+@dataclass(slots=True)
+class Round:
+    """Refreshes that see one set of snapshots: each source at the one that was its newest when the round first looked at it."""
+
+    _seen: dict[tuple[str, str], Snapshot | None] = field(default_factory=dict)
+
+    def snapshot_of(self, table: Table) -> Snapshot | None:
+        """Where this round reads a table."""
+        place = (table.location, table.branch_name)
+        if place not in self._seen:
+            self._seen[place] = _newest(table)
+        return self._seen[place]
+
+    def move_on(self, table: Table) -> None:
+        """Read a table at its newest snapshot from now on: it was refreshed in this round, or by somebody else meanwhile."""
+        self._seen[table.location, table.branch_name] = _newest(table)
+
+
+def find_sources(session: Session, query: str, in_round: Round | None = None) -> Sources | FullRefresh:
+    """The sources at the snapshots of a round, by default at their newest ones. Raises NotFoundError for one that is gone."""
+    in_round = in_round or Round()
     found: dict[tuple[str, str], Source] = {}
     places: list[tuple[str, str]] = []
     relations = Relations(session=session)
@@ -84,7 +103,7 @@ def find_sources(session: Session, query: str) -> Sources | FullRefresh:
         place = (table.location, table.branch_name)
         places.append(place)
         if place not in found:
-            found[place] = Source(path=path, table=table, now=_newest(table))
+            found[place] = Source(path=path, table=table, now=in_round.snapshot_of(table))
     numbers = {place: number for number, place in enumerate(found)}
     return Sources(sources=tuple(found.values()), source_of=tuple(numbers[place] for place in places))
 
@@ -98,6 +117,15 @@ def why_not_from(cursor: Cursor, sources: Sequence[Source]) -> str | None:
         if (why := _why_not(point, source)) is not None:
             return why
     return None
+
+
+def is_ahead(cursor: Cursor, source: Source) -> bool:
+    """Whether the rows of a cursor were made from a later snapshot than this one of the same table."""
+    point = cursor.of_source(source.name)
+    if point is None or point.table_uuid != source.table.context.table_uuid or point.snapshot_id is None:
+        return False
+    later = source.table.context.snapshots.find(point.snapshot_id)
+    return later is not None and later.uuid == point.snapshot_uuid and later.id > (source.now.id if source.now else 0)
 
 
 def has_changed(cursor: Cursor, source: Source) -> bool:
