@@ -46,7 +46,7 @@ API: dict[str, tuple[str | type, ...]] = {
     "Table": ("Table",),
     "Reading": ("Scan", "Changes", "SystemTable"),
     "Following": ("ChangeBatch", "Position", "Restarted", "SchemaLanded"),
-    "Writing": ("TableWriter", "Rows"),
+    "Writing": ("TableWriter", "Merge", "Rows"),
     "Topics": ("ingest", "dead_letter_table", "IngestCommit", "IngestReport"),
     "Delivering": ("deliver", "Topic", "DeliveryReport"),
     "SQL": ("TableEnvironment", "Result", "Query", Configuration),

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tablestore.store.history.expire import ExpireReport
     from tablestore.store.history.orphans import CleanReport
     from tablestore.table.catalog import Catalog
+    from tablestore.table.change.merge import Merge
     from tablestore.table.creation.stagedtable import StagedTable
     from tablestore.table.creation.sweep import SweepReport
     from tablestore.table.history.partitionexpiry import PartitionReport
@@ -92,6 +93,7 @@ _LAZY = {
     "ExpireReport": "tablestore.store.history.expire",
     "IngestCommit": "tablestore.cdc.ingest.ingestrequest",
     "IngestReport": "tablestore.cdc.ingest.ingestrequest",
+    "Merge": "tablestore.table.change.merge",
     "MoveColumn": "tablestore.types.evolution.schemachanges",
     "PartitionReport": "tablestore.table.history.partitionexpiry",
     "Position": "tablestore.log.position",
@@ -147,6 +149,7 @@ __all__ = [
     "IngestCommit",
     "IngestReport",
     "InvalidInputError",
+    "Merge",
     "MoveColumn",
     "NotFoundError",
     "PartitionReport",

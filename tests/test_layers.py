@@ -91,7 +91,7 @@ MOST_MODULES = 15
 # Base names that several modules have, and the one thing that they are about. Commands and contracts need no reason: each is called
 # after what it is the command or the contract of.
 SAME_THING = {
-    "alter definition materialized rows session show tabledefinition": "a kind of statement: parsed, its value, carried out",
+    "alter definition materialized merge rows session show tabledefinition": "a kind of statement: parsed, its value, carried out",
     "source": "the text of a statement, and places in it",
     "change": "UPDATE, DELETE and MERGE: as a statement, as tasks, as tasks of Spark",
     "compact publish layers": "work cut into tasks, and these tasks run by Spark",

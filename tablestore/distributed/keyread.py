@@ -14,9 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore.bounds import BATCH_BYTES, PASS_BYTES
 from tablestore.distributed.read import BATCH_ROWS, TASK_BYTES, ReadPin, decode_splits, encode_split, pack_weights
@@ -31,9 +29,9 @@ from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.scan.lookup import SortedKeys, keys_in_range, sorted_keys
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import SPLIT_BYTES, Split, plan_scan
+from tablestore.table.read.keylookup import stored_keys
 from tablestore.table.read.scan import check_columns
-from tablestore.types.arrowtypes import to_arrow_schema, to_arrow_type
-from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
+from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.filter.filters import parse_filter
 from tablestore.types.pieces import gathered
 from tablestore.types.schema import TableSchema
@@ -61,9 +59,10 @@ def plan_key_read(
     names = check_columns(columns, schema.field_names)
     if not schema.is_keyed or settings.total_buckets < 1:
         return None
-    sought = _as_stored(keys, [schema.field(name) for name in schema.primary_keys])
-    if sought is None:
+    stored = stored_keys(keys, [schema.field(name) for name in schema.primary_keys])
+    if stored is None:
         return None
+    sought = stored.drop_null()
     snapshot = pin.read_snapshot(context)
     splits = plan_scan(context, snapshot, parse_filter(filter, schema.fields), split_bytes=min(SPLIT_BYTES, task_bytes)).splits
     if any(split.total_buckets != settings.total_buckets for split in splits):
@@ -114,24 +113,6 @@ def _rows(
         for batch in rows.combine_chunks().to_batches():
             whole = reader.with_partition(batch, split.partition)
             yield pa.RecordBatch.from_arrays([whole.column(name) for name in columns], schema=schema)
-
-
-def _as_stored(keys: pa.Table, fields: Sequence[Field]) -> pa.Table | None:
-    """The keys in the types of their columns, without those that no row can have; None for types that compare in other ways."""
-    keys = keys.select([field.name for field in fields]).drop_null()
-    for place, field in enumerate(fields):
-        column, wanted = keys.column(place), to_arrow_type(field.type)
-        root = field.type.root if isinstance(field.type, AtomicType) else None
-        if root in INTEGER_ROOTS and pa.types.is_integer(column.type):
-            ends = np.iinfo(wanted.to_pandas_dtype())
-            numbers = column.cast(pa.int64())
-            fits = pc.and_(pc.greater_equal(numbers, int(ends.min)), pc.less_equal(numbers, int(ends.max)))
-            keys = keys.set_column(place, field.name, numbers).filter(fits)
-        elif not (root is TypeRoot.DATE and pa.types.is_date32(column.type)) and not (
-            root is TypeRoot.VARCHAR and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
-        ):
-            return None
-    return keys.cast(to_arrow_schema(fields))
 
 
 def _by_bucket(context: TableContext, keys: pa.Table) -> dict[tuple[bytes, int], SortedKeys]:

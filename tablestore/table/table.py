@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tablestore.log.follow.consumption import ChangeBatch
     from tablestore.log.follow.request import ScanMode
     from tablestore.log.position import Position
+    from tablestore.table.change.merge import Merge
+    from tablestore.table.change.mergestatement import On
     from tablestore.table.read.changes import Changes, OnDiscontinuity
     from tablestore.table.upkeep.compaction import CompactReport
     from tablestore.table.write.inputrows import Rows
@@ -276,6 +278,17 @@ class Table(Maintenance):
 
         context = self._now
         return update_where(context, self.change_log, set, parse_filter(where, context.schema.fields))
+
+    def merge(self, source: "Rows", on: "On") -> "Merge":
+        """Merge rows into the table, as SQL's MERGE does: ``merge(rows, on="id").when_matched_update_all().execute()``.
+
+        ``on``: the name of a column, or of several, that have to be equal in the table and in ``source``; a dict where they are
+        called differently (``{"id": "order_id"}``, the table's first); or a condition such as ``"target.id = source.id AND
+        target.day > source.day"``. The clauses are methods of what comes back, and nothing is read before its ``execute``.
+        """
+        from tablestore.table.change.merge import merge_into
+
+        return merge_into(self._now, self.change_log, source, on)
 
     def overwrite(self, rows: "Rows", partition: Mapping[str, Any] | None = None) -> Snapshot | None:
         """Replace rows. With ``partition`` exactly the partitions that match it (``{}``: the whole table); without it the

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore.format.binaryrow import encode_row
 from tablestore.format.bucket import bucket_of
@@ -34,6 +35,8 @@ from tablestore.store.scan.lookupcache import LookupCache
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import plan_scan
 from tablestore.types.arrays import Places, begins, one_chunk, python_values
+from tablestore.types.arrowtypes import to_arrow_type
+from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,28 @@ class KeyLookup:
         return pa.Table.from_batches(
             [self._reader.with_partition(batch, partition) for batch in rows.combine_chunks().to_batches()]
         )
+
+
+def stored_keys(keys: pa.Table, fields: Sequence[Field]) -> pa.Table | None:
+    """The keys in the types of their columns, in their order; NULL for a number that no row can have.
+
+    None for types of which SQL takes other values for equal than keys do: whole numbers, dates and text are left.
+    """
+    keys = keys.select([field.name for field in fields])
+    for place, field in enumerate(fields):
+        column, wanted = keys.column(place), to_arrow_type(field.type)
+        root = field.type.root if isinstance(field.type, AtomicType) else None
+        if root in INTEGER_ROOTS and pa.types.is_integer(column.type):
+            ends = np.iinfo(wanted.to_pandas_dtype())
+            numbers = column.cast(pa.int64())
+            fits = pc.and_(pc.greater_equal(numbers, int(ends.min)), pc.less_equal(numbers, int(ends.max)))
+            column = pc.if_else(fits, numbers, pa.scalar(None, pa.int64()))
+        elif not (root is TypeRoot.DATE and pa.types.is_date32(column.type)) and not (
+            root is TypeRoot.VARCHAR and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
+        ):
+            return None
+        keys = keys.set_column(place, field.name, column.cast(wanted))
+    return keys
 
 
 def _buckets(context: TableContext, snapshot: Snapshot | None) -> dict[bytes, list[_Bucket]]:
