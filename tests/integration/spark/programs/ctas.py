@@ -22,7 +22,7 @@ ROWS, POLLS, ALWAYS = 40_000, 200, 1_000
 folder = Path(sys.argv[1])
 where = Where(**json.loads(os.environ["TEST_WHERE"]))
 # Only the topic of a keyed table is compared with its rows.
-key, bucket = ("", "-1") if where.servers is None else ("(PRIMARY KEY (id) NOT ENFORCED)", "2")
+columns, bucket = ("", "-1") if where.servers is None else ("(PRIMARY KEY (id) NOT ENFORCED)", "2")
 options = {"bucket": bucket, "write-buffer-size": "64 kb", **where.options}
 given = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
 
@@ -35,7 +35,7 @@ def try_case(environment: ts.TableEnvironment, step: Step, how: str, times: int)
     (folder / "case").write_text(json.dumps({"step": step.name, "how": how, "times": times, "marks": str(marks)}))
     catalog = where.open()
     job = environment.execute_sql(
-        f"CREATE TABLE t {key} WITH ({given}) AS SELECT id, sha2(CAST(id AS STRING), 256) AS text FROM range(0, {ROWS}, 1, 4)"
+        f"CREATE TABLE t {columns} WITH ({given}) AS SELECT id, sha2(CAST(id AS STRING), 256) AS text FROM range(0, {ROWS}, 1, 4)"
     ).job
     assert job is not None
     seen = [count(catalog)]
