@@ -41,6 +41,7 @@ def _select(select: exp.Select) -> Node:
     _check_clauses(select, _CLAUSES)
     if select.args.get("from_") is None:
         raise NoRuleError("a SELECT of it reads no table")
+    _turn_right_join(select)
     block = Block(select, tuple(_inputs(select)))
     windows = [found for part in _own_parts(select) for found in part.find_all(exp.Window)]
     grouped = select.args.get("group") is not None or any(_aggregates(select))
@@ -64,6 +65,16 @@ def _select(select: exp.Select) -> Node:
     if windows:
         return Keyed(block, _window_keys(windows))
     return block
+
+
+def _turn_right_join(select: exp.Select) -> None:
+    """Write ``a RIGHT JOIN b`` at the beginning of a FROM as ``b LEFT JOIN a``."""
+    first, *_ = select.args.get("joins") or (None,)
+    if first is not None and first.side.upper() == "RIGHT" and first.kind.upper() in ("", "OUTER") and not first.method:
+        left, right = select.args["from_"].this, first.this
+        select.args["from_"].set("this", right)
+        first.set("this", left)
+        first.set("side", "LEFT")
 
 
 def _distinct_over(node: Node) -> Node:

@@ -49,7 +49,7 @@ def steps_of(query: str, target: tuple[str, ...] = ("id",), changed: frozenset[i
         ("SELECT id FROM orders ORDER BY id LIMIT 3", "it has a LIMIT"),
         ("SELECT count(*) AS id FROM orders", "it aggregates all rows in one group"),
         ("SELECT row_number() OVER (ORDER BY id) AS id FROM orders", "it has a window over all rows"),
-        ("SELECT orders.id FROM orders RIGHT JOIN people ON orders.id = people.id", "it has a RIGHT JOIN"),
+        ("SELECT o.id FROM orders o JOIN people p ON o.id = p.id RIGHT JOIN people q ON o.id = q.id", "it has a RIGHT JOIN"),
         ("SELECT orders.id FROM orders FULL JOIN people ON orders.id = people.id", "it has a FULL JOIN"),
         ("SELECT orders.id FROM orders LEFT JOIN people ON orders.id < people.id", "it has a LEFT JOIN without an equality"),
         ("SELECT id FROM orders WHERE id NOT IN (SELECT id FROM people)", "it has a subquery in an expression"),

@@ -76,6 +76,17 @@ SHAPES: dict[str, Shape] = {
     "left_join_null_safe": Shape(
         "SELECT k.id, p.x FROM k LEFT JOIN p ON k.g <=> p.g WHERE p.x IS NULL OR k.h = 1", "id BIGINT, x BIGINT"
     ),
+    "right_join": Shape(
+        "SELECT k.id, l.b, l.t, k.x FROM k RIGHT JOIN l ON k.g = l.a AND k.h > l.b", "id BIGINT, b INT, t STRING, x BIGINT"
+    ),
+    "right_join_then_others": Shape(
+        "SELECT p.x, l.t, k.id FROM p RIGHT OUTER JOIN l ON p.g <=> l.b JOIN k ON k.g = l.a WHERE p.s IS NULL OR k.h = 1",
+        "x BIGINT, t STRING, id BIGINT",
+    ),
+    "sums_of_right_join": Shape(
+        "SELECT l.a AS a, count(*) AS n, sum(k.r) AS s, max(k.x) AS high FROM k RIGHT JOIN l ON k.g = l.a GROUP BY l.a",
+        "a INT, n BIGINT, s BIGINT, high BIGINT",
+    ),
     "semi_join": Shape("SELECT id, g, f FROM k LEFT SEMI JOIN l ON k.g = l.a AND k.h = l.b", "id BIGINT, g INT, f DOUBLE", "id"),
     "anti_join": Shape("SELECT id, s FROM k LEFT ANTI JOIN l ON l.a = k.g", "id BIGINT, s STRING", "id"),
     "in_and_exists": Shape(
