@@ -44,7 +44,7 @@ API: dict[str, tuple[str | type, ...]] = {
     "Opening": ("open_catalog", "open_table"),
     "Catalog": ("Catalog", "StagedTable", "SweepReport"),
     "Table": ("Table",),
-    "Reading": ("Scan", "Changes", "SystemTable"),
+    "Reading": ("Scan", "ScanSplit", "Changes", "SystemTable"),
     "Following": ("ChangeBatch", "Position", "Restarted", "SchemaLanded"),
     "Writing": ("TableWriter", "Merge", "Rows"),
     "Topics": ("ingest", "dead_letter_table", "IngestCommit", "IngestReport"),

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tablestore.table.history.partitionexpiry import PartitionReport
     from tablestore.table.opening import open_catalog, open_table
     from tablestore.table.read.changes import Changes
-    from tablestore.table.read.scan import Scan
+    from tablestore.table.read.scan import Scan, ScanSplit
     from tablestore.table.system.systemtable import SystemTable
     from tablestore.table.table import Table
     from tablestore.table.upkeep.compaction import CompactReport
@@ -105,6 +105,7 @@ _LAZY = {
     "RowKind": "tablestore.types.rowkind",
     "Rows": "tablestore.table.write.inputrows",
     "Scan": "tablestore.table.read.scan",
+    "ScanSplit": "tablestore.table.read.scan",
     "SchemaChange": "tablestore.types.evolution.schemachanges",
     "SchemaLanded": "tablestore.log.events",
     "SetOption": "tablestore.types.evolution.schemachanges",
@@ -162,6 +163,7 @@ __all__ = [
     "RowKind",
     "Rows",
     "Scan",
+    "ScanSplit",
     "SchemaChange",
     "SchemaLanded",
     "SetOption",

@@ -30,6 +30,7 @@ from tablestore.types.typestring import type_to_sql
 if TYPE_CHECKING:
     import pandas
     import polars
+    import pyarrow.dataset
 
     from tablestore.log.follow.consumption import ChangeBatch
     from tablestore.log.follow.request import ScanMode
@@ -192,6 +193,14 @@ class Table(Maintenance):
     def to_polars(self) -> "polars.DataFrame":
         """All rows as a polars frame."""
         return self.scan().to_polars()
+
+    def to_dataset(self) -> "pyarrow.dataset.Dataset":
+        """The rows as of now as a ``pyarrow.dataset.Dataset``, as ``table.scan().to_dataset()``."""
+        return self.scan().to_dataset()
+
+    def scan_polars(self) -> "polars.LazyFrame":
+        """The rows as of now as a lazy frame of polars, as ``table.scan().scan_polars()``."""
+        return self.scan().scan_polars()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)

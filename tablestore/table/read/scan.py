@@ -22,8 +22,9 @@ from tablestore.names import did_you_mean
 from tablestore.store.context import TableContext
 from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import Plan, Split, plan_scan
+from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import Filter
-from tablestore.types.filter.predicate import Predicate
+from tablestore.types.filter.predicate import Predicate, all_of
 from tablestore.types.filter.predicatetext import to_sql
 from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.schema import TableSchema
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
+    import pyarrow.dataset
 
 
 class ArrowSource:
@@ -141,6 +143,57 @@ class Scan(ArrowSource):
         return self._snapshot.id if self._snapshot else None
 
     @property
+    def fields(self) -> dict[str, Field]:
+        """The columns of the table that come out, by name."""
+        return {name: self._context.schema.field(name) for name in self._columns}
+
+    def narrowed(self, columns: Sequence[str], predicate: Predicate | None = None) -> "Scan":
+        """Some columns of this scan, in the order of the scan, and some of its rows.
+
+        The predicate only saves reading: rows for which it is not true may come out, as they do from a scan with a limit.
+        """
+        if predicate is None or self._limit is not None:
+            kept = self._predicate
+        else:
+            kept = all_of([predicate] if self._predicate is None else [self._predicate, predicate])
+        return type(self)(
+            self._context,
+            self._snapshot,
+            tuple(name for name in self._columns if name in columns),
+            kept,
+            positions=self._positions and any(name in POSITION_COLUMNS for name in columns),
+            limit=self._limit,
+        )
+
+    def to_dataset(self) -> "pyarrow.dataset.Dataset":
+        """The rows as a ``pyarrow.dataset.Dataset``: DuckDB, polars and others read only the columns and rows that they ask for."""
+        from tablestore.table.read.dataset import ScanDataset
+
+        return ScanDataset(self)
+
+    def to_duckdb(self, connection: "duckdb.DuckDBPyConnection", name: str) -> "duckdb.DuckDBPyRelation":
+        """Register the rows as the view ``name``. Each query reads anew the columns and rows that it asks for, streaming."""
+        connection.register(name, self.to_dataset())
+        return connection.table(name)
+
+    def scan_polars(self) -> "polars.LazyFrame":
+        """The rows as a lazy frame of polars. When it is collected only the columns and rows that its query asks for are read."""
+        extra("polars", "scan_polars")
+        from tablestore.table.read.lazyframe import lazy_frame
+
+        return lazy_frame(self)
+
+    def splits(self) -> "tuple[ScanSplit, ...]":
+        """The rows in parts that are read alone, in any order, by any process: each pickles, and is a scan of its own.
+
+        As many as the files to read make, of a few megabytes each; none for an empty table. UnsupportedError for a scan with a
+        limit, which no part could keep alone.
+        """
+        if self._limit is not None:
+            raise UnsupportedError("a scan with a limit has no splits; take so many rows of what comes out of them", kind="limit")
+        return tuple(ScanSplit(self, split) for split in self.plan.splits)
+
+    @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the rows."""
         return self.reader.arrow_schema
@@ -229,6 +282,34 @@ class Scan(ArrowSource):
                 "limit": "(none)" if self._limit is None else f"{self._limit:,}",
             },
         )
+
+
+class ScanSplit(ArrowSource):
+    """A part of a scan. Made by ``scan.splits()``.
+
+    It pickles with its snapshot and its files: another process reads the same rows, or NotFoundError once they have expired.
+    """
+
+    def __init__(self, scan: Scan, split: Split) -> None:
+        self._scan, self._split = scan, split
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return self._scan.schema
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of its files, all columns, as they are stored."""
+        return self._split.size_bytes
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Rows as record batches of at most 128 k rows, streamed. Memory: a row group per overlapping run."""
+        with self._scan.context.reading():
+            yield from self._scan.reader.read(self._split)
+
+    def __repr__(self) -> str:
+        return f"ScanSplit({len(self._split.files)} files, {self.size_bytes:,} bytes, of {self._scan!r})"
 
 
 class Readable(Protocol):

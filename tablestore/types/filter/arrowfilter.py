@@ -17,6 +17,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -60,28 +61,50 @@ def parse_expression(expression: pc.Expression, field_of: Callable[[str], Field]
 
     Raises UnsupportedError for functions that a predicate cannot express, InvalidInputError for anything but a condition.
     """
+
+    def column(names: Sequence[str]) -> Field:
+        if len(names) > 1:
+            raise _refusal(f"a nested field ref ({'.'.join(names)})")
+        return field_of(names[0])
+
+    return condition(read_expression(expression, column, call_of))
+
+
+def read_expression(
+    expression: pc.Expression,
+    column: Callable[[Sequence[str]], _Part],
+    call: Callable[[str, Sequence[_Part], dict[str, Any]], _Part],
+) -> _Part:
+    """An Arrow expression, read from its leaves up: ``column(names)`` is made of a column, or of a field inside of one, and
+    ``call(function, parts, options)`` of a function. Literals are Arrow scalars.
+
+    Raises UnsupportedError for an expression that pyarrow cannot write down.
+    """
     # Calls being read, innermost last: name, parts, options.
     calls: list[tuple[str, list[_Part], dict[str, Any]]] = [("", [], {})]
-    items, values = _serialised(expression)
+    pairs, values = _serialised(expression)
+    items = iter(pairs)
     for key, text in items:
         name, parts, options = calls[-1]
         match key:
             case "call":
                 calls.append((text, [], {}))
             case "field_ref":
-                parts.append(field_of(text))
+                parts.append(column((text,)))
+            case "nested_field_ref":
+                parts.append(column([step for _, step in islice(items, int(text))]))
             case "literal":
                 parts.append(values.column(int(text))[0])
             case "options":
                 options.update({k: values.column(int(text))[0][k] for k in values.column(int(text))[0]})
             case "end" if len(calls) > 1 and text == name:
                 calls.pop()
-                calls[-1][1].append(_call(name, parts, options))
+                calls[-1][1].append(call(name, parts, options))
             case _:
                 raise _refusal(f"a {key.replace('_', ' ')} ({text})")
     if len(calls) != 1 or len(calls[0][1]) != 1:
         raise _refusal("an expression that this version of pyarrow writes in an unknown form")
-    return _condition(calls[0][1][0])
+    return calls[0][1][0]
 
 
 def _refusal(what: str) -> UnsupportedError:
@@ -92,7 +115,8 @@ def _refusal(what: str) -> UnsupportedError:
     )
 
 
-def _condition(part: _Part) -> Predicate:
+def condition(part: _Part) -> Predicate:
+    """A column or a literal as a condition; a predicate is one. Raises InvalidInputError."""
     match part:
         case Field():
             return bind_comparison("=", part, True)
@@ -104,15 +128,16 @@ def _condition(part: _Part) -> Predicate:
     return predicate
 
 
-def _call(name: str, parts: Sequence[_Part], options: dict[str, Any]) -> Predicate:
+def call_of(name: str, parts: Sequence[_Part], options: dict[str, Any]) -> Predicate:
+    """A function of columns, literals and predicates as a predicate. Raises UnsupportedError, InvalidInputError."""
     if name in ("and_kleene", "or_kleene"):
-        children = tuple(_condition(part) for part in parts)
+        children = tuple(condition(part) for part in parts)
         kind = And if name == "and_kleene" else Or
         # A chain stays flat however long it is.
         flat = tuple(leaf for child in children for leaf in (child.children if isinstance(child, kind) else (child,)))
         return kind(flat)
     if name == "invert" and len(parts) == 1:
-        return Not(_condition(parts[0]))
+        return Not(condition(parts[0]))
     if name in _COMPARISONS and len(parts) == 2:
         return _comparison(_COMPARISONS[name], parts[0], parts[1])
     field = parts[0] if parts else None
@@ -144,7 +169,7 @@ def _comparison(op: Operator, left: _Part, right: _Part) -> Predicate:
         left, right, op = right, left, FLIPPED[op]
     if not isinstance(left, Field) or not isinstance(right, pa.Scalar):
         raise _refusal("a comparison of something else than a column with a literal")
-    raw = _raw(right)
+    raw = raw_value(right)
     if isinstance(raw, float) and math.isnan(raw):
         return always(left.name) if op == "!=" else never(left.name)
     bound = bind_comparison(op, left, raw)
@@ -155,7 +180,7 @@ def _comparison(op: Operator, left: _Part, right: _Part) -> Predicate:
 
 
 def _is_in(field: Field, options: dict[str, Any]) -> Predicate:
-    raws = [_raw(value) for value in options["value_set"].values]
+    raws = [raw_value(value) for value in options["value_set"].values]
     behaviour = options["null_matching_behavior"].as_py()
     has_null = any(raw is None for raw in raws)
     plain = _by_bits(bind_in(field, [raw for raw in raws if raw is not None]))
@@ -177,13 +202,13 @@ def _by_bits(predicate: Predicate) -> Predicate:
     return replace(predicate, by_bits=True) if isinstance(predicate, IsIn) else predicate
 
 
-def _raw(scalar: pa.Scalar) -> object:
+def raw_value(scalar: pa.Scalar) -> object:
     """The Python value of a literal, timestamps of any unit as an Instant."""
     if not scalar.is_valid:
         return None
     arrow_type = scalar.type
     if pa.types.is_dictionary(arrow_type):
-        return _raw(scalar.value)
+        return raw_value(scalar.value)
     if pa.types.is_timestamp(arrow_type):
         return Instant(scalar.value * _UNIT_NS[arrow_type.unit], arrow_type.tz is not None)
     if pa.types.is_nested(arrow_type) or pa.types.is_duration(arrow_type):

@@ -48,7 +48,7 @@ def parse_filter(filter: Filter, fields: Sequence[Field]) -> Predicate | None:
     try:
         with deep_stack():
             predicate = _read(filter, _resolver(fields))
-        _check_depth(predicate, MAX_FILTER_DEPTH)
+        check_depth(predicate)
     except RecursionError as error:
         raise InvalidInputError(_TOO_DEEP, kind="limit") from error
     return predicate
@@ -73,15 +73,16 @@ def _read(filter: object, field_of: Callable[[str], Field]) -> Predicate:
     )
 
 
-def _check_depth(predicate: Predicate, left: int) -> None:
+def check_depth(predicate: Predicate, left: int = MAX_FILTER_DEPTH) -> None:
+    """Raise InvalidInputError for a predicate that is nested too deeply."""
     if left == 0:
         raise InvalidInputError(_TOO_DEEP, kind="limit")
     match predicate:
         case And(children) | Or(children):
             for child in children:
-                _check_depth(child, left - 1)
+                check_depth(child, left - 1)
         case Not(child):
-            _check_depth(child, left - 1)
+            check_depth(child, left - 1)
         case _:
             pass
 
