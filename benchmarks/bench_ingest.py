@@ -1,10 +1,12 @@
-"""How many records a second does one core take from a topic into a table?
+"""How many records a second does one core take from a topic into a table, and how many changes out of one?
 
 Debezium JSON in four partitions, into a keyed table of four buckets. The floor is Kafka's client handing out the values, which is
-what anybody pays who reads a topic from Python.
+what anybody pays who reads a topic from Python. Out of that table its rows go into another one, files and a topic; the floor is
+reading them.
 """
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,7 @@ def run(setting: Setting) -> None:
         let_use_all_cores(broker.pid)
         _ingest(setting, space, broker, "rows alone", {})
         _ingest(setting, space, broker, "with their source", {"source": _SOURCE, "ts_ms": 1_700_000_000_001})
+        _deliver(setting, space, broker)
 
 
 def _ingest(setting: Setting, space: Path, broker: KafkaBroker, name: str, more: dict[str, Any]) -> None:
@@ -76,6 +79,47 @@ def _ingest(setting: Setting, space: Path, broker: KafkaBroker, name: str, more:
     rate = count / timings["tablestore"].cpu_median
     bar = f"ingest of debezium-json, {name}: records per second of one core"
     setting.add_bar(Bar(name=bar, measured=rate, bound=150_000, unit="records/s", at_least=True))
+
+
+def _deliver(setting: Setting, space: Path, broker: KafkaBroker) -> None:
+    count = setting.scaled(RECORDS)
+    source = make_table(space, "delivered", None, bucket="4")
+    _fill(broker, "to-be-delivered", count, {})
+    ts.ingest(source, "to-be-delivered", servers=broker.servers)
+    number = iter(range(1_000_000))
+
+    def delivering(to: Callable[[int], ts.Table | ts.Topic | str]) -> Callable[[], Sample]:
+        def run_once() -> Sample:
+            target = to(next(number))
+            sample, report = stopwatch(lambda: ts.deliver(source, target))
+            if report.rows != count:
+                raise WrongRows(f"delivered {report.rows} of {count} rows")
+            return sample
+
+        return run_once
+
+    def read() -> Sample:
+        sample, rows = stopwatch(lambda: sum(batch.rows.num_rows for batch in source.consume("full", follow=False)))
+        if rows != count:
+            raise WrongRows(f"read {rows} of {count} rows")
+        return sample
+
+    cases = [
+        Case("consume", read),
+        Case("to a table", delivering(lambda turn: make_table(space, f"copy-{turn}", None, bucket="4"))),
+        Case("to files of JSON", delivering(lambda turn: str(space / f"files-{turn}"))),
+        Case("to a topic", delivering(lambda turn: ts.Topic(f"out-{turn}", broker.servers))),
+    ]
+    setting.add(
+        Result(
+            name=f"delivering {count:,} rows of a table",
+            question="How many changes a second does one core take out of a table?",
+            rows=count,
+            base="consume",
+            timings=setting.take_turns(cases),
+            notes="Commits of 100,000 rows. Reading them alone is the floor.",
+        )
+    )
 
 
 def _fill(broker: KafkaBroker, topic: str, count: int, more: dict[str, Any]) -> int:
