@@ -75,7 +75,13 @@ class Program(LateGroup):
     """``tablestore``."""
 
     places: ClassVar = {
-        "import": verb("loading", "Load Parquet, Arrow, CSV or JSON lines files into a table, in bounded memory."),
+        "import": verb("writing.loading", "Load Parquet, Arrow, CSV or JSON lines files into a table, in bounded memory."),
+        "insert": verb(
+            "writing.rowchanges",
+            "Insert rows given as JSON objects; in a table with a primary key they replace those of their key.",
+        ),
+        "update": verb("writing.rowchanges", "Set columns of the rows that fulfil a condition."),
+        "delete": verb("writing.rowchanges", "Delete the rows that fulfil a condition."),
         "ingest": verb("ingest", "Read a topic into a table: rows, and the changes of rows, each exactly once."),
         "consume": verb("consume", "Print changes, oldest first: +I, -U, +U, -D in the column _row_kind."),
         "compact": verb("housekeeping", "Merge sorted runs and small files as far as it is due."),
