@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.change import change_messages
@@ -334,7 +335,9 @@ class SparkEngine:
                 return self._frame(relation.query, seals=seals)
             case RowsRelation():
                 # System tables are small; the changes of a table take the driver's memory.
-                return self._spark.createDataFrame(relation.rows.to_arrow())
+                held = relation.rows.to_arrow()
+                # Without a schema, Spark puts a time without a zone into that of the session.
+                return self._spark.createDataFrame(held, from_arrow_schema(held.schema))
             case ConnectorRelation():
                 return read_connected(self._spark, relation)
             case NativeRelation(value=DataFrame() as value):

@@ -215,7 +215,7 @@ def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:
     # Its annotations demand an argument that is deprecated, because the type hints say the same.
     make_udf: Any = arrow_udf
     bucket = make_udf(buckets, returnType=IntegerType())
-    return df.repartitionById(count, bucket(*(sf.col(f"`{field.name}`") for field in fields)))
+    return df.repartitionById(count, bucket(*(sf.col(quoted(field.name)) for field in fields)))
 
 
 def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None) -> NativeRule | None:

@@ -29,10 +29,16 @@ def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[T]]) -> tuple[
 
     A task whose ``work`` raises ends there, and the others go on. Raises Spark's errors where Spark gave the job up.
     """
-    ended = rows.mapInArrow(partial(_outcome, work), "outcome binary").collect()
+    ended = map_batches(rows, partial(_outcome, work), "outcome binary").collect()
     outcomes = [pickle.loads(row["outcome"]) for row in ended]
     errors = (error for _, error in outcomes if error is not None)
     return [value for values, _ in outcomes for value in values], next(errors, None)
+
+
+def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
+    """``mapInArrow`` for any names of columns: Spark's own takes none that come twice, or have a dot or backtick in them."""
+    names = rows.columns
+    return rows.toDF(*map(str, range(len(names)))).mapInArrow(partial(_named, work, names), schema)
 
 
 def run_each(
@@ -64,6 +70,10 @@ def split_kind(text: str) -> tuple[str, str | None]:
 def portable(error: TablestoreError) -> TablestoreError:
     """The error without the frames and causes behind it."""
     return type(error)(error.message, kind=error.kind)
+
+
+def _named(work: Callable[[Batches], Batches], names: Sequence[str], batches: Batches) -> Batches:
+    return work(batch.rename_columns(list(names)) for batch in batches)
 
 
 def _outcome(work: Callable[[Batches], Iterator[T]], batches: Batches) -> Batches:

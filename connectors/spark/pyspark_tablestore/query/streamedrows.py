@@ -13,12 +13,14 @@ from contextlib import closing
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from pyspark_tablestore.tasks import map_batches
+
 _COLUMN = "batch"
 
 
 def streamed_batches(frame: DataFrame, proceed: Callable[[], None]) -> Iterator[pa.RecordBatch]:
     """The batches of a DataFrame in the order of its partitions. ``proceed`` is called between them and may raise."""
-    messages = frame.mapInArrow(_messages, f"{_COLUMN} binary").toLocalIterator(prefetchPartitions=True)
+    messages = map_batches(frame, _messages, f"{_COLUMN} binary").toLocalIterator(prefetchPartitions=True)
     for row in messages:
         proceed()
         with closing(pa.ipc.open_stream(row[_COLUMN])) as reader:
