@@ -38,7 +38,8 @@ def small(spark: "SparkSession") -> Iterator["SparkSession"]:
 
 
 @pytest.mark.slow
-def test_every_shape_equals_its_query_after_each_batch(small: "SparkSession", tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_every_shape_equals_its_query_after_each_batch(seed: int, small: "SparkSession", tmp_path: Path) -> None:
     with ts.TableEnvironment.create(tmp_path / "wh", spark=small) as env:
-        modes = check(env, 300, 13, list(SHAPES))
-    assert modes.total() >= 500
+        modes = check(env, 300 + seed, 5, list(SHAPES))
+    assert modes.total() == 5 * len(SHAPES) >= 170
