@@ -53,7 +53,11 @@ def open_materialized(session: Session, path: ObjectPath) -> Found:
     except NotFoundError as error:
         if error.kind not in _NOT_THERE:
             raise
-        raise NotFoundError(f"Materialized table with identifier {path} does not exist.", kind=error.kind) from error
+        raise NotFoundError(
+            f"Materialized table with identifier {path} does not exist. SHOW MATERIALIZED TABLES lists those that do; CREATE "
+            "MATERIALIZED TABLE makes one",
+            kind=error.kind,
+        ) from error
     if not isinstance(table, Table) or path.suffix or not is_materialized(table.options()):
         raise InvalidInputError(
             f"Table {path} is not a materialized table, does not support materialized table related operation.",
