@@ -3,7 +3,7 @@
 None is every expression that is not understood, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -55,6 +55,13 @@ class Kinds:
         if self._circles == before:
             self._known[id(node)] = kind
         return kind
+
+    def made(self, name: str) -> Sequence[exp.Expr]:
+        """What stands in the tree under a name; nothing if a table has a column of this name too."""
+        folded = name.casefold()
+        given = {column.name.casefold() for alias in self.tree.find_all(exp.TableAlias) for column in alias.columns}
+        given |= {column.casefold() for columns in self.tables.values() for column, _ in columns}
+        return () if folded in given else [found for found in self._aliases.get(folded, ()) if not _hands_on(found, folded)]
 
     def _of(self, node: exp.Expr) -> Kind | None:
         match node:

@@ -7,6 +7,7 @@ gives other rows in silence.
     differs in DuckDB                                       so
     x / 0, x DIV 0, x % 0 are no errors                     a CASE raises one
     decimals are divided and averaged as doubles            the result is cast to Spark's decimal
+    columns of the result have other types of numbers       named ones are cast to Spark's
     DATE + INTERVAL is a timestamp                          the result is cast to a date
     CAST(2.7 AS INT) rounds                                 the fraction is cut off first
     LIKE has no escape character                            ESCAPE '\\' is said
@@ -30,6 +31,7 @@ from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.expressionkinds import Kinds
 from tablestore.sql.duckdb.kinds import DATE, Kind
+from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
 from tablestore.sql.duckdb.rewrites import (
     KNOWN,
     KNOWN_NAMES,
@@ -121,6 +123,7 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     # Before anything changes.
     known = {id(node): kinds.of(node) for node in nodes if isinstance(node, _TYPED)}
     known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, (exp.Cast, exp.Bracket))}
+    typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
     for node in reversed(nodes):
         parent, key, index = node.parent, node.arg_key or "", node.index
         made = _node(node, known.get(id(node)))
@@ -130,6 +133,8 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
             tree = made
         else:
             parent.set(key, made, index)
+    for column, name in typed:
+        typed_result(column, name)
     return tree
 
 

@@ -94,3 +94,26 @@ def test_a_version_is_staged_compared_promoted_and_taken_back(env: ts.TableEnvir
     assert len(rows(env, "SELECT * FROM totals")) == 4
     evolution.rollback()
     assert len(rows(env, "SELECT * FROM totals")) == 3
+
+
+def test_a_table_has_the_same_columns_whichever_engine_runs_its_query(env: ts.TableEnvironment, warehouse: str) -> None:
+    values = (
+        "count(*)|count(v)|sum(v)|sum(id)|avg(v)|sum(n)|avg(n)|min(n)|max(d)|sum(f)|sum(n * n)|sum(v * n)|max(year(d))|"
+        "max(month(d))|max(length(day))|max(datediff(d, d))|max(hour(t))|max(instr(day, 'a'))|max(v DIV 2)|max(n / 3)|max(sign(v))|"
+        "count(DISTINCT v)|sum(v + id)|max(v / 2)|max(date_add(d, 1))|max(bit_count(v))|max(size(array(v)))"
+    )
+    columns = ", ".join(f"{value} AS c{place}" for place, value in enumerate(values.split("|")))
+    env.execute_sql(
+        "CREATE TABLE kinds (id BIGINT, v INT, n DECIMAL(10, 2), f DOUBLE, d DATE, t TIMESTAMP(6), day STRING, PRIMARY KEY (id) "
+        "NOT ENFORCED)"
+    )
+    queries = (
+        f"SELECT day, {columns} FROM kinds GROUP BY day",
+        "SELECT id, q.place, total FROM (SELECT id, row_number() OVER (PARTITION BY day ORDER BY id) AS place, "
+        "sum(n) OVER (PARTITION BY day) AS total FROM kinds) AS q WHERE place < 3",
+    )
+    for query in queries:
+        text = f"EXPLAIN CREATE MATERIALIZED TABLE x AS {query}"
+        with ts.TableEnvironment.create(warehouse, engine="duckdb") as other:
+            wanted, found = (str(rows(one, text)[0][0]).splitlines()[1].split(", c") for one in (env, other))
+        assert found == wanted

@@ -65,6 +65,36 @@ def test_values_are_sparks(expression: str, value: object) -> None:
     assert run(f"SELECT {expression} FROM VALUES (1) AS t (x)") == value
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("SELECT year(day) AS v FROM t", "INTEGER"),
+        ("SELECT max(length(s)) AS v FROM t", "INTEGER"),
+        ("SELECT v FROM (SELECT datediff(day, day) AS v FROM t) AS q ORDER BY v", "INTEGER"),
+        ("SELECT q.v, count(*) FROM (SELECT datediff(day, day) AS v FROM t) AS q GROUP BY q.v", "INTEGER"),
+        ("SELECT * FROM (SELECT datediff(day, day) AS v FROM t) AS q WHERE v < 5", "BIGINT"),
+        ("SELECT q.d AS v FROM (SELECT datediff(day, day) AS d FROM t) AS q", "INTEGER"),
+        ("SELECT v AS v FROM (SELECT v AS v FROM (SELECT size(array(1)) AS v) AS q) AS r", "INTEGER"),
+        ("SELECT row_number() OVER (ORDER BY s) AS v FROM t QUALIFY v = 1", "INTEGER"),
+        ("(SELECT ntile(2) OVER (ORDER BY s) AS v FROM t) UNION ALL SELECT rank() OVER (ORDER BY s) AS v FROM t", "INTEGER"),
+        ("SELECT month(day) AS v, sum(n) AS n FROM t GROUP BY v HAVING v > 0 ORDER BY v", "INTEGER"),
+        ("SELECT sum(n) AS v FROM t", "DECIMAL(20,2)"),
+        ("SELECT sum(n) OVER (PARTITION BY s) * 2 AS v FROM t", "DECIMAL(22,2)"),
+        ("SELECT n * n AS v FROM t", "DECIMAL(21,4)"),
+        ("SELECT 7 DIV 2 AS v", "BIGINT"),
+        ("SELECT x.v AS v FROM VALUES (CAST(1 AS BIGINT)) AS x (v), (SELECT year(DATE '2024-01-01') AS v) AS y", "BIGINT"),
+        ("SELECT s AS v FROM t", "VARCHAR"),
+    ],
+)
+def test_named_columns_of_a_result_have_sparks_types(text: str, name: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT DATE '2024-02-01' AS day, 'a' AS s, 1.5::DECIMAL(10, 2) AS n")
+        tables = {"t": (("day", DATE), ("s", Kind("text")), ("n", Kind("decimal", 10, 2)))}
+        rows = connection.sql(to_duckdb(text, tables))
+        assert str(rows.types[rows.columns.index("v")]) == name
+        assert rows.fetchall()
+
+
 def test_a_text_with_a_fraction_is_no_whole_number() -> None:
     with pytest.raises(duckdb.InvalidInputException, match=r"a whole number, found '12\.7'"):
         run("SELECT CAST(CAST('12.7' AS STRING) AS INT)")

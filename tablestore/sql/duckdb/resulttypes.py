@@ -1,0 +1,69 @@
+"""Which type of number has a column of a result in Spark, where DuckDB gives another one?
+
+    SELECT year(day) AS y, sum(price) AS total …        BIGINT and DECIMAL(38, 2) in DuckDB, INT and DECIMAL(20, 2) in Spark
+
+A table that is made from a query has its types, so they have to be the same whoever runs it. Only columns of the result are asked
+for, and only those that are named: inside of a query the types of numbers do not show, and DuckDB knows its own ones best.
+"""
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from tablestore.sql.duckdb.expressionkinds import Kinds
+
+_INTS = (
+    exp.Year, exp.Quarter, exp.Month, exp.WeekOfYear, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Hour, exp.Minute,
+    exp.Second, exp.DateDiff, exp.Length, exp.StrPosition, exp.Levenshtein, exp.ArraySize, exp.BitwiseCount, exp.RowNumber,
+    exp.Rank, exp.DenseRank, exp.Ntile, exp.UnixDate,
+)  # fmt: skip
+_DOUBLES = (exp.Sign,)
+_BIGINTS = (exp.IntDiv,)
+_HANDED_ON = (exp.Alias, exp.Paren, exp.Max, exp.Min, exp.Window, exp.Filter)
+_MOST_STEPS = 12
+
+
+def named_results(query: exp.Expr) -> Iterator[exp.Alias | exp.Column]:
+    """The columns of a query that have a name: by AS, or that of the column that they are."""
+    match query:
+        case exp.SetOperation():
+            yield from named_results(query.left)
+            yield from named_results(query.right)
+        case exp.Subquery():
+            yield from named_results(query.this)
+        case exp.Select():
+            yield from (column for column in query.expressions if isinstance(column, (exp.Alias, exp.Column)))
+
+
+def typed_result(column: exp.Alias | exp.Column, name: str) -> None:
+    """Cast a column of a query to a type."""
+    value = column.this if isinstance(column, exp.Alias) else column.copy()
+    cast = exp.Cast(this=value, to=exp.DataType.build(name))
+    if isinstance(column, exp.Alias):
+        column.set("this", cast)
+    else:
+        column.replace(exp.alias_(cast, column.name, quoted=True))
+
+
+def result_type(value: exp.Expr, kinds: Kinds, steps: int = 0) -> str | None:
+    """Spark's type of a value, where it is a number and DuckDB's may be another one; None otherwise."""
+    match value:
+        case _ if steps > _MOST_STEPS:
+            return None
+        case _ if isinstance(value, _INTS):
+            return "INT"
+        case _ if isinstance(value, _BIGINTS):
+            return "BIGINT"
+        case _ if isinstance(value, _DOUBLES):
+            return "DOUBLE"
+        case exp.Sum() | exp.Mul() | exp.Mod() | exp.Add() | exp.Sub():
+            kind = kinds.of(value)
+            return f"DECIMAL({kind.precision}, {kind.scale})" if kind is not None and kind.name == "decimal" else None
+        case _ if isinstance(value, _HANDED_ON):
+            return result_type(value.this, kinds, steps + 1)
+        case exp.Column():
+            made = kinds.made(value.name)
+            found = {result_type(one, kinds, steps + 1) for one in made}
+            return found.pop() if len(found) == 1 else None
+        case _:
+            return None
