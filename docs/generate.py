@@ -440,14 +440,14 @@ def requirements_page() -> str:
 
 def first_afternoon_page() -> str:
     """What newcomers do, and what they get, from the tables that the tests run."""
-    python, typed = (
-        tomllib.loads((PROJECT / "tests" / "newcomer" / f"{name}.toml").read_text()) for name in ("python", "commandline")
+    python, typed, spark = (
+        tomllib.loads((PROJECT / "tests" / "newcomer" / f"{name}.toml").read_text()) for name in ("python", "commandline", "spark")
     )
     lines = [
         "# A first afternoon",
         "",
-        "Ordinary uses of the Python API and of the command line, and ordinary mistakes with what one gets to read. All of them",
-        "are run as tests, each in a warehouse of its own. `…` stands for more text, such as the place of the warehouse.",
+        "Ordinary uses of the Python API, the command line and Spark, and ordinary mistakes with what one gets to read. All",
+        "of them are run as tests, each in a warehouse of its own. `…` stands for more text, such as the place of the warehouse.",
         "",
         "## Python",
         "",
@@ -484,6 +484,24 @@ def first_afternoon_page() -> str:
         "| one types | exit code | and reads |",
         "|---|---|---|",
         *(f"| {_typed(one['types'])} | {one['returns']} | {_cell(one['says'])} |" for one in typed["mistake"]),
+        "",
+        "## Spark",
+        "",
+        "With a session `spark`:",
+        "",
+        "```python",
+        spark["scene"].strip(),
+        "```",
+        "",
+        "| to | one writes | and then |",
+        "|---|---|---|",
+        *(f"| {_cell(one['does'])} | {_code(one['code'])} | {_code(one['then'])} |" for one in spark["use"]),
+        "",
+        "Mistakes. Spark puts the error's place in its code, and a trace of one frame, before the message:",
+        "",
+        "| one writes | and reads |",
+        "|---|---|",
+        *(f"| {_code(one['code'])} | {_cell(one['says'])} |" for one in spark["mistake"]),
     ]
     return "\n".join(lines)
 

@@ -92,6 +92,24 @@ def _spark() -> Iterator[Look]:
         yield Look(
             name="PYSPARK_PYTHON", status="problem", detail=f"{worker} cannot be run", fix="set it to a Python with tablestore"
         )
+    elif spark and not _has_source(worker or "python3"):
+        detail = f"{worker} has no pyspark_tablestore" if worker else "not set, and python3 has no pyspark_tablestore"
+        fix = f"Spark's workers run it: export PYSPARK_PYTHON={sys.executable}, or pyspark_tablestore.register(spark) in local mode"
+        yield Look(name="PYSPARK_PYTHON", status="warning", detail=detail, fix=fix)
+
+
+def _has_source(python: str) -> bool:
+    """Whether Spark's workers find the data source with this interpreter."""
+    found = shutil.which(python)
+    if found is not None and os.path.samefile(found, sys.executable) and os.path.dirname(found) == os.path.dirname(sys.executable):
+        return True
+    look = "import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, ('pyspark_tablestore', 'tablestore', 'pyspark'))))"
+    try:
+        return (
+            found is not None and not subprocess.run([found, "-c", look], capture_output=True, check=False, timeout=30).returncode
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
 
 
 def java_version() -> str | None:

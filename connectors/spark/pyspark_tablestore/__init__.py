@@ -15,9 +15,15 @@ Where the code runs: ``schema``, ``reader``, ``writer``, ``partitions``, ``commi
 driver, ``read`` and ``write`` on executors. Only what is pickled crosses: options, the pinned snapshot, tasks, messages.
 """
 
-from typing import TYPE_CHECKING, Any
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSource
+
+from tablestore.errors import TablestoreError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +42,23 @@ if TYPE_CHECKING:
 __all__ = ["DefaultSource", "foreach_batch_writer", "ingest", "lookup", "read", "register", "write"]
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _without_frames(method: _F) -> _F:
+    """Spark makes text of an error with all frames: of ours only this one is left, above the message."""
+
+    @wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except TablestoreError as error:
+            found = error
+        raise found.with_traceback(None) from None
+
+    return call  # type: ignore[return-value]
+
+
 class DefaultSource(DataSource):
     """The data source ``tablestore``. Its options are described in :mod:`pyspark_tablestore.sourceoptions`."""
 
@@ -45,6 +68,7 @@ class DefaultSource(DataSource):
     def name(cls) -> str:
         return "tablestore"
 
+    @_without_frames
     def schema(self) -> "StructType":
         """The table's columns. They are fixed here, and Spark keeps this object for the relation."""
         from pyspark_tablestore import reader
@@ -52,21 +76,25 @@ class DefaultSource(DataSource):
         self._pin, schema = reader.pinned_schema(self.options)
         return schema
 
+    @_without_frames
     def reader(self, schema: "StructType") -> "TableReader | MetadataReader":
         from pyspark_tablestore import reader
 
         return reader.make_reader(self.options, schema, self._pin)
 
+    @_without_frames
     def streamReader(self, schema: "StructType") -> "StreamReader":
         from pyspark_tablestore.streaming import streamreader
 
         return streamreader.make_stream_reader(self.options, schema, self._pin)
 
+    @_without_frames
     def writer(self, schema: "StructType", overwrite: bool) -> "TableWriter":
         from pyspark_tablestore import writer
 
         return writer.make_writer(self.options, schema, overwrite=overwrite)
 
+    @_without_frames
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":
         from pyspark_tablestore.streaming import sink
 
@@ -74,7 +102,16 @@ class DefaultSource(DataSource):
 
 
 def register(spark: "SparkSession") -> None:
-    """Make the data source known to a session that did not find it by its name (``addPyFile`` instead of an install)."""
+    """Make the data source known to a session that did not find it by its name: ``addPyFile`` instead of an install, or a
+    ``python3`` that is not the driver's.
+
+    Spark's workers run ``python3`` where ``PYSPARK_PYTHON`` names nothing else. Where they run beside the driver (``local``), they
+    run the driver's interpreter from now on.
+    """
+    context = getattr(spark, "_sc", None)
+    if context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        # What pyspark itself would have taken from the environment when the session began.
+        context.pythonExec = sys.executable
     spark.dataSource.register(DefaultSource)
 
 

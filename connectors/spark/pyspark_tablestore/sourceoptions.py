@@ -65,7 +65,8 @@ _KNOWN = ("path", "warehouse", "table", *_READING, "split-size", *_STREAMING, *_
 _FORMS = (
     'spark.read.format("tablestore").load(path), '
     '.option("warehouse", "/data/warehouse").option("table", "db.t").load() (and the same with df.write … .save()), or '
-    "CREATE TEMPORARY VIEW v USING tablestore OPTIONS (path '/data/warehouse/db.db/t')"
+    "CREATE TEMPORARY VIEW v USING tablestore OPTIONS (path '/data/warehouse/db.db/t'); tables are made by "
+    "TableEnvironment.create(warehouse, spark=spark).execute_sql('CREATE TABLE …'), or catalog.create_table(…)"
 )
 T = TypeVar("T")
 
@@ -159,7 +160,8 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     # What Spark's own catalog adds when it keeps a table: it would lose the other options, so it is refused at once.
     from_catalog = any(key in ("location", "provider") or key.startswith("option.") for key in plain)
     if from_catalog or (path is None and (warehouse is None or name is None)):
-        found = "a table of Spark's own catalog" if from_catalog else ", ".join(sorted(plain)) or "no options at all"
+        nothing = "no options at all, as a table of Spark's own catalog has none (DROP TABLE removes it there)"
+        found = "a table of Spark's own catalog" if from_catalog else ", ".join(sorted(plain)) or nothing
         raise InvalidInputError(
             f"expected a path, or the options warehouse and table; found {found}. What works: {_FORMS}. Spark forgets the options "
             "of CREATE TABLE … USING tablestore, saveAsTable, writeTo and CREATE TABLE … AS, so these do not work",

@@ -1,6 +1,7 @@
 """``doctor``: what it looks at, what it returns, and that every problem comes with a way out."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,3 +101,17 @@ def test_the_database_of_the_names_is_looked_at(run: Run, tmp_path: Path) -> Non
 
 def test_an_option_that_the_catalog_does_not_have_is_refused(run: Run, orders: ts.Table) -> None:
     assert "did you mean 'metastore'" in run("doctor", "--storage", "metastor=jdbc", code=1).err
+
+
+def test_workers_without_the_data_source_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (found,) = [look for look in look_around() if look.name == "PYSPARK_PYTHON"]
+    assert (found.status, found.detail) == ("warning", "not set, and python3 has no pyspark_tablestore")
+    assert found.fix is not None
+    assert "register(spark)" in found.fix
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    assert not [look for look in look_around() if look.name == "PYSPARK_PYTHON"]
