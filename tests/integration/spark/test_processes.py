@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 from contextlib import suppress
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
+from tablestore.clock import SystemClock
 from tablestore.testing.kafka import KafkaBroker
 from tests.integration.kafka.endurance import check_topic
 from tests.integration.spark.program import run, start
@@ -110,6 +112,48 @@ def test_query_that_runs_twice_from_one_checkpoint_is_ended_where_it_began_first
     assert first.returncode == 1 and "ConflictError: query" in said and "(kind newer-run)" in said, said[-6000:]
     check_fed(fed)
     assert len(list(Path(fed.location).rglob("*.parquet"))) == 3, "what the first one wrote last is gone"
+
+
+@pytest.mark.slow
+def test_source_whose_driver_is_killed_anywhere_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """While others write, delete, compact and expire, before, during and between its runs."""
+    chance, kills = random.Random(5), 8
+    catalog = ts.open_catalog(str(tmp_path / "warehouse"))
+    catalog.create_database("d")
+    (tmp_path / "batches").mkdir()
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
+    # So that each change says whether its key was there.
+    options = {"bucket": "2", "changelog-producer": "lookup"}
+    table = catalog.create_table("d.t", schema=schema, primary_key=["id"], options=options)
+    for kill in range(1, kills + 1):
+        process, step = start("sourcecrash.py", tmp_path, SEED=str(kill)), 0
+        while process.poll() is None:
+            SystemClock().sleep(0.5)
+            step += 1
+            if step > 40:
+                continue
+            ids = chance.sample(range(60), 5)
+            table.upsert([{"id": one, "v": f"{kill}-{step}"} for one in ids])
+            if chance.random() < 0.5:
+                table.delete(f"id = {ids[0]}")
+            if chance.random() < 0.3:
+                table.compact(full=chance.random() < 0.5)
+            if chance.random() < 0.3:
+                table.expire_snapshots(retain_min=1, retain_max=1)
+        _, said = process.communicate()
+        assert process.returncode == -signal.SIGKILL, said[-6000:]
+    run("sourcecrash.py", tmp_path, SEED="0")
+    files = sorted((tmp_path / "batches").glob("*.json"))
+    assert [int(file.stem) for file in files] == list(range(len(files))) and len(files) > kills
+    rows: dict[int, str] = {}
+    for file in files:
+        for kind, id, v in json.loads(file.read_text()):
+            # An insert of a key that is there came twice, a change of one that is not was lost.
+            assert (kind == "+I") == (id not in rows), (file.name, kind, id)
+            rows.pop(id, None)
+            if kind != "-D":
+                rows[id] = v
+    assert rows == {row["id"]: row["v"] for row in table.refresh().scan().to_arrow().to_pylist()}
 
 
 def check_fed(table: ts.Table) -> None:
