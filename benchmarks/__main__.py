@@ -18,6 +18,7 @@ from benchmarks import (
     bench_log,
     bench_lookup,
     bench_merge,
+    bench_pushdown,
     bench_refresh,
     bench_scan,
     bench_small,
@@ -54,6 +55,7 @@ class Suite(StrEnum):
     COMPACT = "compact"
     STARTUP = "startup"
     MERGE = "merge"
+    PUSHDOWN = "pushdown"
     SQL = "sql"
     REFRESH = "refresh"
     TPCH = "tpch"
@@ -116,6 +118,8 @@ def main(
             bench_lookup.run(setting)
         if suite in (Suite.ALL, Suite.MERGE):
             bench_merge.run(setting)
+        if suite in (Suite.ALL, Suite.PUSHDOWN):
+            bench_pushdown.run(setting)
         if suite in (Suite.ALL, Suite.REFRESH):
             bench_refresh.run(setting)
         if suite in (Suite.ALL, Suite.SQL):
