@@ -1,8 +1,8 @@
-"""What does MERGE INTO cost through Spark, next to an upsert of the same rows?
+"""What does a merge cost, from Python and as MERGE INTO through Spark, next to an upsert of the same rows?
 
-10 M rows in 4 buckets, compacted; 100,000 rows into them, nine of ten with a key that is there, scattered over all keys. The source
-is a cached DataFrame, as for the upsert. One table takes the merges and another one the upserts, round by round; both hold the same
-rows in the end.
+10 M rows in 4 buckets, compacted; 100,000 rows into them, nine of ten with a key that is there, scattered over all keys. Spark's
+source is a cached DataFrame, as for the upsert. Each way has a table of its own, round by round; those of a merge of every
+column and of an upsert hold the same rows in the end.
 
     every column      WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
     with the old row  quantity = t.quantity + s.quantity where the price differs; new rows are inserted
@@ -22,6 +22,7 @@ from benchmarks.report import Result
 from benchmarks.setting import Setting
 from benchmarks.sparksession import start_spark, why_no_spark
 from benchmarks.workloads import Workload
+from tablestore.table.read.keylookup import KeyLookup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 BUCKETS = 4
 THERE = 0.9
 UPSERT, EVERY_COLUMN, WITH_OLD = "pyspark_tablestore.write", "MERGE of every column", "MERGE with the old row"
+LOOK_AND_UPSERT, EVERY, OLD = "look-up and upsert", "table.merge of every column", "table.merge with the old row"
 _INTO = "MERGE INTO {table} AS t USING changes AS s ON t.id = s.id"
 _MERGES = {
     EVERY_COLUMN: f"{_INTO} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
@@ -38,7 +40,9 @@ _MERGES = {
 
 
 def run(setting: Setting) -> None:
-    """All questions of this module, if there is a Spark."""
+    """All questions of this module; those about Spark, if there is one."""
+    with setting.workspace("pythonmerge") as space:
+        _python_merge(setting, space)
     if (why := why_no_spark()) is not None:
         setting.report.skipped.append(f"MERGE through Spark: {why}")
         return
@@ -48,6 +52,48 @@ def run(setting: Setting) -> None:
             _merge(setting, spark, space)
         finally:
             spark.stop()
+
+
+def _python_merge(setting: Setting, space: Path) -> None:
+    workload = Workload("bigint", setting.scaled(10_000_000), setting.seed)
+    count = setting.scaled(100_000)
+    tables = {name: _table(space, f"python{number}", workload) for number, name in enumerate((LOOK_AND_UPSERT, EVERY, OLD))}
+    changes = _Changes(workload, count)
+
+    def look_and_upsert(rows: pa.Table) -> Any:
+        table = tables[LOOK_AND_UPSERT]
+        columns = table.table_schema.field_names
+        for _ in KeyLookup(table.context, table.context.snapshots.latest(), columns).find(rows.select(["id"])):
+            pass
+        return table.upsert(rows)
+
+    def every(rows: pa.Table) -> Any:
+        return tables[EVERY].merge(rows, "id").when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def with_old(rows: pa.Table) -> Any:
+        sets = {"quantity": "target.quantity + source.quantity", "price": "source.price"}
+        merge = tables[OLD].merge(rows, "id").when_matched_update(sets, predicate="target.price <> source.price")
+        return merge.when_not_matched_insert_all().execute()
+
+    def case(name: str, way: Callable[[pa.Table], Any]) -> Case:
+        def attempt() -> Sample:
+            rows = changes.next(name)
+            return tree_stopwatch(lambda: way(rows))[0]
+
+        return Case(name, attempt)
+
+    timings = setting.take_turns([case(LOOK_AND_UPSERT, look_and_upsert), case(EVERY, every), case(OLD, with_old)])
+    result = Result(
+        name=f"table.merge of {count:,} rows into {workload.rows:,}",
+        question="What does a merge cost next to an upsert of the same rows and a look-up of their keys?",
+        rows=count,
+        base=LOOK_AND_UPSERT,
+        timings=timings,
+        notes="No state is reset: each table takes one change after the other.",
+    )
+    setting.add(result)
+    for name in (EVERY, OLD):
+        setting.add_bar(result.bar(f"{name} / {LOOK_AND_UPSERT}", name, LOOK_AND_UPSERT, 1.5))
 
 
 def _merge(setting: Setting, spark: "SparkSession", space: Path) -> None:
