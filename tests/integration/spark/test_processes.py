@@ -33,7 +33,7 @@ def test_executor_that_is_killed_while_it_publishes(tmp_path: Path, broker: Kafk
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["local", "s3"])
+@pytest.mark.parametrize("kind", ["local", "s3", pytest.param("kafka", marks=pytest.mark.kafka)])
 def test_tasks_that_die_at_any_step_leave_the_whole_atomic_table_or_nothing(
     kind: str, project: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
