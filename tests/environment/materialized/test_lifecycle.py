@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -302,22 +303,24 @@ class Rounds:
     """Lets the loop of a continuous table go from round to round."""
 
     def __init__(self) -> None:
-        self._asked, self._go = threading.Semaphore(0), threading.Semaphore(0)
+        self._asked = threading.Semaphore(0)
+        # One of each job: else a job could take what another one is to go on by.
+        self._go: defaultdict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(0))
         self.seconds: list[float] = []
 
     def pause(self, job: Job[Any], seconds: float) -> None:
         self.seconds.append(seconds)
         self._asked.release()
-        self._go.acquire()
+        self._go[job.id].acquire()
         job.check()
 
     def ended(self) -> bool:
         """Wait for the end of a round."""
         return self._asked.acquire(timeout=30)
 
-    def next(self) -> None:
-        """Begin the next one."""
-        self._go.release()
+    def next(self, job: Job[Any]) -> None:
+        """Begin the next one of a job."""
+        self._go[job.id].release()
 
 
 @pytest.fixture
@@ -336,26 +339,26 @@ def test_a_job_that_another_session_has_taken_over_ends_by_itself(
     other.execute_sql("ALTER MATERIALIZED TABLE t SUSPEND")
     other.execute_sql("ALTER MATERIALIZED TABLE t RESUME")
     assert rounds.ended()
-    for _ in range(2):
-        rounds.next()
+    rounds.next(job)
     assert job.wait(timeout=30) and job.status is JobStatus.FINISHED
     for running in other._session.jobs.under_way():
         running.cancel()
-        rounds.next()
+        rounds.next(running)
 
 
 def test_the_loop_refreshes_again_after_its_interval(env: ts.TableEnvironment, rounds: Rounds, rows_of: Rows) -> None:
     env.execute_sql(CONTINUOUS)
     assert rounds.ended()
+    (job,) = env._session.jobs.under_way()
     env.execute_sql("INSERT INTO s VALUES (4, 4)")
-    rounds.next()
+    rounds.next(job)
     assert rounds.ended() and rounds.seconds == [300, 300]
     assert rows_of(env.sql_query("SELECT id FROM t ORDER BY id")) == [(2,), (3,), (4,)]
     env.execute_sql("DROP TABLE s")
-    rounds.next()
+    rounds.next(job)
     assert rounds.ended(), "a source that is gone does not end the job"
-    env._session.jobs.under_way()[0].cancel()
-    rounds.next()
+    job.cancel()
+    rounds.next(job)
 
 
 # -- drop
