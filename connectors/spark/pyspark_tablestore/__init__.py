@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSource
 
-from tablestore.errors import TablestoreError
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -50,6 +48,9 @@ def _without_frames(method: _F) -> _F:
 
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
+        # The method loads it anyway; the module must not (see above).
+        from tablestore.errors import TablestoreError
+
         try:
             return method(*args, **kwargs)
         except TablestoreError as error:
