@@ -85,7 +85,7 @@ ROOMS = {
         "execution",
         "configuration query statementset temporary deprecated tableenvironment",
     ),
-    "cli": ("*", "text", "command", "rows", "shell", "commands", "main"),
+    "cli": ("*", "text", "command", "wordcompletion", "rows", "shell", "commands", "main"),
 }
 MOST_MODULES = 15
 # Base names that several modules have, and the one thing that they are about. Commands and contracts need no reason: each is called

@@ -16,7 +16,7 @@ examples in the help, and the one place where errors become an exit code:
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,26 +68,6 @@ Debug = Annotated[
     typer.Option("--debug", envvar=DEBUG_VARIABLE, help="Show the trace of an error.", rich_help_panel=_PANEL),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it; without this the plan is shown and nothing happens.")]
-
-
-def complete_table(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of tables for the shell. Completion shows no errors."""
-    warehouse = ctx.params.get("warehouse") or os.environ.get(WAREHOUSE_VARIABLE)
-    if not warehouse or is_path(incomplete):
-        return []
-    try:
-        catalog = ts.open_catalog(warehouse)
-        database, dot, _ = incomplete.partition(".")
-        databases = (database,) if dot else catalog.list_databases()
-        return [f"{one}.{name}" for one in databases for name in catalog.list_tables(one)]
-    except (ts.TablestoreError, OSError):
-        return []
-
-
-TableName = Annotated[
-    str,
-    typer.Argument(metavar="TABLE", help="database.table of the warehouse, or the path of a table.", autocompletion=complete_table),
-]
 
 
 class Refused(Exception):
@@ -175,6 +155,48 @@ class Session:
         else:
             self.out.say(f"{table.name}, {report}")
         self.out.flush()
+
+
+def completing(find: "Callable[[Session, Mapping[str, Any], str], Iterable[str]]") -> Callable[[typer.Context, str], list[str]]:
+    """What a shell may put in place of a word: of what ``find`` knows by the words before it. Completion shows no errors."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        # Behind an option whose value is being completed, arguments are not yet taken apart.
+        arguments = (param.name for param in ctx.command.params if param.param_type_name == "argument")
+        given = {**dict(zip(arguments, ctx.args, strict=False)), **{key: value for key, value in ctx.params.items() if value}}
+        try:
+            session = Session(
+                out=Output(as_json=False, now_millis=0),
+                warehouse=given.get("warehouse") or os.environ.get(WAREHOUSE_VARIABLE),
+                storage=parse_storage(given.get("storage") or ()),
+            )
+            return list(find(session, given, incomplete))
+        except (ts.TablestoreError, OSError, typer.BadParameter):
+            return []
+
+    return complete
+
+
+@completing
+def complete_table(session: Session, given: Mapping[str, Any], incomplete: str) -> Iterable[str]:
+    """Names of tables, and behind a name and ``$`` those of its branches."""
+    base, sign, _ = incomplete.rpartition("$")
+    if sign:
+        from tablestore.table.tablenames import BRANCH_PREFIX
+
+        return [f"{base}${BRANCH_PREFIX}{branch.name}" for branch in session.table(base).branches()]
+    if is_path(incomplete):
+        return []
+    catalog = session.catalog()
+    database, dot, _ = incomplete.partition(".")
+    databases = (database,) if dot else catalog.list_databases()
+    return [f"{one}.{name}" for one in databases for name in catalog.list_tables(one)]
+
+
+TableName = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="database.table of the warehouse, or the path of a table.", autocompletion=complete_table),
+]
 
 
 def is_path(name: str) -> bool:

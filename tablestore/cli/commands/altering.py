@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import tablestore as ts
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs, parse_partition
 from tablestore.cli.text.schematext import parse_column, parse_type_text
 from tablestore.types.evolution.evolve import evolve
@@ -14,12 +15,21 @@ app = typer.Typer(no_args_is_help=True, help="Alter columns, options and comment
 table_app = typer.Typer()
 
 ColumnArgument = Annotated[
-    str, typer.Argument(metavar="COLUMN", help="Name of the column; a dot leads inside: address.city, items.element.")
+    str,
+    typer.Argument(
+        metavar="COLUMN",
+        help="Name of the column; a dot leads inside: address.city, items.element.",
+        autocompletion=wordcompletion.column,
+    ),
 ]
 First = Annotated[bool, typer.Option("--first", help="Before all others.")]
 Last = Annotated[bool, typer.Option("--last", help="Behind all others.")]
-After = Annotated[str | None, typer.Option("--after", metavar="COLUMN", help="Behind this column.")]
-Before = Annotated[str | None, typer.Option("--before", metavar="COLUMN", help="In front of this column.")]
+After = Annotated[
+    str | None, typer.Option("--after", metavar="COLUMN", help="Behind this column.", autocompletion=wordcompletion.column)
+]
+Before = Annotated[
+    str | None, typer.Option("--before", metavar="COLUMN", help="In front of this column.", autocompletion=wordcompletion.column)
+]
 
 
 @command(app, "add-column", 'tablestore table alter add-column shop.orders "note STRING" --after price')
@@ -135,7 +145,9 @@ def comment(
     session: Session,
     name: TableName,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="The comment; left out: none.")] = None,
-    column: Annotated[str | None, typer.Option("--column", help="The comment of this column.")] = None,
+    column: Annotated[
+        str | None, typer.Option("--column", help="The comment of this column.", autocompletion=wordcompletion.column)
+    ] = None,
 ) -> None:
     """Say what a table or a column is for."""
     change = ts.SetTableComment(text) if column is None else ts.ChangeComment(column, text)
@@ -151,7 +163,9 @@ def comment(
 def set_options(
     session: Session,
     name: TableName,
-    options: Annotated[list[str], typer.Argument(metavar="KEY=VALUE...", help="Options of the table.")],
+    options: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE...", help="Options of the table.", autocompletion=wordcompletion.option)
+    ],
     partition: Annotated[
         str | None,
         typer.Option("--partition", "-p", metavar="COLUMN=VALUE,…", help="Of this partition only: goes for change-tracking."),
@@ -168,7 +182,9 @@ def set_options(
 def unset_options(
     session: Session,
     name: TableName,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Options of the table.")],
+    keys: Annotated[
+        list[str], typer.Argument(metavar="KEY...", help="Options of the table.", autocompletion=wordcompletion.set_option)
+    ],
 ) -> None:
     """Set options back to their defaults."""
     _alter(session, name, [ts.RemoveOption(key) for key in keys], f"Unset {', '.join(keys)}")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Limit, OutputFile, say_written
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
@@ -64,7 +65,13 @@ def consume(
         str | None, typer.Option("--timestamp", metavar="TIME", help="Where --scan from-timestamp begins.")
     ] = None,
     consumer: Annotated[
-        str | None, typer.Option("--consumer", metavar="NAME", help="Keep how far this is in the table, and go on from there.")
+        str | None,
+        typer.Option(
+            "--consumer",
+            metavar="NAME",
+            help="Keep how far this is in the table, and go on from there.",
+            autocompletion=wordcompletion.consumer,
+        ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-F", help="Wait for further snapshots; end with Ctrl-C.")] = False,
     columns: Columns = None,

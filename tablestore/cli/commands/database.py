@@ -4,12 +4,13 @@ from typing import Annotated
 
 import typer
 
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, Yes, command
 from tablestore.cli.text.render import Column
 
 app = typer.Typer(no_args_is_help=True, help="The databases of a warehouse.")
 
-Database = Annotated[str, typer.Argument(metavar="DATABASE", help="Name of the database.")]
+Database = Annotated[str, typer.Argument(metavar="DATABASE", help="Name of the database.", autocompletion=wordcompletion.databases)]
 
 
 @command(app, "list", "tablestore db list --warehouse /data/warehouse")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Session, TableName, Yes, command, parse_partition
+from tablestore.cli.command import Session, TableName, Yes, command, complete_table, parse_partition
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
 from tablestore.store.history.orphans import CleanReport
@@ -34,7 +34,10 @@ _SHOWN_ORPHANS = 10
 )
 def compact(
     session: Session,
-    tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="database.table of the warehouse, or paths.")],
+    tables: Annotated[
+        list[str],
+        typer.Argument(metavar="TABLE...", help="database.table of the warehouse, or paths.", autocompletion=complete_table),
+    ],
     full: Annotated[bool, typer.Option("--full", help="Everything into one sorted run per bucket.")] = False,
     partition: PartitionOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Go on for ever: look again after every interval.")] = False,
@@ -141,7 +144,10 @@ def drop_partition(
 @command(app, "clean", "tablestore clean shop.orders --yes", "tablestore clean --older-than '1 h' --yes")
 def clean(
     session: Session,
-    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="database.table, or a path; without it: creations.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="database.table, or a path; without it: creations.", autocompletion=complete_table),
+    ] = None,
     older_than: OlderThan = None,
     yes: Yes = False,
 ) -> None:

@@ -6,13 +6,16 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.format.manifest.manifestfile import ManifestEntry
 
 app = typer.Typer(no_args_is_help=True, help="Snapshots: the states of a table, one for each commit.")
 
-SnapshotArgument = Annotated[int, typer.Argument(metavar="SNAPSHOT", min=1, help="Id of the snapshot.")]
+SnapshotArgument = Annotated[
+    int, typer.Argument(metavar="SNAPSHOT", min=1, help="Id of the snapshot.", autocompletion=wordcompletion.snapshot)
+]
 
 _COLUMNS = (
     Column("id", "id", "count"),
@@ -83,8 +86,12 @@ def show_snapshot(session: Session, name: TableName, snapshot_id: SnapshotArgume
 def diff_snapshots(
     session: Session,
     name: TableName,
-    from_snapshot: Annotated[int, typer.Argument(metavar="FROM", min=1, help="The older snapshot.")],
-    to_snapshot: Annotated[int, typer.Argument(metavar="TO", min=1, help="The newer snapshot.")],
+    from_snapshot: Annotated[
+        int, typer.Argument(metavar="FROM", min=1, help="The older snapshot.", autocompletion=wordcompletion.snapshot)
+    ],
+    to_snapshot: Annotated[
+        int, typer.Argument(metavar="TO", min=1, help="The newer snapshot.", autocompletion=wordcompletion.snapshot)
+    ],
 ) -> None:
     """Compare the files of two snapshots. The rows that changed between them are shown by 'consume'."""
     table = session.table(name)
@@ -124,8 +131,10 @@ def diff_snapshots(
 def rollback(
     session: Session,
     name: TableName,
-    snapshot_id: Annotated[int | None, typer.Argument(metavar="[SNAPSHOT]", min=1, help="Id of the snapshot.")] = None,
-    tag: Annotated[str | None, typer.Option("--tag", "-t", help="Go back to this tag.")] = None,
+    snapshot_id: Annotated[
+        int | None, typer.Argument(metavar="[SNAPSHOT]", min=1, help="Id of the snapshot.", autocompletion=wordcompletion.snapshot)
+    ] = None,
+    tag: Annotated[str | None, typer.Option("--tag", "-t", help="Go back to this tag.", autocompletion=wordcompletion.tag)] = None,
     yes: Yes = False,
 ) -> None:
     """Make the table what it was, by a new commit: nothing is taken out of the history."""

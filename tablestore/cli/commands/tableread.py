@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.rows.rowsink import RowFormat, write_rows
 from tablestore.cli.text.render import Column
@@ -14,10 +15,27 @@ from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
 
 app = typer.Typer()
 
-FilterOption = Annotated[str | None, typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.")]
-Columns = Annotated[str | None, typer.Option("--columns", "-c", metavar="COLUMNS", help="Only these columns, separated by commas.")]
-SnapshotOption = Annotated[int | None, typer.Option("--snapshot", "-s", help="As of this snapshot.")]
-TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="As of this tag.")]
+SourceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="database.table of the warehouse, or the path of a table.", autocompletion=wordcompletion.source
+    ),
+]
+
+FilterOption = Annotated[
+    str | None,
+    typer.Option("--filter", "-f", metavar="SQL", help="Only rows for which this holds.", autocompletion=wordcompletion.condition),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns", "-c", metavar="COLUMNS", help="Only these columns, separated by commas.", autocompletion=wordcompletion.columns
+    ),
+]
+SnapshotOption = Annotated[
+    int | None, typer.Option("--snapshot", "-s", help="As of this snapshot.", autocompletion=wordcompletion.snapshot)
+]
+TagOption = Annotated[str | None, typer.Option("--tag", "-t", help="As of this tag.", autocompletion=wordcompletion.tag)]
 Timestamp = Annotated[str | None, typer.Option("--timestamp", metavar="TIME", help="As of this time (ISO 8601, or milliseconds).")]
 Limit = Annotated[int | None, typer.Option("--limit", "-n", min=0, help="At most so many rows.")]
 Format = Annotated[RowFormat | None, typer.Option("--format", help="How the rows come out.")]
@@ -33,7 +51,7 @@ OutputFile = Annotated[Path | None, typer.Option("--output", metavar="FILE", hel
 )
 def read(
     session: Session,
-    name: TableName,
+    name: SourceName,
     columns: Columns = None,
     filter: FilterOption = None,
     snapshot: SnapshotOption = None,
@@ -58,8 +76,13 @@ def read(
 )
 def show(
     session: Session,
-    name: TableName,
-    system: Annotated[str | None, typer.Argument(metavar="[SYSTEM]", help="Name of the system table; left out: list them.")] = None,
+    name: SourceName,
+    system: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SYSTEM]", help="Name of the system table; left out: list them.", autocompletion=wordcompletion.system_table
+        ),
+    ] = None,
     columns: Columns = None,
     filter: FilterOption = None,
     snapshot: SnapshotOption = None,

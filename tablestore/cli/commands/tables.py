@@ -7,7 +7,8 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
+from tablestore.cli import wordcompletion
+from tablestore.cli.command import Session, TableName, Yes, command, complete_table, parse_pairs
 from tablestore.cli.rows.rowsource import schema_of_file
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
@@ -16,13 +17,16 @@ from tablestore.names import split_names
 
 app = typer.Typer()
 
-NewTable = Annotated[str, typer.Argument(metavar="TABLE", help="database.table in the warehouse.")]
+NewTable = Annotated[str, typer.Argument(metavar="TABLE", help="database.table in the warehouse.", autocompletion=complete_table)]
 PrimaryKey = Annotated[str | None, typer.Option("--primary-key", metavar="COLUMNS", help="Key columns, separated by commas.")]
 PartitionBy = Annotated[
     str | None, typer.Option("--partition-by", metavar="COLUMNS", help="Partition columns, separated by commas.")
 ]
 Options = Annotated[
-    list[str] | None, typer.Option("--option", "-o", metavar="KEY=VALUE", help="Option of the table. May be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="KEY=VALUE", help="Option of the table. May be repeated.", autocompletion=wordcompletion.option
+    ),
 ]
 
 _TABLES = (
@@ -64,7 +68,10 @@ _HISTORY = (
 @command(app, "list", "tablestore table list shop", "tablestore table list --long --json")
 def list_tables(
     session: Session,
-    database: Annotated[str | None, typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.")] = None,
+    database: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.", autocompletion=wordcompletion.databases),
+    ] = None,
     long: Annotated[bool, typer.Option("--long", "-l", help="Open each table and say more about it.")] = False,
 ) -> None:
     """List tables."""

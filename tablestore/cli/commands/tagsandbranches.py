@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.options import parse_duration
@@ -13,10 +14,15 @@ tag_app = typer.Typer(no_args_is_help=True, help="Tags: snapshots that are kept 
 branch_app = typer.Typer(no_args_is_help=True, help="Branches: further histories of a table.")
 consumer_app = typer.Typer(no_args_is_help=True, help="Consumers: how far the readers of changes are.")
 
-TagName = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.")]
-BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
-ConsumerName = Annotated[str, typer.Argument(metavar="CONSUMER", help="Name of the consumer.")]
-AtSnapshot = Annotated[int | None, typer.Option("--snapshot", "-s", min=1, help="This snapshot; else the newest.")]
+TagName = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.", autocompletion=wordcompletion.tag)]
+BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.", autocompletion=wordcompletion.branch)]
+ConsumerName = Annotated[
+    str, typer.Argument(metavar="CONSUMER", help="Name of the consumer.", autocompletion=wordcompletion.consumer)
+]
+AtSnapshot = Annotated[
+    int | None,
+    typer.Option("--snapshot", "-s", min=1, help="This snapshot; else the newest.", autocompletion=wordcompletion.snapshot),
+]
 
 _TAGS = (
     Column("name", "tag"),
@@ -118,7 +124,7 @@ def create_branch(
     name: TableName,
     branch: BranchName,
     snapshot: AtSnapshot = None,
-    tag: Annotated[str | None, typer.Option("--tag", "-t", help="Begin at this tag.")] = None,
+    tag: Annotated[str | None, typer.Option("--tag", "-t", help="Begin at this tag.", autocompletion=wordcompletion.tag)] = None,
 ) -> None:
     """Begin a branch. It is read and written as the table 'database.table$branch_NAME'."""
     made = session.table(name).create_branch(branch, tag=tag, snapshot_id=snapshot)

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 import tablestore as ts
-from tablestore.cli.main import program_app
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
@@ -114,12 +112,3 @@ def test_shells_can_complete(run: Run, shell: str) -> None:
 def test_the_completion_of_a_shell_is_readable_by_it(run: Run, tmp_path: Path) -> None:
     (tmp_path / "completion.bash").write_text(run("--show-completion", "bash").out)
     assert subprocess.run(["bash", "-n", str(tmp_path / "completion.bash")], check=False).returncode == 0
-
-
-def test_names_of_tables_are_completed(orders: ts.Table, catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    catalog.create_database("other")
-    environment = {"_TABLESTORE_COMPLETE": "complete_bash", "COMP_WORDS": "tablestore table read sh", "COMP_CWORD": "3"}
-    shown = CliRunner().invoke(program_app(), [], prog_name="tablestore", env=environment)
-    assert shown.stdout.split() == ["shop.orders"]
-    monkeypatch.setenv("TABLESTORE_WAREHOUSE", "nothing://knows")
-    assert CliRunner().invoke(program_app(), [], prog_name="tablestore", env=environment).stdout.split() == []

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import FoundProblems, Session, command
 from tablestore.cli.commands.materialized.refreshes import Name
 from tablestore.cli.commands.sql import EngineOption, open_environment
@@ -30,7 +31,10 @@ def stage(
         list[str] | None, typer.Option("--partition-by", metavar="COLUMN", help="A partition column. May be repeated.")
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="KEY=VALUE", help="An option of the table. May be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="KEY=VALUE", help="An option of the table. May be repeated.", autocompletion=wordcompletion.option
+        ),
     ] = None,
     comment: Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="What the table is.")] = None,
     engine: EngineOption = None,

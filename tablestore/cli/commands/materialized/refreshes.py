@@ -5,7 +5,8 @@ from typing import Annotated, Any
 import typer
 
 import tablestore as ts
-from tablestore.cli.command import FAILED, Session, command
+from tablestore.cli import wordcompletion
+from tablestore.cli.command import FAILED, Session, command, complete_table
 from tablestore.cli.commands.sql import EngineOption, open_environment
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.units import human_duration
@@ -16,7 +17,7 @@ from tablestore.types.typestring import quote_identifier
 
 app = typer.Typer()
 
-Name = Annotated[str, typer.Argument(metavar="TABLE", help="database.table of the warehouse.")]
+Name = Annotated[str, typer.Argument(metavar="TABLE", help="database.table of the warehouse.", autocompletion=complete_table)]
 
 _FIGURES = (
     Column("table", "table"),
@@ -44,7 +45,10 @@ _REFRESHES = (
 @command(app, "list", "tablestore mt list", "tablestore mt list shop --json")
 def list_tables(
     session: Session,
-    database: Annotated[str | None, typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.")] = None,
+    database: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATABASE]", help="Only the tables of this database.", autocompletion=wordcompletion.databases),
+    ] = None,
 ) -> None:
     """List materialized tables: how fresh each is to be, how far it is behind its sources, and its last refresh."""
     with ts.TableEnvironment.create(session.catalog()) as environment:
@@ -71,7 +75,9 @@ def history(session: Session, name: Name) -> None:
 )
 def refresh(
     session: Session,
-    name: Annotated[str | None, typer.Argument(metavar="[TABLE]", help="database.table of the warehouse.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[TABLE]", help="database.table of the warehouse.", autocompletion=complete_table)
+    ] = None,
     partition: Annotated[
         list[str] | None, typer.Option("--partition", "-p", metavar="COLUMN=VALUE", help="Only this partition. May be repeated.")
     ] = None,

@@ -9,6 +9,7 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import Refused, Session, TableName, Yes, command, is_path, parse_pairs
 from tablestore.cli.commands.tables import Options, PartitionBy, PrimaryKey
 from tablestore.cli.rows.filenames import find_files
@@ -67,7 +68,10 @@ def import_files(
     primary_key: PrimaryKey = None,
     partition_by: PartitionBy = None,
     option: Options = None,
-    columns: Annotated[str | None, typer.Option("--columns", "-c", metavar="COLUMNS", help="Take only these columns.")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option("--columns", "-c", metavar="COLUMNS", help="Take only these columns.", autocompletion=wordcompletion.columns),
+    ] = None,
     file_format: Annotated[
         FileFormat | None, typer.Option("--file-format", help="What the files are, if their names do not say.")
     ] = None,

@@ -7,12 +7,21 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
+from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
 from tablestore.cli.rows.jsonlines import json_batches
 
 app = typer.Typer()
 
-Where = Annotated[str | None, typer.Option("--where", metavar="SQL", help='The rows for which this holds, such as "price > 10".')]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="SQL",
+        help='The rows for which this holds, such as "price > 10".',
+        autocompletion=wordcompletion.condition,
+    ),
+]
 All = Annotated[bool, typer.Option("--all", help="All rows of the table.")]
 
 
@@ -50,7 +59,12 @@ def update(
     name: TableName,
     set: Annotated[
         list[str],
-        typer.Option("--set", metavar="COLUMN=SQL", help="What a column becomes; a text between quotes. May be repeated."),
+        typer.Option(
+            "--set",
+            metavar="COLUMN=SQL",
+            help="What a column becomes; a text between quotes. May be repeated.",
+            autocompletion=wordcompletion.setting,
+        ),
     ],
     where: Where = None,
     every: All = False,

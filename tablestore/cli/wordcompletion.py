@@ -1,0 +1,119 @@
+"""What a shell offers for a word that stands for a part of a table: columns, tags, options and the like.
+
+Each is an ``autocompletion`` of an argument or option, and looks at the table that the words before it name. Names of tables are
+completed by :func:`~tablestore.cli.command.complete_table`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tablestore.cli.command import Session, complete_table, completing
+
+Given = Mapping[str, Any]
+
+_WORD = re.compile(r"\w*$")
+
+
+@completing
+def databases(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """The databases of the warehouse."""
+    return session.catalog().list_databases()
+
+
+def source(ctx: Any, incomplete: str) -> list[str]:
+    """What can be read: a table, and behind its name and ``$`` a branch or a system table."""
+    base, system, _ = incomplete.rpartition("$")
+    found = complete_table(ctx, incomplete)
+    return [*found, *(f"{base}${name}" for name in _system_tables())] if system else found
+
+
+def system_table(incomplete: str) -> list[str]:
+    """The system tables."""
+    return [name for name in _system_tables() if name.startswith(incomplete)]
+
+
+@completing
+def column(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """One column."""
+    return _columns(session, given)
+
+
+@completing
+def columns(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """Columns that commas separate: the last one may be any that is not yet named."""
+    before, comma, _ = incomplete.rpartition(",")
+    taken = {name.strip() for name in before.split(",")}
+    return [f"{before}{comma}{name}" for name in _columns(session, given) if name not in taken]
+
+
+@completing
+def condition(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """The columns of a condition: its last word may be any."""
+    before = _WORD.sub("", incomplete, count=1)
+    return [f"{before}{name}" for name in _columns(session, given)]
+
+
+@completing
+def setting(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """``column=``, as values are set by."""
+    return [f"{name}=" for name in _columns(session, given)]
+
+
+@completing
+def tag(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """The tags of the table."""
+    return [tag.name for tag in _base(session, given).tags()]
+
+
+@completing
+def snapshot(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """The retained snapshots, newest first."""
+    return [str(snapshot.id) for snapshot in reversed(_base(session, given).snapshots())]
+
+
+@completing
+def branch(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """The branches of the table."""
+    return [branch.name for branch in _base(session, given).branches()]
+
+
+@completing
+def consumer(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """The consumers of the table."""
+    return [consumer.id for consumer in _base(session, given).consumers()]
+
+
+def option(incomplete: str) -> list[str]:
+    """``key=`` of any table option; behind the sign the values, where there are only some."""
+    from tablestore.options import TABLE_OPTIONS
+
+    key, sign, _ = incomplete.partition("=")
+    if not sign:
+        return [f"{key}=" for key in TABLE_OPTIONS]
+    known = TABLE_OPTIONS.get(key)
+    values = () if known is None else ("true", "false") if known.kind == "bool" else known.choices
+    return [f"{key}={value}" for value in values]
+
+
+@completing
+def set_option(session: Session, given: Given, incomplete: str) -> Iterable[str]:
+    """The options that the table has set."""
+    return session.table(str(given.get("name"))).options()
+
+
+def _columns(session: Session, given: Given) -> list[str]:
+    name, system = given.get("name"), given.get("system")
+    return list(session.source(f"{name}${system}" if system else str(name)).schema.names)
+
+
+def _base(session: Session, given: Given) -> Any:
+    """The table itself, where one of its system tables is named."""
+    base, system, kind = str(given.get("name")).rpartition("$")
+    return session.table(base if system and kind in _system_tables() else str(given.get("name")))
+
+
+def _system_tables() -> tuple[str, ...]:
+    from tablestore.table.system.systemtable import SYSTEM_TABLES
+
+    return SYSTEM_TABLES
