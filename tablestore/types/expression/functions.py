@@ -111,7 +111,9 @@ def _remainder(data: Sequence[Datum]) -> Datum:
         raise UnsupportedError("% of decimals is not computed here; cast them to BIGINT or DOUBLE", kind="unsupported-filter")
     null = pc.or_(pc.is_null(left), pc.is_null(right))
     # 1 % 1 where one of them is null.
-    values = np.fmod(*(_as_numpy(pc.fill_null(datum, pa.scalar(1).cast(datum.type))) for datum in (left, right)))
+    operands = [_as_numpy(pc.fill_null(datum, pa.scalar(1).cast(datum.type))) for datum in (left, right)]
+    with np.errstate(invalid="ignore"):  # The remainder of an infinity is NaN, as in SQL.
+        values = np.fmod(*operands)
     found = pa.array(values, left.type) if values.ndim else pa.scalar(values, left.type)
     return pc.if_else(null, pa.scalar(None, left.type), found)
 

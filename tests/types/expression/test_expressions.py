@@ -41,7 +41,7 @@ i < 1 OR l > 2 | NOT b | b AND i > 0 | b = TRUE | b IS TRUE | b IS NOT FALSE | s
 i BETWEEN tiny AND l | i IN (1, 0, l) | i NOT IN (1, NULL) | i IS DISTINCT FROM l
 upper(s) | lower(s) | trim(s) | ltrim(s) | rtrim(s) | length(s) | s || u | concat(s, '-', u) | concat(s, i)
 substring(s, 2) | substring(s, 1, 2) | substring(s, -2) | replace(s, 'n', 'NN')
-startswith(s, 'i') | endswith(s, 'n ') | contains(s, 'n')
+x % 2 | startswith(s, 'i') | endswith(s, 'n ') | contains(s, 'n')
 s LIKE '%n%' | s NOT LIKE 'i_k' | s LIKE 'a_b' | upper(s) = 'INK' | s < u | s = ''
 coalesce(i, l, 0) | coalesce(m, 1) | nvl(s, u) | nullif(i, 1) | nullif(x, y)
 if(b, i, l) | if(i > 0, 'a', s) | greatest(i, l) | least(i, l, 3)
