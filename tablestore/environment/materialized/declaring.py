@@ -31,7 +31,7 @@ from tablestore.environment.materialized.materializedtable import (
     options_of,
 )
 from tablestore.environment.materialized.refreshing import check_formats
-from tablestore.environment.materialized.sametext import same_query
+from tablestore.environment.materialized.sametext import same_query, takes_all_columns
 from tablestore.environment.materialized.storing import (
     Found,
     check_not_initializing,
@@ -271,14 +271,19 @@ def _declared(session: Session, statement: CreateMaterializedTable, source: Sour
 def with_query(
     session: Session, old: MaterializedTable, query: Fragment, source: Source, path: ObjectPath, written: Path
 ) -> tuple[MaterializedTable, bool]:
-    """The old definition with a query, and whether that says the same as before: then the engine is not even asked.
+    """The old definition with a query, and whether that says the same as before.
+
+    The engine is only asked for the columns where the query says something else, or takes all columns of a table.
 
     Raises InvalidInputError, UnsupportedError, NotFoundError.
     """
-    if same_query(fill_names(session, query.text), old.expanded_query):
+    same = same_query(fill_names(session, query.text), old.expanded_query)
+    if same and not takes_all_columns(old.expanded_query):
         return old, True
     expanded = expand_query(session, query, source, path)
     fields = tuple(_fields(session, written, query, source))
+    if same and [one.name for one in fields] == [one.name for one in old.fields]:
+        return old, True
     return replace(old, original_query=expanded.original, expanded_query=expanded.text, fields=fields), False
 
 

@@ -4,10 +4,12 @@
                                        from `orders` -- all of them            the same words
     SELECT id a FROM orders          SELECT id AS a FROM db.orders             the same query, once its names are filled up
 
-It errs on the side of a difference: then the query is planned again, and nothing is lost.
+It errs on the side of a difference: then the query is planned again, and nothing is lost. A query with ``SELECT *`` gives other
+columns once its tables are altered, so it is planned again each time.
 """
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from tablestore.sql.parse.tokens import Kind, Token, name_of, tokenize
@@ -22,6 +24,16 @@ def same_words(one: str, other: str) -> bool:
 def same_query(one: str, other: str) -> bool:
     """Whether two queries, their names filled up, are the same but for how they are written."""
     return same_words(one, other) or _canonical(one) == _canonical(other)
+
+
+def takes_all_columns(text: str) -> bool:
+    """Whether the columns of a query follow those of its tables: it has a ``*`` that stands for columns."""
+    if "*" not in text:
+        return False
+    try:
+        return any(select.is_star for select in sqlglot.parse_one(text, read=Spark4).find_all(exp.Select))
+    except (SqlglotError, RecursionError):
+        return True
 
 
 # Single words only: of several, each is one.

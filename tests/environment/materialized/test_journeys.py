@@ -75,6 +75,35 @@ def test_a_column_is_appended_and_the_job_begins_anew(env: ts.TableEnvironment, 
     assert rows_of(env.sql_query("SELECT user_id, description FROM high_value_orders")) == [(1, "large")]
 
 
+def test_a_star_takes_the_columns_of_its_table_when_the_script_runs_again(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    script = "CREATE OR ALTER MATERIALIZED TABLE high_value_orders FRESHNESS = INTERVAL '1' DAY AS SELECT * FROM orders o"
+    env.execute_sql(script)
+    refresh = "ALTER MATERIALIZED TABLE high_value_orders REFRESH"
+    env.execute_sql(refresh)
+    env.execute_sql("ALTER TABLE orders ADD COLUMN note STRING")
+    env.execute_sql("INSERT INTO orders VALUES (4, 40, 2000, 'huge', 'new')")
+    with pytest.raises(ts.InvalidInputError, match=r"'note'.*CREATE OR ALTER MATERIALIZED TABLE"):
+        env.execute_sql(refresh)
+    assert "adds `note` STRING" in env.execute_sql(f"EXPLAIN {script}").to_arrow()["plan"][0].as_py()
+    env.execute_sql(script)
+    env.execute_sql(refresh)
+    assert rows_of(env.sql_query("SELECT user_id, note FROM high_value_orders WHERE note IS NOT NULL")) == [(4, "new")]
+    before = stamp(env)
+    env.execute_sql(script)
+    assert stamp(env) == before
+
+
+def test_values_of_a_new_column_never_come_under_the_name_of_a_dropped_one(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("CREATE MATERIALIZED TABLE high_value_orders FRESHNESS = INTERVAL '1' DAY AS SELECT * FROM orders")
+    env.execute_sql("ALTER MATERIALIZED TABLE high_value_orders REFRESH")
+    env.execute_sql("ALTER TABLE orders DROP COLUMN description")
+    env.execute_sql("ALTER TABLE orders ADD COLUMN note STRING")
+    env.execute_sql("INSERT INTO orders VALUES (4, 40, 2000, 'a note')")
+    with pytest.raises(ts.InvalidInputError, match=r"'note' now.*'description'"):
+        env.execute_sql("ALTER MATERIALIZED TABLE high_value_orders REFRESH")
+    assert rows_of(env.sql_query("SELECT description FROM high_value_orders WHERE user_id = 1")) == [("large",)]
+
+
 def test_another_filter_makes_the_rows_anew(env: ts.TableEnvironment, rows_of: Rows) -> None:
     env.execute_sql(DEPLOY)
     env.execute_sql(DEPLOY.replace("> 1000", "> 500"))

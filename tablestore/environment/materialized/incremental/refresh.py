@@ -36,8 +36,10 @@ from tablestore.environment.materialized.incremental.sources import (
     why_not_from,
 )
 from tablestore.environment.materialized.refreshreport import RefreshReport, SourceRange
+from tablestore.environment.materialized.sametext import takes_all_columns
 from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
+from tablestore.errors import InvalidInputError
 from tablestore.format.snapshot import Snapshot
 from tablestore.sql.incremental.planner import IncrementalPlan, plan_incremental
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape, TargetShape
@@ -160,7 +162,7 @@ class _Refresh:
         for source in sources:
             pin = source.pin(self.session, source.now.id if source.now else None)
             relations.pins[source.table.location, source.table.branch_name] = pin
-        names = target_names(engine.query(relations.bind(self.query)).schema, self.target)
+        names = target_names(engine.query(relations.bind(self.query)).schema, self.query, self.target)
         columns = ", ".join(map(quote_name, names))
         rows = relations.bind(f"SELECT * FROM ({self.query}\n) AS `query` ({columns})")
         pin = pin_at(self.target.context, self.spec, base.id if base else None)
@@ -191,12 +193,23 @@ def _planned(
     return plan_incremental(query, source_of=source_of, sources=sources, target=target)
 
 
-def target_names(schema: pa.Schema, target: Table) -> list[str]:
-    """The target's column for each of the query: by name where the names are the same, else by place."""
+def target_names(schema: pa.Schema, query: str, target: Table) -> list[str]:
+    """The target's column for each of the query: by name where the names are the same, else by place.
+
+    Raises InvalidInputError where a ``*`` of the query stands for other columns than those of the target.
+    """
     names = list(target.schema.names)
     folded = {name.casefold(): name for name in names}
     if {name.casefold() for name in schema.names} == set(folded):
         return [folded[name.casefold()] for name in schema.names]
+    if takes_all_columns(query):
+        given, there = (", ".join(map(repr, these)) for these in (schema.names, names))
+        raise InvalidInputError(
+            f"the query of materialized table {target.name} gives the columns {given} now, and the table has {there}: what its * "
+            "stands for was altered. CREATE OR ALTER MATERIALIZED TABLE … of the same query adds columns that came last; after "
+            "other changes, name the columns, or build another version: ALTER MATERIALIZED TABLE … STAGE AS query",
+            kind="materialized-columns",
+        )
     return names
 
 

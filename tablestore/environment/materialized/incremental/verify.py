@@ -75,7 +75,7 @@ def verify(session: Session, target: Table, query: str, *, spec: TableSpec) -> V
     relations = Relations(session=session)
     for source in found.sources:
         _pin(session, relations, source, cursor)
-    names = ", ".join(map(quote_name, target_names(engine.query(relations.bind(query)).schema, target)))
+    names = ", ".join(map(quote_name, target_names(engine.query(relations.bind(query)).schema, query, target)))
     pin = pin_at(target.context, spec, latest.id)
     given: dict[str, Relation] = {
         TARGET: ManagedRelation(name=target.name, table=target, pin=pin),
