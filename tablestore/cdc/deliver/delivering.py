@@ -70,6 +70,12 @@ def deliver(
     sink: ChangeSink
     named = name or table_uuid_of(table.table_schema) or table.name
     if isinstance(to, Table):
+        if (to.location, to.branch_name) == (table.location, table.branch_name):
+            raise InvalidInputError(
+                f"the changes of table {table.name} cannot go into itself: each delivery would be the next one's change; "
+                "name another table",
+                kind="invalid-argument",
+            )
         sink = TableSink(to, named)
         # Without them an update looks like a new row, which a table without a key would add.
         pairs = not to.primary_key or needs_whole_rows(to.context)

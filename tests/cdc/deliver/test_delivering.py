@@ -135,6 +135,18 @@ def test_of_two_deliveries_of_one_name_the_slower_is_fenced(catalog: ts.Catalog,
         assert make().position() == "here"
 
 
+def test_a_table_is_not_delivered_to_itself_but_its_branches_are(catalog: ts.Catalog) -> None:
+    table = catalog.create_table("shop.p", schema=SCHEMA)
+    table.append(rows(1, 2))
+    with pytest.raises(ts.InvalidInputError, match="cannot go into itself"):
+        ts.deliver(table, catalog.table("shop.p"))
+    assert content(table) == [(1, "a"), (2, "a")]
+    table.create_branch("b")
+    branch = catalog.table("shop.p$branch_b")
+    branch.append(rows(3))
+    assert ts.deliver(branch, table, scan="latest").rows == 0
+
+
 def test_the_latest_is_where_the_first_delivery_began(catalog: ts.Catalog, tmp_path: Path) -> None:
     source, target = keyed(catalog, "shop.s"), keyed(catalog, "shop.t")
     source.upsert(rows(1))
