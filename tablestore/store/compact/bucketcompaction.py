@@ -8,7 +8,7 @@ newest schema. Memory: a window of all runs of the section with its sorted copy,
 is visible before the commit of the message that is returned, and a message that is not committed is taken back by :func:`discard`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
@@ -44,6 +44,9 @@ from tablestore.types.datatypes import Field
 _SLACK = 1.25
 _MIB = 1024 * 1024
 
+Merged = Callable[[int, int], None]
+"""So many rows were read, of so many that the task's files have."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketFiles:
@@ -61,8 +64,10 @@ class BucketFiles:
         return tuple(entry.file for entry in self.entries)
 
 
-def run_compaction(context: TableContext, base: Snapshot, bucket: BucketFiles, task: CompactionTask) -> CommitMessage:
-    """Run ``task`` on a bucket as it is in ``base``; returns the message to commit.
+def run_compaction(
+    context: TableContext, base: Snapshot, bucket: BucketFiles, task: CompactionTask, merged: Merged | None = None
+) -> CommitMessage:
+    """Run ``task`` on a bucket as it is in ``base``; returns the message to commit. ``merged`` is called after each written batch.
 
     Raises FormatError for damaged files, NotFoundError for files that expired meanwhile, StorageError. Then no file remains.
     """
@@ -74,7 +79,7 @@ def run_compaction(context: TableContext, base: Snapshot, bucket: BucketFiles, t
     before = tuple(replace(entry, kind=EntryKind.DELETE) for entry in entries.values())
     moved = tuple(replace(entries[file.file_name], file=replace(file, level=level), kind=EntryKind.ADD) for file, level in moves)
     message = replace(message, compact_before=before)
-    rewriter = _Rewriter(context, base, bucket, task)
+    rewriter = _Rewriter(context, base, bucket, task, merged)
     try:
         written = rewriter.run()
         message = replace(message, compact_after=(*moved, *written))
@@ -123,8 +128,11 @@ def discard_unnamed(context: TableContext, message: CommitMessage) -> None:
 class _Rewriter:
     """One task being done."""
 
-    def __init__(self, context: TableContext, base: Snapshot, bucket: BucketFiles, task: CompactionTask) -> None:
-        self._context, self._bucket, self._task = context, bucket, task
+    def __init__(
+        self, context: TableContext, base: Snapshot, bucket: BucketFiles, task: CompactionTask, merged: Merged | None
+    ) -> None:
+        self._context, self._bucket, self._task, self._merged_rows = context, bucket, task, merged
+        self._rows_read, self._rows_total = 0, sum(file.row_count for file in task.rewritten)
         self._reader = SplitReader.of(context, (), None)
         self.vectors = context.deletion_vectors(base)
         self._rule = upper_rule(context.settings)
@@ -161,6 +169,8 @@ class _Rewriter:
                 )
                 for rows in self._rows(group):
                     self._write(writer, rows)
+                    if self._merged_rows is not None:
+                        self._merged_rows(min(self._rows_read, self._rows_total), self._rows_total)
                 written.extend(writer.close())
             if written:
                 context.files.sync(writer.directory)
@@ -231,10 +241,15 @@ class _Rewriter:
     def _live_rows(self, reader: SplitReader, file: DataFileMeta, system: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """The file's rows, without those that its deletion vector names."""
         directory = reader.directory(self._bucket.partition, self._bucket.bucket)
-        rows = reader.file_rows(directory, file, self._stored, system)
+        rows = self._counted(reader.file_rows(directory, file, self._stored, system))
         if file.file_name not in self.vectors:
             return rows
         return live_rows(rows, file, self.vectors.positions(file.file_name, file.row_count))
+
+    def _counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            self._rows_read += batch.num_rows
+            yield batch
 
     # -- writing
 

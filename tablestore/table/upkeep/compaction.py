@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tablestore.errors import NotFoundError, TablestoreError
@@ -91,8 +92,8 @@ def compact_table(
     """Compact what is due, or everything into one run per bucket (``full``).
 
     ``partitions``: only these, each given by some or all of its column values. ``progress`` gets the bytes of the buckets that are
-    done, of all. Raises InvalidInputError for columns that are no partition columns, UnsupportedError for tables that are only
-    read, and what reading and committing raise.
+    done, of all; of the bucket at work the share of its rows that is merged. Raises InvalidInputError for columns that are no
+    partition columns, UnsupportedError for tables that are only read, and what reading and committing raise.
     """
     wanted = partition_matcher(context.schema, partitions)
     return _Run(context, full=full, progress=progress).everywhere(lambda place: wanted(place[0]))
@@ -242,7 +243,16 @@ class _Run:
     def _dealt_with(self, place: BucketId) -> None:
         """Count a bucket as done, after its first step. Later steps in the same bucket rewrite less."""
         self._left.pop(place, None)
-        self._show(f"compacting, {len(self._left)} bucket(s) left", self._total - sum(self._left.values()), self._total)
+        self._show_done()
+
+    def _merged(self, place: BucketId, rows: int, of_rows: int) -> None:
+        """Count a share of a bucket as done, in its first step."""
+        if of_rows and place in self._left:
+            self._show_done(self._left[place] * rows // of_rows)
+
+    def _show_done(self, within: int = 0) -> None:
+        done = self._total - sum(self._left.values()) + within
+        self._show(f"compacting, {len(self._left)} bucket(s) left", done, self._total)
 
     @contextmanager
     def _taken_back_on_error(self, done: Sequence[_Done]) -> Iterator[None]:
@@ -263,9 +273,10 @@ class _Run:
         task = TaskPicker(context).pick(bucket, full=self._full, budget_bytes=budget_bytes, whole=whole)
         if task is None:
             return None
+        place = (bucket.partition, bucket.bucket)
         try:
-            message = run_compaction(context, latest, bucket, task)
-            return _Done((bucket.partition, bucket.bucket), message, task.reason in WHOLE_REASONS)
+            message = run_compaction(context, latest, bucket, task, partial(self._merged, place))
+            return _Done(place, message, task.reason in WHOLE_REASONS)
         except NotFoundError:
             # Its files expired while they were read, which takes a newer snapshot. Without one a file is missing.
             if not context.snapshots.has_moved_on(latest):

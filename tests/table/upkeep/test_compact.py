@@ -3,10 +3,12 @@
 import random
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+import tablestore as ts
 from tablestore.distributed.compact import commit_tasks, plan_compaction, run_task
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError, StorageError, TablestoreError
@@ -408,3 +410,22 @@ def test_progress_counts_the_bytes_of_the_buckets_up_to_all_of_them(full: bool) 
     done = [bytes_done for bytes_done, _ in told]
     assert done == sorted(done) and len(set(done)) == 4 and done[-1] == size
     assert dict(lab.read()) == model
+
+
+@pytest.mark.parametrize("key", [["id"], None], ids=["keyed", "append"])
+def test_progress_moves_within_one_bucket_with_each_batch(key: list[str] | None, tmp_path: Path) -> None:
+    catalog = ts.open_catalog(tmp_path)
+    catalog.create_database("d")
+    options = {"bucket": "1", "write-only": "true", "file.block-size": "64 kb"} | ({} if key else {"bucket-key": "id"})
+    table = catalog.create_table("d.t", schema=pa.schema([("id", pa.int64()), ("v", pa.int64())]), primary_key=key, options=options)
+    for value in range(2):
+        rows = pa.table({"id": range(400_000), "v": range(value, 400_000 + value)})
+        table.upsert(rows) if key else table.append(rows)
+    context = table.context
+    size = sum(entry.file.file_size for entry in context.manifests.live(context.snapshots.latest()))
+    steps: list[tuple[int, int]] = []
+    table.compact(full=True, progress=lambda what, done, total: steps.append((done, total)))
+    done = [bytes_done for bytes_done, _ in steps]
+    assert {total for _, total in steps} == {size}
+    assert done == sorted(done) and done[-1] == size
+    assert len(set(done)) >= 4 and 0 < done[0] < size / 2
