@@ -42,7 +42,7 @@ ERRORS = {name: value for name, value in vars(errors).items() if isinstance(valu
 # What the Python API page shows, in this order. Text names are public; classes are what public calls return.
 API: dict[str, tuple[str | type, ...]] = {
     "Opening": ("open_catalog", "open_table"),
-    "Catalog": ("Catalog", "StagedTable", "SweepReport"),
+    "Catalog": ("Catalog", "StagedTable", "SweepReport", "DeadHold"),
     "Table": ("Table",),
     "Reading": ("Scan", "ScanSplit", "Changes", "SystemTable"),
     "Following": ("ChangeBatch", "Position", "Restarted", "SchemaLanded"),

@@ -21,6 +21,7 @@ from tablestore.table.tablenames import named_part
 if TYPE_CHECKING:
     from tablestore.catalog.creations import CreationKind, CreationRecord
     from tablestore.log.port import ChangeLog
+    from tablestore.table.creation.deadholds import DeadHold
     from tablestore.table.creation.stagedtable import StagedTable
     from tablestore.table.creation.sweep import SweepReport
     from tablestore.table.creation.visiblecreation import VisibleCreation
@@ -207,6 +208,16 @@ class Catalog:
         from tablestore.table.creation.sweep import DEAD_AFTER, sweep
 
         return sweep(self._tools, DEAD_AFTER if older_than is None else older_than, dry_run=dry_run)
+
+    def release_dead_holds(self, *, dry_run: bool = False) -> "tuple[DeadHold, ...]":
+        """Let expiry have the snapshots that are kept for materialized tables that are gone, or died before they came to be.
+
+        What a creation on record needs stays: call :meth:`sweep_creations` before. This looks at every table. With ``dry_run``
+        nothing is released. Print what is returned.
+        """
+        from tablestore.table.creation.deadholds import release_dead_holds
+
+        return release_dead_holds(self._tools, dry_run=dry_run)
 
     def _record(
         self, identifier: Identifier, kind: "CreationKind", job_id: str | None, commit_user: str | None = None

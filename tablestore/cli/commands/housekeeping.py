@@ -12,6 +12,8 @@ from tablestore.cli.command import Session, TableName, Yes, command, complete_ta
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
 from tablestore.store.history.orphans import CleanReport
+from tablestore.table.creation.deadholds import DeadHold
+from tablestore.table.creation.sweep import SweepReport
 from tablestore.table.history.partitionexpiry import PartitionReport
 
 app, table_app = typer.Typer(), typer.Typer()
@@ -157,7 +159,7 @@ def clean(
     nothing writes.
 
     Without TABLE: what a CREATE TABLE AS that died has left in the warehouse, tables and topics too, once it was not heard
-    of for --older-than (an hour).
+    of for --older-than (an hour), and the snapshots that tables keep for materialized tables that are gone.
     """
     age = _age(older_than)
     if name is None:
@@ -173,11 +175,17 @@ def clean(
 
 def _clean_creations(session: Session, age: timedelta | None, yes: bool) -> None:
     catalog = session.catalog()
-    plan = catalog.sweep_creations(age, dry_run=True)
-    if plan.creations:
-        session.confirm(yes, str(plan), asdict(plan))
-    report = catalog.sweep_creations(age)
-    session.out.done(asdict(report), str(report))
+    plan, kept = catalog.sweep_creations(age, dry_run=True), catalog.release_dead_holds(dry_run=True)
+    if plan.creations or kept:
+        session.confirm(yes, *_swept(plan, kept))
+    text, document = _swept(catalog.sweep_creations(age), catalog.release_dead_holds())
+    session.out.done(document, text)
+
+
+def _swept(report: SweepReport, released: Sequence[DeadHold]) -> tuple[str, dict[str, Any]]:
+    verb = "would release" if report.dry_run else "released"
+    lines = [str(report), *(f"{verb} {one}" for one in released)]
+    return "\n".join(lines), {**asdict(report), "holds": [asdict(one) for one in released]}
 
 
 def _age(older_than: str | None) -> timedelta | None:

@@ -133,7 +133,7 @@ class Catalogs:
 def sweep_dead(catalog: Catalog) -> None:
     """Remove what creations that died have left. What cannot be removed waits for ``tablestore clean``."""
     try:
-        if catalog.list_creations():
-            catalog.sweep_creations()
+        if catalog.list_creations() and catalog.sweep_creations().creations:
+            catalog.release_dead_holds()
     except TablestoreError as error:
         LOG.warning("what creations that died have left could not be removed: %s", error)

@@ -1,6 +1,7 @@
 """Snapshots that the table itself needs, such as those that its log has not published.
 
     tablestore-holds/<name>-<epoch>        {"nextSnapshot": 7, "owner": "log shop.orders", "token": …}      the hold
+    tablestore-holds/materialized-<uuid>-<epoch>        the same with "target": where the table lay that holds these
     consumer/consumer-<mirror>             {"nextSnapshot": 7}                                              for other engines
 
 Expiry removes no snapshot from ``nextSnapshot`` on. A hold is no consumer: ``consumer.expiration-time`` does not end it, and users'
@@ -25,18 +26,29 @@ from tablestore.store.history.consumers import HOLD_CONSUMER_PREFIX, LOG_CONSUME
 # Stored, never renamed.
 HOLDS_DIR = "tablestore-holds"
 LOG_HOLD = "log"
+_TARGET_HOLD, _NO_UUID = "materialized-", "none"
 _NAME = re.compile(r"([a-z][a-z0-9]*(?:-[a-z0-9]+)*?)-(\d{20})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Snapshots from ``next_snapshot`` on are needed. ``owner`` names the holder, ``epoch`` and ``token`` the taking."""
+    """Snapshots from ``next_snapshot`` on are needed. ``owner`` names the holder, ``epoch`` and ``token`` the taking.
+
+    ``target``: where the table that is made from these snapshots lay then; None if no table is, or an earlier release took it.
+    """
 
     name: str
     next_snapshot: int
     owner: str
     epoch: int
     token: str
+    target: str | None = None
+
+    @property
+    def target_uuid(self) -> str | None:
+        """The table that is made from these snapshots, as :func:`hold_uuid` writes it; None if no table is, or it has no uuid."""
+        uuid = self.name.removeprefix(_TARGET_HOLD)
+        return None if uuid in (self.name, _NO_UUID) else uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +75,14 @@ class Holds:
         """The hold that needs the oldest snapshot."""
         return min(self.all(), key=lambda hold: (hold.next_snapshot, hold.name), default=None)
 
-    def take(self, name: str, next_snapshot: int, *, owner: str, ids: Ids) -> Hold:
+    def take(self, name: str, next_snapshot: int, *, owner: str, ids: Ids, target: str | None = None) -> Hold:
         """Hold snapshots from ``next_snapshot`` on. Ends the hold of an earlier owner of that name."""
         token = ids.uuid()
         while True:
             before = self.find(name)
             epoch = before.epoch + 1 if before is not None else 1
-            hold = Hold(name=name, next_snapshot=_checked(next_snapshot), owner=owner, epoch=epoch, token=token)
+            first = _checked(next_snapshot)
+            hold = Hold(name=name, next_snapshot=first, owner=owner, epoch=epoch, token=token, target=target)
             if self.files.publish_if_absent(_path(hold), _encode(hold)):
                 self._mirror(hold)
                 self._forget(name, below=epoch)
@@ -112,6 +125,7 @@ class Holds:
                 next_snapshot=source.integer(NEXT_SNAPSHOT_KEY),
                 owner=source.text("owner"),
                 token=source.text("token"),
+                target=source.optional_text("target"),
             )
 
     def _mirror(self, hold: Hold) -> None:
@@ -129,6 +143,16 @@ def mirror_of(name: str) -> str:
     return LOG_CONSUMER if name == LOG_HOLD else f"{HOLD_CONSUMER_PREFIX}{name}"
 
 
+def target_hold(table_uuid: str | None) -> str:
+    """The hold of a table on those that it is made from."""
+    return f"{_TARGET_HOLD}{hold_uuid(table_uuid)}"
+
+
+def hold_uuid(table_uuid: str | None) -> str:
+    """The uuid of a table as it stands in the name of its hold."""
+    return (table_uuid or _NO_UUID).replace("-", "").lower()
+
+
 def _checked(next_snapshot: int) -> int:
     if next_snapshot < 1:
         raise InvalidInputError(f"expected a snapshot id from 1 to hold on to, found {next_snapshot}")
@@ -143,4 +167,6 @@ def _path(hold: Hold) -> str:
 
 def _encode(hold: Hold) -> bytes:
     content = {NEXT_SNAPSHOT_KEY: hold.next_snapshot, "owner": hold.owner, "token": hold.token}
+    if hold.target is not None:
+        content["target"] = hold.target
     return json.dumps(content, separators=(",", ":")).encode()

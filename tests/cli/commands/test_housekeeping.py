@@ -11,6 +11,8 @@ import tablestore as ts
 from tablestore.cli.command import Session
 from tablestore.cli.commands.housekeeping import run_service
 from tablestore.cli.text.render import Output
+from tablestore.store.history.holds import Holds, target_hold
+from tablestore.testing.deterministic import SeededIds
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
@@ -216,7 +218,7 @@ def test_clean_lists_orphans_and_removes_them_with_yes(run: Run, orders: ts.Tabl
 
 def test_clean_without_a_table_removes_what_creations_that_died_have_left(run: Run, orders: ts.Table) -> None:
     catalog = ts.open_catalog(str(Path(orders.location).parents[1]))
-    assert run("clean", "--json").json == {"dry_run": False, "creations": []}
+    assert run("clean", "--json").json == {"dry_run": False, "creations": [], "holds": []}
     staged = catalog.stage_table("shop.totals", orders.schema, job_id="nightly")
     visible, _ = catalog.intend_creation("hourly", "shop.counts").create_table(orders.schema)
     # Young ones belong to somebody who is still at it.
@@ -230,3 +232,23 @@ def test_clean_without_a_table_removes_what_creations_that_died_have_left(run: R
         ("nightly", "shop.totals", "stage", "removed"),
     ]
     assert not Path(staged.table.location).exists() and catalog.list_tables("shop") == ("orders",)
+
+
+def test_clean_lets_go_of_snapshots_that_are_kept_for_a_table_that_is_gone_and_of_no_others(run: Run, orders: ts.Table) -> None:
+    warehouse, holds = str(Path(orders.location).parents[1]), Holds(orders.context.files)
+    catalog = ts.open_catalog(warehouse)
+    there, made = catalog.create_table("shop.totals", orders.schema), SeededIds(1)
+    lost, kept = f"{warehouse}/shop.db/lost", target_hold(there.context.table_uuid)
+    elsewhere, earlier, unnamed = target_hold("b" * 32), target_hold("c" * 32), target_hold(None)
+    holds.take(target_hold("a" * 32), 1, owner="materialized table shop.lost", ids=made, target=lost)
+    holds.take(kept, 1, owner="materialized table shop.totals", ids=made, target=there.location)
+    holds.take(elsewhere, 1, owner="materialized table shop.far", ids=made, target="s3://far/shop.db/far")
+    holds.take(earlier, 1, owner="materialized table shop.old", ids=made)
+    holds.take(unnamed, 1, owner="materialized table shop.foreign", ids=made, target=lost)
+    holds.take("log", 1, owner="log shop.orders", ids=made)
+    planned = "would release snapshots of table shop.orders from 1 on, kept for materialized table shop.lost, which is gone"
+    assert planned in run("clean", code=3).out
+    assert len(holds.all()) == 6
+    (released,) = run("clean", "--yes", "--json").json["holds"]
+    assert (released["table"], released["branch"], released["next_snapshot"]) == ("shop.orders", "main", 1)
+    assert {one.name for one in holds.all()} == {kept, elsewhere, earlier, unnamed, "log"}

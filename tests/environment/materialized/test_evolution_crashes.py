@@ -1,5 +1,6 @@
 """A statement about versions dies, or another one comes first, at any call of the store: readers see one version or the other."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -15,6 +16,7 @@ from tablestore.environment.materialized.materializedtable import definition_of
 from tablestore.io.filestore import FileStore
 from tablestore.io.local import LocalFileStore
 from tablestore.io.wrapped import WrappedFileStore
+from tablestore.store.history.holds import Holds
 from tablestore.table.catalog import Catalog
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import Call, Faults, FaultyFileStore, SimulatedCrash
@@ -73,6 +75,23 @@ def state(catalog: Catalog) -> str:
     rows = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: int(row["k"]))
     name = "blue" if "count" in definition_of(table.table_schema).original_query else "green"
     return name if rows == ROWS[name] else f"{name} with {rows}"
+
+
+def uuid_of(files: FileStore, clock: ManualClock, name: str) -> str:
+    found = opened(files, clock).table(f"shop.{name}")
+    assert isinstance(found, ts.Table) and found.context.table_uuid is not None
+    return found.context.table_uuid.replace("-", "")
+
+
+def held(files: FileStore, clock: ManualClock) -> set[str]:
+    """The tables that the source keeps snapshots for."""
+    found = opened(files, clock).table("shop.src")
+    return {str(hold.target_uuid) for hold in Holds(found.context.files).all()}
+
+
+def living(files: FileStore, clock: ManualClock) -> set[str]:
+    names = set(opened(files, clock).list_tables("shop")) - {"src"}
+    return {uuid_of(files, clock, name) for name in names}
 
 
 def copies(source: Path, folder: Path, *, renames: bool) -> Iterator[tuple[FileStore, FileStore, Faults]]:
@@ -146,6 +165,8 @@ def test_a_promotion_or_rollback_that_dies_anywhere_leaves_one_version_whole_and
         assert state(opened(files, clock)) == before
         beside = "t__staged" if back == "ROLLBACK" else "t__previous"
         assert set(opened(files, clock).list_tables("shop")) == {"src", "t", beside}, (nth, faults.calls[-1])
+        opened(files, clock).release_dead_holds()
+        assert held(files, clock) <= {uuid_of(files, clock, "t"), uuid_of(files, clock, beside)}, (nth, faults.calls[-1])
         assert not files.list("_ctas"), (nth, faults.calls[-1])
         shutil.rmtree(tmp_path)
         tmp_path.mkdir()
@@ -175,3 +196,47 @@ def test_of_two_statements_at_one_time_one_wins_and_the_other_changes_nothing(
     assert state(opened(files, clock)) == ("green" if other == "PROMOTE" else "blue")
     run(opened(files, clock), "ROLLBACK" if other == "PROMOTE" else "PROMOTE")
     assert state(opened(files, clock)) == ("blue" if other == "PROMOTE" else "green")
+
+
+@pytest.mark.parametrize(
+    ("action", "op", "path", "lost"),
+    [
+        # Staged, refreshed, and not named yet.
+        ("STAGE", "publish_if_absent", r"publishing\.json$", True),
+        # Whole under its name; the record is there still.
+        ("STAGE", "rename_directory", r"_ctas/[^/]+/t__staged$", False),
+        ("PROMOTE", "publish_if_absent", r"publishing\.json$", True),
+        # The table that was replaced is gone with the record, what it held is not.
+        ("PROMOTE", "delete", r"_ctas/[^/]+/intent\.json$", True),
+    ],
+)
+def test_what_dies_while_it_builds_a_version_keeps_no_snapshots_of_the_sources_for_ever(
+    prepared: Callable[[str, str], Path], tmp_path: Path, action: str, op: str, path: str, lost: bool
+) -> None:
+    files, faulty, faults = next(copies(prepared("exchanged", "PROMOTE"), tmp_path, renames=True))
+    clock = ManualClock()
+    if action == "STAGE":
+        run(opened(files, clock), "DISCARD")
+
+    def die(call: Call) -> None:
+        # A promotion first makes the previous version, which has no hold yet.
+        if re.search(path, call.path) and (not lost or held(files, clock) - living(files, clock)):
+            faults.crashed = True
+            raise SimulatedCrash
+
+    faults.after(die, op=op)
+    with pytest.raises(SimulatedCrash):
+        run(opened(faulty, clock), STAGES["exchanged"] if action == "STAGE" else action)
+    left = held(files, clock)
+    assert (left - living(files, clock) != set()) == lost
+    # A build that may be alive loses nothing. Where its record is gone, it is over.
+    if op != "delete":
+        assert opened(files, clock).list_creations() and opened(files, clock).release_dead_holds() == ()
+        assert held(files, clock) == left
+    clock.advance(7200)
+    opened(files, clock).sweep_creations()
+    planned = opened(files, clock).release_dead_holds(dry_run=True)
+    assert [one.table for one in planned] == ["shop.src"] * lost and held(files, clock) == left
+    assert opened(files, clock).release_dead_holds() == planned
+    assert held(files, clock) == left & living(files, clock) != set()
+    assert opened(files, clock).release_dead_holds() == ()

@@ -1,7 +1,8 @@
 """Keeping the snapshots that a cursor points to: expiry of a source waits for the tables that are made from it.
 
 A hold is taken before a snapshot is first read, and moves on after the refresh has landed; so a crash leaves it too early, never
-too late.
+too late. It says where its target lies. That of a target that never came into being, or has gone, is found by this
+(:mod:`tablestore.table.creation.deadholds`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from tablestore.environment.materialized.incremental.sources import Source, Sour
 from tablestore.environment.session.session import Session
 from tablestore.errors import ConflictError, TablestoreError
 from tablestore.options import MATERIALIZED_DEFINITION_QUERY
-from tablestore.store.history.holds import Holds
+from tablestore.store.history.holds import Holds, target_hold
 from tablestore.table.table import Table
 
 
@@ -22,7 +23,7 @@ def hold_back(target: Table, sources: Sequence[Source]) -> None:
         holds, name = _holds(source.table), _name(target)
         held, first = holds.find(name), source.now.id if source.now else 1
         if held is None or held.next_snapshot > first:
-            holds.take(name, first, owner=f"materialized table {target.name}", ids=target.context.ids)
+            _take(holds, target, first)
 
 
 def let_go_before(target: Table, sources: Sequence[Source]) -> None:
@@ -48,7 +49,7 @@ def hold_cursor(session: Session, target: Table) -> None:
         holds, name, first = _holds(table), _name(target), point.snapshot_id or 1
         held = holds.find(name)
         if held is None or held.next_snapshot > first:
-            holds.take(name, first, owner=f"materialized table {target.name}", ids=target.context.ids)
+            _take(holds, target, first)
 
 
 def release_sources(session: Session, target: Table) -> None:
@@ -83,10 +84,14 @@ def _of_points(session: Session, points: Sequence[Point]) -> Iterator[tuple[Poin
                 yield point, found
 
 
+def _take(holds: Holds, target: Table, first: int) -> None:
+    owner = f"materialized table {target.name}"
+    holds.take(_name(target), first, owner=owner, ids=target.context.ids, target=target.location)
+
+
 def _holds(table: Table) -> Holds:
     return Holds(table.context.files)
 
 
 def _name(target: Table) -> str:
-    uuid = (target.context.table_uuid or "none").replace("-", "").lower()
-    return f"materialized-{uuid}"
+    return target_hold(target.context.table_uuid)
