@@ -102,7 +102,7 @@ def test_wheel_has_what_tests_of_other_stores_need_and_its_extra_brings_all_of_i
 
 def test_wheel_brings_the_command(wheel: zipfile.ZipFile) -> None:
     entry_points = wheel.read(f"tablestore-{tablestore.__version__}.dist-info/entry_points.txt").decode()
-    assert "tablestore = tablestore.cli.main:main" in entry_points
+    assert "tablestore = tablestore.__main__:main" in entry_points
 
 
 def test_wheel_works_where_the_checkout_is_not(wheel: zipfile.ZipFile, tmp_path: Path) -> None:

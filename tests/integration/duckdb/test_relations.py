@@ -57,11 +57,12 @@ def test_files_are_read_by_format_and_with_the_columns_that_are_declared(engine:
 
 
 def test_what_only_spark_reads_is_refused_by_name(engine: DuckDBEngine, tmp_path: Path) -> None:
-    for relation, word in (
-        (ConnectorRelation(name="k", connector="kafka", options={}), "kafka"),
-        (files(tmp_path, format="orc"), "orc"),
+    for relation, words in (
+        (ConnectorRelation(name="k", connector="kafka", options={}), "kafka.*CALL sys.ingest"),
+        (ConnectorRelation(name="j", connector="jdbc", options={}), "jdbc.*engine spark"),
+        (files(tmp_path, format="orc"), "orc.*engine spark"),
     ):
-        with pytest.raises(ts.UnsupportedError, match=rf"{word}.*engine spark"):
+        with pytest.raises(ts.UnsupportedError, match=words):
             engine.query(bound("SELECT * FROM {0} AS f", relation))
     with pytest.raises(ts.InvalidInputError, match="path"):
         engine.query(bound("SELECT * FROM {0} AS f", ConnectorRelation(name="f", connector="filesystem", options={})))
