@@ -72,3 +72,10 @@ def test_a_list_of_commands_loads_none_of_them(args: tuple[str, ...]) -> None:
     printed, modules = loaded(*args)
     assert "Commands" in printed
     assert not {name for name in modules if name.startswith((f"{commands.__name__}.", "pyarrow", "numpy"))}
+
+
+@pytest.mark.parametrize("verb", ["read", "show", "count", "explain"])
+def test_the_help_of_a_command_that_reads_loads_nothing_of_tables(verb: str) -> None:
+    printed, modules = loaded("table", verb, "--help")
+    assert "Example" in printed
+    assert not {name for name in modules if name.startswith(("pyarrow", "numpy", "tablestore.table.", "tablestore.store."))}

@@ -15,7 +15,8 @@ import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, command
 from tablestore.cli.commands.tableread import Columns, FilterOption, Format, Limit, OutputFile, say_written
-from tablestore.cli.rows.rowsink import RowFormat, write_rows
+from tablestore.cli.rows.rowformat import RowFormat
+from tablestore.cli.rows.rowsink import write_rows
 from tablestore.cli.text.units import parse_time
 from tablestore.log.events import Event
 from tablestore.log.follow.consumption import ChangeBatch

@@ -13,7 +13,8 @@ import typer
 import tablestore as ts
 from tablestore.cli.command import Session, command, parse_pairs
 from tablestore.cli.interruption import INTERRUPTED
-from tablestore.cli.rows.rowsink import RowFormat, write_rows
+from tablestore.cli.rows.rowformat import RowFormat
+from tablestore.cli.rows.rowsink import write_rows
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
 from tablestore.environment.result import Result
 

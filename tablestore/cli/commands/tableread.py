@@ -7,11 +7,10 @@ import typer
 
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, command
-from tablestore.cli.rows.rowsink import RowFormat, write_rows
+from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.units import parse_time
 from tablestore.names import split_names
-from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
 
 app = typer.Typer()
 
@@ -63,8 +62,7 @@ def read(
 ) -> None:
     """Print the rows of a table, or write them to a file. Rows are streamed: the table may be larger than memory."""
     scan = _scan(session.source(name), columns, filter, snapshot, tag, timestamp)
-    rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=format, output=output, limit=limit)
-    say_written(session, rows, "rows", output)
+    _write(session, scan, format, output, limit)
 
 
 @command(
@@ -92,6 +90,9 @@ def show(
     output: OutputFile = None,
 ) -> None:
     """Print a system table: what a table is made of, as rows."""
+    # Not for help and completion: these would load the tables too.
+    from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
+
     if system is None and SEPARATOR not in name.rpartition("/")[2]:
         records = [{"name": one} for one in SYSTEM_TABLES]
         session.table(name)
@@ -99,8 +100,7 @@ def show(
         return
     source = session.source(name if system is None else f"{name}{SEPARATOR}{system}")
     scan = _scan(source, columns, filter, snapshot, tag)
-    rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=format, output=output, limit=limit)
-    say_written(session, rows, "rows", output)
+    _write(session, scan, format, output, limit)
 
 
 @command(app, "count", "tablestore table count shop.orders --filter \"day = '2026-01-31'\"")
@@ -142,6 +142,14 @@ def explain(
         "splits": len(plan.splits),
     }
     session.out.done(document, scan.explain())
+
+
+def _write(session: Session, scan: Any, row_format: RowFormat | None, output: Path | None, limit: int | None) -> None:
+    # Not for help and completion: it loads Arrow.
+    from tablestore.cli.rows.rowsink import write_rows
+
+    rows = write_rows(session.out, scan.schema, scan.to_batches(), row_format=row_format, output=output, limit=limit)
+    say_written(session, rows, "rows", output)
 
 
 def say_written(session: Session, rows: int, what: str, output: Path | None) -> None:

@@ -12,12 +12,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 
+from tablestore.cli.rows.rowformat import RowFormat
 from tablestore.cli.rows.rowtext import (
     csv_schema,
     escape_controls,
@@ -32,15 +32,6 @@ from tablestore.cli.text.safetext import safe
 from tablestore.errors import InvalidInputError
 
 TERMINAL_ROWS = 100
-
-
-class RowFormat(StrEnum):
-    """How rows leave."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
