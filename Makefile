@@ -7,6 +7,7 @@
 #   make demo-stream  a day of flights, streamed by Spark into a table and from it to a live board (ARGS=--kafka: through a topic)
 #   make demo-mt  a flights board as materialized tables in SQL files: applied, refreshed, changed (DuckDB; ARGS=--spark for Spark)
 #   make test     the fast tests, warnings as errors (make test ARGS="tests/lsm -x" for some of them)
+#   make test-lowest  a smoke suite on the oldest dependencies that pyproject.toml allows, in an environment of their own
 #   make lint     ruff and strict type checking
 #   make docs     the documents as a site in build/docs; a broken link fails
 #   make bench    the benchmarks, with their floors and peers
@@ -16,6 +17,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 ARGS ?=
 WORKERS ?= 2
@@ -27,7 +29,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Spark's workers have to be the interpreter that has tablestore installed.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test lint docs bench clean install oracles
+.PHONY: demo demo-sql demo-kafka demo-stream demo-mt test test-lowest lint docs bench clean install oracles
 .DEFAULT_GOAL := test
 
 install: $(STAMP)
@@ -61,6 +63,13 @@ demo-mt: $(STAMP)
 test: $(STAMP) oracles
 	@$(BIN)/python -m pytest --quiet -n $(WORKERS) --dist loadgroup --max-worker-restart=0 $(ARGS)
 
+# fastavro that old reads zstandard blocks, which the tests do, by another package than today's.
+test-lowest:
+	@$(PYTHON) -m venv --clear $(LOWEST)
+	@$(PYTHON) -m tests.floors.lowest constraints > $(LOWEST)/constraints.txt
+	@$(LOWEST)/bin/python -m pip install --quiet --constraint $(LOWEST)/constraints.txt --editable . pytest hypothesis zstandard
+	@$(LOWEST)/bin/python -m tests.floors.lowest run $(ARGS)
+
 # The other implementations that the interop tests talk to. Without them those tests are skipped, except in CI.
 oracles: $(STAMP)
 	@if ! test -f tests/interop/setup_oracles.py; then :; \
@@ -81,5 +90,5 @@ bench: $(STAMP)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
+	rm -rf $(VENV) $(LOWEST) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -46,7 +46,7 @@ def test_file_is_there(project: Path, name: str) -> None:
 def test_ci_calls_lint_and_test_and_can_be_run(project: Path) -> None:
     run = project / ".ci" / "run"
     assert run.stat().st_mode & 0o111
-    assert "make --no-print-directory lint test" in run.read_text()
+    assert "make --no-print-directory lint test test-lowest" in run.read_text()
 
 
 def test_github_runs_what_any_machine_runs(project: Path) -> None:
@@ -67,7 +67,7 @@ def test_wheel_has_the_engine_and_the_connectors_at_top_level(wheel: zipfile.Zip
     tops = {name.partition("/")[0] for name in names}
     packages = {"tablestore", "pyspark_tablestore", "tablestore_kafka", "tablestore_duckdb"}
     assert tops == {*packages, f"tablestore-{tablestore.__version__}.dist-info"}
-    assert {"tablestore/__init__.py", "tablestore/py.typed", "pyspark_tablestore/__init__.py"} <= set(names)
+    assert {"tablestore/__init__.py", *(f"{name}/py.typed" for name in packages), "pyspark_tablestore/__init__.py"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 

@@ -1,0 +1,1 @@
+"""The oldest dependencies that work."""

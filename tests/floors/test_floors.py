@@ -1,0 +1,53 @@
+"""Floors of dependencies: each has its reason, the lowest set follows from them, and the newest of others fit beside them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.floors.lowest import SMOKE, constraints
+
+NEIGHBOURS = ("pandas", "polars", "duckdb", "mlflow>=3", "apache-airflow")
+
+
+def test_every_floor_has_its_reason_beside_it(project: Path) -> None:
+    lines = (project / "pyproject.toml").read_text().splitlines()
+    start = lines.index("dependencies = [")
+    block = lines[start + 1 : lines.index("]", start)]
+    silent = [
+        line for before, line in zip(["", *block], block, strict=False) if '"' in line and "#" not in before and "#" not in line
+    ]
+    assert silent == []
+
+
+def test_the_lowest_set_is_one_version_of_each_dependency() -> None:
+    assert all(re.fullmatch(r"[\w.-]+==[\d.]+(; python_version (<|>=) '[\d.]+')?", line) for line in constraints())
+
+
+def test_ci_runs_the_lowest_set_and_the_smoke_suite_is_there(project: Path) -> None:
+    assert "make --no-print-directory lint test test-lowest" in (project / ".ci" / "run").read_text()
+    assert [name for name in SMOKE if not (project / name).exists()] == []
+
+
+def test_the_first_example_of_the_readme_runs_on_a_base_install(project: Path, tmp_path: Path) -> None:
+    first = re.search(r"```python\n(.*?)```", (project / "README.md").read_text(), re.DOTALL)
+    assert first
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", first[1]], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[{'item': 'ink', 'price': 9.0}, {'item': 'pad', 'price': 4.0}]",
+        "[{'item': 'ink', 'price': 8.0}, {'item': 'pen', 'price': 1.5}]",
+    ]
+
+
+@pytest.mark.slow
+def test_the_newest_of_what_people_install_beside_it_resolves(project: Path, tmp_path: Path) -> None:
+    clean = tmp_path / "clean"
+    subprocess.run([sys.executable, "-m", "venv", clean], check=True)
+    command = [clean / "bin" / "python", "-m", "pip", "install", "--quiet", "--dry-run", project, *NEIGHBOURS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
