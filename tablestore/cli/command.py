@@ -25,7 +25,7 @@ import typer
 
 import tablestore as ts
 from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
-from tablestore.catalog.settings import TABLE_DEFAULT
+from tablestore.catalog.settings import TABLE_DEFAULT, parse_catalog_settings
 from tablestore.cli.interruption import INTERRUPTED, RememberedIds, raise_at_ctrl_c, unknown, what_landed
 from tablestore.cli.text.render import Output, silence_stdout
 from tablestore.cli.text.safetext import safe
@@ -187,7 +187,13 @@ def complete_table(session: Session, given: Mapping[str, Any], incomplete: str) 
         return [f"{base}${BRANCH_PREFIX}{branch.name}" for branch in session.table(base).branches()]
     if is_path(incomplete):
         return []
-    catalog = session.catalog()
+    if not session.warehouse:
+        return []
+    # Of names only: opening tables loads much more.
+    from tablestore.catalog.opening import open_meta_catalog
+
+    settings = parse_catalog_settings({**session.storage, "warehouse": session.warehouse})
+    catalog, _ = open_meta_catalog(settings, session.ids)
     database, dot, _ = incomplete.partition(".")
     databases = (database,) if dot else catalog.list_databases()
     return [f"{one}.{name}" for one in databases for name in catalog.list_tables(one)]

@@ -79,3 +79,15 @@ def test_the_help_of_a_command_that_reads_loads_nothing_of_tables(verb: str) -> 
     printed, modules = loaded("table", verb, "--help")
     assert "Example" in printed
     assert not {name for name in modules if name.startswith(("pyarrow", "numpy", "tablestore.table.", "tablestore.store."))}
+
+
+def test_completing_the_name_of_a_table_opens_none(tmp_path: Path) -> None:
+    catalog = ts.open_catalog(tmp_path)
+    catalog.create_database("shop")
+    catalog.create_table("shop.t", schema=pa.schema([("id", pa.int64())]))
+    asked = "from types import SimpleNamespace as N; import sys; from tablestore.cli.command import complete_table; "
+    asked += f"asked = N(params={{'warehouse': {str(tmp_path)!r}}}, args=[], command=N(params=[])); "
+    asked += "print(*complete_table(asked, 'sh')); print(*sys.modules, sep='\\n', file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["shop.t"]
+    assert not {name for name in done.stderr.split() if name.startswith(("tablestore.table.", "tablestore.store.scan."))}
