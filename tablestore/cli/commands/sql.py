@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,10 +88,16 @@ class Runner:
 
     def run_script(self, text: str) -> None:
         """Run every statement of a text; the first that fails ends it."""
+        done: list[Result] = []
+
+        def show(_: object, result: Result) -> None:
+            self._show(result)
+            done.append(result)
+
         try:
-            run_interruptibly(lambda: self._environment.execute_script(text, lambda _, result: self._show(result)), self._cancel)
+            run_interruptibly(lambda: self._environment.execute_script(text, show), self._cancel)
         except Interrupted:
-            self._out.note("cancelled")
+            self._out.note(_what_was_done(done))
             raise typer.Exit(INTERRUPTED) from None
 
     def run(self, text: str) -> None:
@@ -114,6 +120,15 @@ class Runner:
             self._out.say("Nothing to change." if landed is None else f"Snapshot {landed.id}.")
         else:
             self._out.say("OK")
+
+
+def _what_was_done(done: Sequence[Result]) -> str:
+    """What a script did before the statement that was cancelled."""
+    if not done:
+        return "Interrupted: the first statement of the script was cancelled."
+    snapshots = [str(result.snapshot.id) for result in done if result.kind == "snapshot" and result.snapshot is not None]
+    landed = f"they committed snapshot(s) {', '.join(snapshots)}" if snapshots else "they committed no rows"
+    return f"Interrupted: {len(done)} statement(s) are done, {landed}; the next one was cancelled."
 
 
 def _ask(session: Session, environment: "ts.TableEnvironment", runner: Runner) -> None:

@@ -1,9 +1,19 @@
 """``tablestore sql``: statements from the command line, files and standard input."""
 
+import os
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+import typer
+
 import tablestore as ts
+from tablestore.cli.command import Session
+from tablestore.cli.commands.sql import Runner
+from tablestore.cli.text.render import Output
+from tablestore.environment.result import Result
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
@@ -53,3 +63,32 @@ def test_settings_of_the_session_are_given(run: Run, catalog: ts.Catalog) -> Non
     table = catalog.table("shop.t")
     assert isinstance(table, ts.Table)
     assert table.options()["bucket"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("SELECT 1 AS stop", "the first statement of the script was cancelled"),
+        ("SHOW DATABASES; SELECT 1 AS stop", "1 statement(s) are done, they committed no rows; the next one was cancelled"),
+        ("DELETE FROM shop.orders WHERE id = 1; SELECT 1 AS stop", "1 statement(s) are done, they committed snapshot(s) 3;"),
+    ],
+)
+def test_an_interrupted_script_says_what_it_did(
+    orders: ts.Table, clock_env: Callable[[], ts.TableEnvironment], capsys: pytest.CaptureFixture[str], script: str, said: str
+) -> None:
+    cancelled = threading.Event()
+
+    class Interrupting(Runner):
+        def _show(self, result: Result) -> None:
+            if result.kind == "rows" and result.schema.names == ["stop"]:
+                os.kill(os.getpid(), signal.SIGINT)
+                assert cancelled.wait(60)
+                raise ts.UnsupportedError("the query was cancelled", kind="cancelled")
+
+        def _cancel(self) -> None:
+            cancelled.set()
+
+    runner = Interrupting(Session(out=Output(as_json=False, now_millis=0)), clock_env(), None)
+    with pytest.raises(typer.Exit):
+        runner.run_script(script)
+    assert said in " ".join(capsys.readouterr().err.split())
