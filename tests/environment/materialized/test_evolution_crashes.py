@@ -83,10 +83,10 @@ def uuid_of(files: FileStore, clock: ManualClock, name: str) -> str:
     return found.context.table_uuid.replace("-", "")
 
 
-def held(files: FileStore, clock: ManualClock) -> set[str]:
-    """The tables that the source keeps snapshots for."""
-    found = opened(files, clock).table("shop.src")
-    return {str(hold.target_uuid) for hold in Holds(found.context.files).all()}
+def held(files: FileStore, clock: ManualClock, *, only_here: bool = False) -> set[str]:
+    """The tables that the source keeps snapshots for; ``only_here``: those that lay in this warehouse then."""
+    holds = Holds(opened(files, clock).table("shop.src").context.files).all()
+    return {str(one.target_uuid) for one in holds if not only_here or (one.target or "").startswith(files.root_uri)}
 
 
 def living(files: FileStore, clock: ManualClock) -> set[str]:
@@ -166,7 +166,8 @@ def test_a_promotion_or_rollback_that_dies_anywhere_leaves_one_version_whole_and
         beside = "t__staged" if back == "ROLLBACK" else "t__previous"
         assert set(opened(files, clock).list_tables("shop")) == {"src", "t", beside}, (nth, faults.calls[-1])
         opened(files, clock).release_dead_holds()
-        assert held(files, clock) <= {uuid_of(files, clock, "t"), uuid_of(files, clock, beside)}, (nth, faults.calls[-1])
+        # Of a hold that was taken before the warehouse was copied nobody knows whether its target is there.
+        assert held(files, clock, only_here=True) <= living(files, clock), (nth, faults.calls[-1])
         assert not files.list("_ctas"), (nth, faults.calls[-1])
         shutil.rmtree(tmp_path)
         tmp_path.mkdir()
