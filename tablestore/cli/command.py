@@ -245,6 +245,8 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
         key, separator, value = pair.partition("=")
         if not separator or not key.strip():
             raise typer.BadParameter(f"expected key=value, found {safe(pair)!r}", param_hint=f"'{option}'")
+        if key.strip() in found:
+            raise typer.BadParameter(f"{safe(key.strip())!r} is given twice; give it once", param_hint=f"'{option}'")
         found[key.strip()] = value
     return found
 

@@ -14,6 +14,7 @@ from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.schematext import parse_columns
 from tablestore.names import split_names
+from tablestore.options import is_materialized
 
 app = typer.Typer()
 
@@ -136,6 +137,12 @@ def drop_table(
         catalog.drop_table(name, ignore_if_not_exists=if_exists)
         session.out.done({"dropped": None}, f"There is no table {name}.")
         return
+    if is_materialized(table.options()):
+        raise ts.InvalidInputError(
+            f"{table.name} is a materialized table, and its sources keep snapshots for it; "
+            f'drop it by: tablestore sql -e "DROP MATERIALIZED TABLE {table.name}"',
+            kind="materialized-table",
+        )
     latest = table.context.snapshots.latest()
     rows = latest.total_record_count if latest else 0
     plan = {"table": table.name, "location": table.location, "records": rows, "snapshots": len(table.snapshots())}

@@ -23,6 +23,8 @@ _NESTED = {exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT}
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
 _FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
 _TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR}
+# Of Spark's DECIMAL.
+_MOST_DIGITS = 38
 
 
 def refusal(what: str) -> UnsupportedError:
@@ -42,6 +44,21 @@ def as_date(node: exp.Expr) -> exp.Expr:
 def as_decimal(node: exp.Expr, kind: Kind) -> exp.Expr:
     """A decimal of Spark's digits, of what DuckDB computes as a double."""
     return exp.Cast(this=node, to=exp.DataType.build(f"DECIMAL({kind.precision}, {kind.scale})"))
+
+
+def _number(node: exp.Literal) -> exp.Expr:
+    """A whole number that is no BIGINT: a decimal of its digits, as in Spark. DuckDB has types of its own for them."""
+    if node.is_string or not node.this.isdigit() or int(node.this) < 2**63:
+        return node
+    if isinstance(node.parent, exp.Neg) and int(node.this) == 2**63:
+        return node
+    digits = len(node.this.lstrip("0"))
+    if digits > _MOST_DIGITS:
+        raise InvalidInputError(
+            f"the number {node.this:.60} has {digits} digits, and a DECIMAL has {_MOST_DIGITS} at most; a DOUBLE is written 1e40",
+            kind="literal",
+        )
+    return exp.Cast(this=node.copy(), to=exp.DataType.build(f"DECIMAL({digits}, 0)"))
 
 
 def otherwise(equal: exp.Expr) -> exp.Expr:
@@ -376,6 +393,7 @@ def _strict_date(node: exp.TsOrDsToDate) -> exp.Expr:
 
 
 REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
+    exp.Literal: _number,
     exp.Like: _like,
     exp.ILike: _like,
     exp.Substring: _substring,

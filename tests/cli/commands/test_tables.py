@@ -186,6 +186,12 @@ def test_a_table_is_dropped_only_with_yes(run: Run, orders: ts.Table) -> None:
     assert run("table", "drop", "shop.orders", "--yes", "--if-exists", "--json").json == {"dropped": None}
 
 
+def test_a_materialized_table_is_not_dropped_as_a_table(run: Run, orders: ts.Table) -> None:
+    run("sql", "-e", "CREATE MATERIALIZED TABLE shop.items FRESHNESS = INTERVAL '1' HOUR AS SELECT item FROM shop.orders")
+    assert "DROP MATERIALIZED TABLE shop.items" in run("table", "drop", "shop.items", "--yes", code=1).err
+    assert "shop.items" in run("table", "list").out
+
+
 def test_files_partitions_and_history(run: Run, orders: ts.Table) -> None:
     files = run("table", "files", "shop.orders", "--json").json["files"]
     assert {file["file_path"] for file in files} == set(orders.files()["file_path"].to_pylist())
