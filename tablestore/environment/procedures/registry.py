@@ -93,6 +93,10 @@ def ingest(
     dead_letters: Table | None = None,
     on_error: str | None = None,
     evolve: bool = False,
+    avro_schema: str | None = None,
+    avro_schema_id: int | None = None,
+    avro_key_schema: str | None = None,
+    avro_key_schema_id: int | None = None,
     tasks: bool = False,
     engine: EngineOf,
 ) -> IngestReport:
@@ -111,6 +115,10 @@ def ingest(
         dead_letters=dead_letters,
         on_error=cast("OnError | None", on_error),
         evolve=evolve,
+        avro_schema=avro_schema,
+        avro_schema_id=avro_schema_id,
+        avro_key_schema=avro_key_schema,
+        avro_key_schema_id=avro_key_schema_id,
         engine=engine() if tasks else None,
     )
 

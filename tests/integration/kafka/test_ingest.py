@@ -1,10 +1,13 @@
 """Topics into tables on a real broker: exactly once over kills, transactions, fences, topics that come and go."""
 
+import io
 import json
 import random
+import struct
 from datetime import timedelta
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pytest
 
@@ -184,3 +187,17 @@ def test_the_command_line_and_sql_ingest(tmp_path: Path, catalog: ts.Catalog, br
         call = f"CALL sys.ingest('shop.t', '{topic}', servers => '{broker.servers}', dead_letters => 'shop.t_dead_letters')"
         assert sql.execute_sql(call).to_arrow().to_pylist()[0]["bad_records"] == 1
     assert [id for id, _ in content(table)] == [1, 2, 3, 4, 5]
+
+
+def test_sql_ingests_avro_by_its_schema(tmp_path: Path, catalog: ts.Catalog, broker: KafkaBroker) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}, {"name": "v", "type": "string"}]}
+    table, topic = keyed(catalog), "ingest-avro-sql"
+    make_topic(broker.servers, topic, 1)
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, schema, {"id": 7, "v": "a"})
+    # As a schema registry of Confluent has it: a zero, the number of the schema, the record.
+    produce(broker.servers, topic, [(0, (None, struct.pack(">bI", 0, 5) + body.getvalue()))])
+    given = f"format => 'avro', avro_schema => '{json.dumps(schema)}', avro_schema_id => 5"
+    with ts.TableEnvironment.create(tmp_path / "wh", engine="duckdb") as sql:
+        assert sql.execute_sql(f"CALL sys.ingest('shop.t', '{topic}', servers => '{broker.servers}', {given})").to_arrow().num_rows
+    assert content(table) == [(7, "a")]
