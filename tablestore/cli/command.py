@@ -315,7 +315,7 @@ def _is_said(error: Exception) -> bool:
     """Whether an error is shown as one message: ours, and those of a file that the user named. Any other is our mistake."""
     if isinstance(error, ts.TablestoreError | OSError):
         return True
-    # Who has not loaded it has no error of it.
+    # A command that has not loaded pyarrow cannot have an error of it.
     arrow = sys.modules.get("pyarrow")
     return arrow is not None and isinstance(error, arrow.ArrowException)
 
