@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,57 +107,65 @@ class _Feed:
         self.sent += 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What the second stream has brought. ``seconds``: from sending its newest row to taking it."""
+
+    board: Board
+    batches: int = 0
+    seconds: float = 0.0
+
+
 class _LiveBoard:
     """The board that the second stream fills, batch by batch, on the terminal."""
 
     def __init__(self, day: Replay, report: Report) -> None:
-        self.board = Board(day.carriers)
+        # The stream's thread replaces it whole, so the thread that draws never sees half a batch.
+        self._taken = _Taken(Board(day.carriers))
         self._report, self._of_batches = report, len(day.slices)
-        self._batches, self._seconds = 0, 0.0
 
     def take(self, rows: "DataFrame", number: int) -> None:
         """A batch of the second stream."""
         changes = rows.toArrow().to_pandas()
         if len(changes):
-            # One step for the thread that draws it.
-            self.board = self.board.after(changes)
-            sent = changes["sent"].max()
-            self._seconds = 0.0 if pd.isna(sent) else max(self._report.clock.now_ms() - int(sent), 0) / 1000
-            self._batches += 1
+            taken, sent = self._taken, changes["sent"].max()
+            seconds = 0.0 if pd.isna(sent) else max(self._report.clock.now_ms() - int(sent), 0) / 1000
+            self._taken = _Taken(taken.board.after(changes), taken.batches + 1, seconds)
 
     def follow(self, feed: _Feed, table: ts.Table, queries: tuple[Any, Any]) -> None:
         """Send the day and show the board until it is what the table is, a stream has failed, or it takes too long."""
         clock, console = self._report.clock, self._report.console
-        deadline_s, shown, done = clock.steady_s() + WAIT_S, 0, False
+        deadline_s, shown, done = clock.steady_s() + WAIT_S, self._taken, False
         with Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext() as live:
             while not done:
                 # The plan comes first; then what happens, as fast as it is taken.
-                if self._batches and feed.sent - _done(queries[0]) < _MOST_AHEAD:
+                if self._taken.batches and feed.sent - _done(queries[0]) < _MOST_AHEAD:
                     feed.send()
                 done = any(query.exception() for query in queries) or clock.steady_s() > deadline_s
                 done = done or (feed.is_done and _landed(table, queries[0]) == feed.sent and self.differs(table) is None)
-                moment = self._moment(feed, queries[1])
+                taken = self._taken
+                moment = self._moment(taken, feed, queries[1])
                 if live is not None:
                     live.update(picture(moment), refresh=True)
-                elif self._batches > shown:
-                    shown = self._batches
+                elif taken is not shown:
+                    shown = taken
                     self._report.say(line(moment))
                 clock.sleep(_LOOK_S)
 
     def differs(self, table: ts.Table) -> str | None:
         """What the fold of the stream has other than the table; None if it is the same."""
-        ours, stored = self.board.rows, table.refresh().scan().to_pandas()
+        ours, stored = self._taken.board.rows, table.refresh().scan().to_pandas()
         return difference(pd.DataFrame(columns=SCHEMA.names) if ours is None else ours, stored, "the table")
 
-    def _moment(self, feed: _Feed, reads: Any) -> Moment:
+    def _moment(self, taken: _Taken, feed: _Feed, reads: Any) -> Moment:
         progress = reads.lastProgress
         newest = json.loads((progress["sources"][0]["latestOffset"] if progress else None) or "{}")
-        return self.board.moment(
+        return taken.board.moment(
             snapshot=newest.get("snapshot", 0),
             behind=newest.get("behind-snapshots", 0),
             batches=feed.sent,
             of_batches=self._of_batches,
-            seconds=self._seconds,
+            seconds=taken.seconds,
         )
 
 
