@@ -6,7 +6,8 @@ from tablestore.errors import UnsupportedError
 from tablestore.log.alterlog import LogChoice, LogStep, pick_step
 from tablestore.log.settings import log_settings
 from tablestore.testing.contracts.following import SCHEMA
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 
 KAFKA = {"bucket": "2", "log.kafka.bootstrap.servers": "a:1", "log.kafka.topic": "t"}
 

@@ -7,7 +7,8 @@ import pytest
 
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.log.settings import LogSettings, log_settings
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 
 BROKERS = {"log.kafka.bootstrap.servers": "localhost:9092"}
 

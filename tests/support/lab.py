@@ -20,7 +20,7 @@ from tablestore.store.schemas import TABLE_UUID_OPTION, Schemas
 from tablestore.table.table import Table
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import Call, Faults, FaultyFileStore
-from tablestore.types.schema import new_schema
+from tablestore.types.newschema import new_schema
 from tests.support.auditor import Auditor
 from tests.support.expirer import expire
 

@@ -5,7 +5,8 @@ import pytest
 
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.types.arrowtypes import fields_from_arrow
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 
 ORDERS = pa.schema(

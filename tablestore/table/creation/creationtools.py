@@ -19,7 +19,8 @@ from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.store.settings import check_writable, table_settings
 from tablestore.table.creation.givenschema import GivenSchema, columns_of
 from tablestore.table.table import Table
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 
 if TYPE_CHECKING:
     from tablestore.log.port import ChangeLog

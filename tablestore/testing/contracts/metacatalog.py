@@ -24,7 +24,8 @@ from tablestore.errors import AlreadyExistsError, ConflictError, InvalidInputErr
 from tablestore.format.paths import schema_path, snapshot_path
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.store.schemas import TABLE_UUID_OPTION
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 
 CatalogOf = Callable[[], MetaCatalog]
 ORDERS, ITEMS = Identifier("shop", "orders"), Identifier("shop", "items")

@@ -43,7 +43,8 @@ from tablestore.types.evolution.schemachanges import (
     SetOption,
     SetTableComment,
 )
-from tablestore.types.schema import TableSchema, check_schema
+from tablestore.types.newschema import check_schema
+from tablestore.types.schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import pytest
 
 import tablestore as ts
 from tablestore.cdc.records.evolving import MOST_COLUMNS, plan_evolution, type_of_schema, widened
-from tablestore.types.schema import new_schema
+from tablestore.types.newschema import new_schema
 from tablestore.types.typestring import parse_type, type_to_sql
 
 

@@ -15,7 +15,8 @@ from tablestore.format.parquet.parquetread import open_data_file
 from tablestore.format.parquet.parquetschema import file_schema
 from tablestore.format.parquet.projection import Projection
 from tablestore.types.datatypes import ArrayType, AtomicType, Field, MapType, RowType, TypeRoot
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 
 NAME = "data-00000000-0000-8000-8000-000000000000-0.parquet"
 MOMENT = datetime(2024, 1, 2, 3, 4, 5, 678000)

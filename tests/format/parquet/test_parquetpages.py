@@ -17,7 +17,7 @@ from tablestore.format.parquet.pages import check_pages, read_header
 from tablestore.format.parquet.parquetfile import DataFileWriter, FileFooter, ParquetOptions, with_system_columns
 from tablestore.format.parquet.parquetread import open_data_file
 from tablestore.format.parquet.parquetschema import file_schema
-from tablestore.types.schema import new_schema
+from tablestore.types.newschema import new_schema
 
 SCHEMA = pa.schema(
     [

@@ -6,7 +6,8 @@ import pytest
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
 from tablestore.lsm.functions.mergefunction import ColumnFunction, SequenceField, SequenceGroup
 from tablestore.lsm.functions.mergeoptions import check_column_options, merge_function
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 
 COLUMNS = pa.schema(
     [

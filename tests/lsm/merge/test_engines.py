@@ -14,7 +14,8 @@ from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.lsm.merge.mergespec import MergeSpec, SortedSource
 from tablestore.lsm.merge.sortedmerge import merge_section
 from tablestore.lsm.write.writebuffer import WriteBuffer
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 from tests.support.naivemerge import NaiveEngine, Record, Row
 
 KINDS = ("+I", "-U", "+U", "-D")

@@ -13,7 +13,8 @@ from tablestore.format.bucket import bucket_of
 from tablestore.lsm.write.writebuffer import WriteBuffer
 from tablestore.types.arrowtypes import to_arrow_field
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 from tests.support.keycases import KEY_CASES, KeyCase, order_of
 
 not_null_cases = [case for case in KEY_CASES if not any(field.type.nullable for field in case.fields)]

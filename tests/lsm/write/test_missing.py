@@ -8,7 +8,7 @@ import pytest
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergeoptions import merge_function
 from tablestore.lsm.write.missingcolumns import Lost, MissingColumns, lost_to_nulls, path_text
-from tablestore.types.schema import new_schema
+from tablestore.types.newschema import new_schema
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.int32()), ("d", pa.int32())]))])
 COLUMNS = pa.schema(

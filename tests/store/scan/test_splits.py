@@ -24,7 +24,8 @@ from tablestore.store.scan.splits import OPEN_COST_BYTES, Split, plan_splits, pr
 from tablestore.store.settings import table_settings
 from tablestore.types.arrowtypes import fields_from_arrow
 from tablestore.types.filter.predicate import And, Comparison, IsIn, IsNull, Not, Or, Predicate, StartsWith, evaluate
-from tablestore.types.schema import POSTPONE_BUCKET, TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import POSTPONE_BUCKET, TableSchema
 
 NAN, MIB = math.nan, 1024 * 1024
 COLUMNS = pa.schema([("p", pa.string()), ("id", pa.int64()), ("x", pa.float64()), ("s", pa.string())])

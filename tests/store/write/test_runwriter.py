@@ -18,7 +18,7 @@ from tablestore.store.settings import table_settings
 from tablestore.store.write.runwriter import RunTarget, RunWriter
 from tablestore.testing.deterministic import ManualClock, SeededIds
 from tablestore.testing.files import Faults, FaultyFileStore
-from tablestore.types.schema import new_schema
+from tablestore.types.newschema import new_schema
 
 NAMES = count()
 COLUMNS = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string()), pa.field("x", pa.float64())])

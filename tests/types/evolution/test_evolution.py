@@ -22,7 +22,8 @@ from tablestore.types.evolution.schemachanges import (
     SetOption,
     SetTableComment,
 )
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 
 ADDRESS = pa.struct([pa.field("city", pa.string()), pa.field("zip", pa.int32())])

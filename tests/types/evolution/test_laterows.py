@@ -22,7 +22,8 @@ from tablestore.types.evolution.schemachanges import (
     SetOption,
     SetTableComment,
 )
-from tablestore.types.schema import TableSchema, new_schema
+from tablestore.types.newschema import new_schema
+from tablestore.types.schema import TableSchema
 
 COLUMNS = pa.schema(
     [

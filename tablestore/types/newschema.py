@@ -1,0 +1,214 @@
+"""What may a new schema be?
+
+:func:`new_schema` makes the schema of a new table, and :func:`check_schema` refuses what some engine could not read; both name
+what is wrong. Schemas of other writers are not checked.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+
+from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.options import BUCKET_KEY, TableOptions, validate_options
+from tablestore.types.arrowtypes import fields_from_arrow
+from tablestore.types.datatypes import TIMESTAMP_ROOTS, AtomicType, Field, TypeRoot, row_types, with_new_ids, with_nullable
+from tablestore.types.defaults import default_scalar
+from tablestore.types.rowkind import ROW_BEFORE_COLUMN, ROW_KIND_COLUMN
+from tablestore.types.rowposition import POSITION_COLUMNS
+from tablestore.types.schema import DYNAMIC_BUCKET, KEY_PREFIX, POSTPONE_BUCKET, TableSchema, check_known
+from tablestore.types.typestring import type_to_sql
+
+SYSTEM_COLUMNS = frozenset(
+    {"_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", ROW_KIND_COLUMN, ROW_BEFORE_COLUMN, *POSITION_COLUMNS}
+)
+
+
+def new_schema(
+    *,
+    schema: pa.Schema | tuple[Field, ...],
+    primary_key: Sequence[str] = (),
+    partition_by: Sequence[str] = (),
+    options: Mapping[str, str] | None = None,
+    comment: str | None = None,
+    time_millis: int = 0,
+) -> TableSchema:
+    """Schema 0 of a new table, checked; primary key columns become NOT NULL.
+
+    ``schema``: an Arrow schema, or columns with all that they have (comments, defaults), whose ids count for nothing.
+    ``bucket`` is always written out (1 with a primary key, -1 without), because an absent one means something
+    else to other engines; keyed tables get ``data-file.thin-mode``. Raises InvalidInputError or UnsupportedError.
+    """
+    keys, partitions = _names(primary_key, "primary key"), _names(partition_by, "partitioning")
+    fields, highest_field_id = _numbered(schema)
+    _check_nested_names(fields)
+    for field in fields:
+        default_scalar(field)
+    fields = tuple(replace(field, type=with_nullable(field.type, False)) if field.name in keys else field for field in fields)
+    settled = _with_defaults(options or {}, keyed=bool(keys))
+    validate_options(settled)
+    made = TableSchema(
+        id=0,
+        fields=fields,
+        highest_field_id=highest_field_id,
+        partition_keys=partitions,
+        primary_keys=keys,
+        options=settled,
+        comment=comment,
+        time_millis=time_millis,
+    )
+    check_schema(made)
+    return made
+
+
+def _numbered(schema: pa.Schema | tuple[Field, ...]) -> tuple[tuple[Field, ...], int]:
+    if isinstance(schema, pa.Schema):
+        _check_column_names(schema.names)
+        return fields_from_arrow(schema)
+    _check_column_names([field.name for field in schema])
+    ids = count()
+    fields = tuple(replace(field, id=next(ids), type=with_new_ids(field.type, lambda: next(ids))) for field in schema)
+    return fields, next(ids) - 1
+
+
+def check_schema(schema: TableSchema) -> None:
+    """Refuse what some engine could not read: names, keys, buckets. Raises InvalidInputError or UnsupportedError."""
+    _check_column_names(schema.field_names)
+    _check_nested_names(schema.fields)
+    _check_keys(schema)
+    _check_buckets(schema)
+
+
+def _with_defaults(options: Mapping[str, str], *, keyed: bool) -> dict[str, str]:
+    settled = dict(options)
+    settled.setdefault("bucket", "1" if keyed else "-1")
+    if keyed:
+        settled.setdefault("data-file.thin-mode", "true")
+    return settled
+
+
+def _names(names: Sequence[str], what: str) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise InvalidInputError(f"expected a list of column names as {what}, found the text {names!r}; write [{names!r}]")
+    found = tuple(names)
+    if twice := _duplicates(found):
+        raise InvalidInputError(f"the {what} names {', '.join(twice)} more than once")
+    return found
+
+
+def _duplicates(names: Iterable[str]) -> list[str]:
+    seen: set[str] = set()
+    return list(dict.fromkeys(name for name in names if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
+
+
+def _check_column_names(names: Sequence[str]) -> None:
+    if not names:
+        raise InvalidInputError("a table needs at least one column, found none")
+    if twice := _duplicates(names):
+        raise InvalidInputError(f"duplicate column names: {', '.join(twice)}; rename them", kind="duplicate-column")
+    for name in names:
+        if not name or name.isspace():
+            raise InvalidInputError(f"expected a column name, found {name!r}")
+        if name.startswith(KEY_PREFIX) or name in SYSTEM_COLUMNS:
+            raise InvalidInputError(
+                f"the column name {name!r} is reserved (names starting with {KEY_PREFIX}, and "
+                f"{', '.join(sorted(SYSTEM_COLUMNS))}); choose another name"
+            )
+
+
+def _check_nested_names(fields: Iterable[Field]) -> None:
+    for field in fields:
+        text = type_to_sql(field.type)
+        for row in row_types(field.type):
+            names = [part.name for part in row.fields]
+            if not names or _duplicates(names):
+                raise InvalidInputError(f"column {field.name!r} holds a ROW without fields or with duplicate field names: {text}")
+
+
+def _check_keys(schema: TableSchema) -> None:
+    keys, partitions = schema.primary_keys, schema.partition_keys
+    for names, what in ((keys, "primary key"), (partitions, "partitioning")):
+        check_known(schema, names, what)
+        _check_atomic(schema, names, what)
+    if len(partitions) == len(schema.fields):
+        raise InvalidInputError(f"partitioning by all columns ({', '.join(partitions)}) leaves no data; drop one")
+    if keys and not set(partitions) <= set(keys):
+        raise InvalidInputError(f"Primary key constraint {list(keys)} should include all partition fields {list(partitions)}")
+    if keys and not schema.trimmed_primary_keys:
+        raise InvalidInputError(
+            f"Primary key constraint {list(keys)} should not be same with partition fields {list(partitions)}, "
+            "this will result in only one record in a partition"
+        )
+    _check_wide_nulls(schema, partitions, "partition column")
+
+
+def _check_buckets(schema: TableSchema) -> None:
+    bucket = int(schema.options["bucket"])
+    named = TableOptions(schema.options).names(BUCKET_KEY)
+    if bucket == 0 or bucket < POSTPONE_BUCKET:
+        raise InvalidInputError(
+            f"expected option bucket to be a positive number, {DYNAMIC_BUCKET} or {POSTPONE_BUCKET}, found {bucket}"
+        )
+    if bucket == POSTPONE_BUCKET and not schema.is_keyed:
+        raise InvalidInputError(f"bucket={POSTPONE_BUCKET} needs a primary key; use bucket=-1 for append tables")
+    if bucket < 0 and named:
+        raise InvalidInputError(f"bucket={bucket} forbids bucket-key (found {', '.join(named)}); give a bucket number")
+    if bucket > 0 and not schema.is_keyed and not named:
+        raise InvalidInputError(
+            f"bucket={bucket} on a table without primary key needs the option bucket-key; "
+            "name the columns to hash, or use bucket=-1"
+        )
+    if twice := _duplicates(named):
+        raise InvalidInputError(f"the option bucket-key names {', '.join(twice)} more than once")
+    check_known(schema, named, "option bucket-key")
+    _check_atomic(schema, named, "option bucket-key")
+    if inside := sorted(set(named) & set(schema.partition_keys)):
+        raise InvalidInputError(f"bucket-key must not contain partition columns, found {', '.join(inside)}")
+    if schema.is_keyed and not set(named) <= set(schema.primary_keys):
+        outside = [name for name in named if name not in schema.primary_keys]
+        raise InvalidInputError(
+            f"bucket-key must be part of the primary key ({', '.join(schema.primary_keys)}), "
+            f"found {', '.join(outside)}: else rows of one key could land in two buckets"
+        )
+    if bucket > 0:
+        _check_wide_nulls(schema, schema.bucket_keys, "bucket-key column")
+        _check_bucket_function(schema)
+
+
+def _check_bucket_function(schema: TableSchema) -> None:
+    function, keys = schema.options.get("bucket-function.type", "default").lower(), schema.bucket_keys
+    if function != "mod":
+        return
+    roots = [field.type.root for name in keys if isinstance((field := schema.field(name)).type, AtomicType)]
+    if len(keys) != 1 or roots[0] not in (TypeRoot.INT, TypeRoot.BIGINT):
+        raise InvalidInputError(
+            f"bucket-function.type=mod needs exactly one bucket-key column of type INT or BIGINT, "
+            f"found {', '.join(f'{name} {type_to_sql(schema.field(name).type)}' for name in keys)}"
+        )
+
+
+def _check_atomic(schema: TableSchema, names: Sequence[str], what: str) -> None:
+    for name in names:
+        field = schema.field(name)
+        if not isinstance(field.type, AtomicType):
+            raise UnsupportedError(
+                f"the {what} names {name!r} of type {type_to_sql(field.type)}; keys must not be nested types",
+                kind="unsupported-key",
+            )
+
+
+def _check_wide_nulls(schema: TableSchema, names: Sequence[str], what: str) -> None:
+    """Engines disagree on the bytes of a null in these types, and so on bucket and partition identity."""
+    for name in names:
+        data_type = schema.field(name).type
+        if not isinstance(data_type, AtomicType) or not data_type.nullable:
+            continue
+        precision = data_type.precision or 0
+        wide_decimal = data_type.root is TypeRoot.DECIMAL and precision > 18
+        wide_time = data_type.root in TIMESTAMP_ROOTS and precision > 3
+        if wide_decimal or wide_time:
+            raise InvalidInputError(
+                f"the {what} {name!r} of type {type_to_sql(data_type)} must be NOT NULL: engines store a null of "
+                "DECIMAL(p > 18) and TIMESTAMP(p > 3) differently; make it NOT NULL or choose a narrower type"
+            )
