@@ -1,4 +1,4 @@
-"""A partition value as the text of its directory, as the Java writers spell it.
+"""The directory of a partition: its values as text, as the Java writers spell them.
 
 Two spellings exist (``partition.legacy-name``): the internal value's own text, and the text of an SQL cast.
 
@@ -10,14 +10,46 @@ Two spellings exist (``partition.legacy-name``): the internal value's own text, 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 import numpy as np
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+from tablestore.format.paths import escape_path_name
 from tablestore.types.datatypes import INTEGER_ROOTS, TEXT_ROOTS, TIMESTAMP_ROOTS, AtomicType, DataType, TypeRoot
 from tablestore.types.timevalues import date_to_days, time_to_millis, timestamp_to_parts
+
+# What java.lang.Character.isWhitespace accepts: str.isspace() would add the no-break spaces and U+0085.
+_JAVA_BLANK = frozenset(
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u2028\u2029\u205f\u3000"
+)
+
+
+def partition_dir(
+    partition_keys: Sequence[str],
+    types: Sequence[DataType],
+    values: Sequence[object],
+    default_name: str = "__DEFAULT_PARTITION__",
+    legacy: bool = True,
+) -> str:
+    """The directory of a partition: ``""`` without keys, else ``a=b/c=d`` in the order of the keys.
+
+    ``legacy`` (the default of the format) writes the internal value as text, so a DATE is its day number; otherwise
+    the text is that of an SQL cast. Null, empty and blank values share ``default_name``.
+    """
+    if not len(partition_keys) == len(types) == len(values):
+        raise InvalidInputError(
+            f"expected one type and value per partition key {list(partition_keys)}, found {len(types)} types and "
+            f"{len(values)} values"
+        )
+    segments = []
+    for key, data_type, value in zip(partition_keys, types, values, strict=True):
+        text = "" if value is None else partition_value_text(value, data_type, legacy=legacy)
+        if all(char in _JAVA_BLANK for char in text):
+            text = default_name
+        segments.append(f"{escape_path_name(key)}={escape_path_name(text)}")
+    return "/".join(segments)
 
 
 def partition_value_text(value: object, data_type: DataType, *, legacy: bool) -> str:

@@ -11,11 +11,8 @@ check them; other writers use random UUIDs (version 4), which are not checked. H
 
 import hashlib
 import re
-from collections.abc import Sequence
 
-from tablestore.errors import FormatError, InvalidInputError
-from tablestore.format.partitiontext import partition_value_text
-from tablestore.types.datatypes import DataType
+from tablestore.errors import FormatError
 from tablestore.types.schema import POSTPONE_BUCKET
 
 # Stored, never renamed.
@@ -48,10 +45,6 @@ _CONTENT_UUID = re.compile(
 )
 _ESCAPED = frozenset([*map(chr, range(0x20)), "\x7f", *"\"#%'*/:=?\\{}[]^"])
 _COMPRESSIONS = frozenset({"gz", "gzip", "zst", "zstd", "snappy", "lz4", "lzo", "bz2", "bzip2", "deflate", "xz", "br"})
-# What java.lang.Character.isWhitespace accepts: str.isspace() would add the no-break spaces and U+0085.
-_JAVA_BLANK = frozenset(
-    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a\u2028\u2029\u205f\u3000"
-)
 
 
 def snapshot_path(snapshot_id: int) -> str:
@@ -191,34 +184,8 @@ def escape_path_name(text: str) -> str:
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
 
 
-def partition_dir(
-    partition_keys: Sequence[str],
-    types: Sequence[DataType],
-    values: Sequence[object],
-    default_name: str = "__DEFAULT_PARTITION__",
-    legacy: bool = True,
-) -> str:
-    """The directory of a partition: ``""`` without keys, else ``a=b/c=d`` in the order of the keys.
-
-    ``legacy`` (the default of the format) writes the internal value as text, so a DATE is its day number; otherwise
-    the text is that of an SQL cast. Null, empty and blank values share ``default_name``.
-    """
-    if not len(partition_keys) == len(types) == len(values):
-        raise InvalidInputError(
-            f"expected one type and value per partition key {list(partition_keys)}, found {len(types)} types and "
-            f"{len(values)} values"
-        )
-    segments = []
-    for key, data_type, value in zip(partition_keys, types, values, strict=True):
-        text = "" if value is None else partition_value_text(value, data_type, legacy=legacy)
-        if all(char in _JAVA_BLANK for char in text):
-            text = default_name
-        segments.append(f"{escape_path_name(key)}={escape_path_name(text)}")
-    return "/".join(segments)
-
-
 def bucket_dir(partition: str, bucket: int) -> str:
-    """The directory of a bucket under ``partition`` (a result of :func:`partition_dir`)."""
+    """The directory of a bucket under ``partition`` (a result of ``partition_dir``)."""
     name = f"{BUCKET_PREFIX}{'postpone' if bucket == POSTPONE_BUCKET else bucket}"
     return f"{partition}/{name}" if partition else name
 

@@ -21,11 +21,12 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol, runtime_checkable
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, BinaryIO, Protocol, runtime_checkable
 
 from tablestore.errors import InvalidInputError, UnsupportedError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 READ_LIMIT_BYTES = 256 * 1024 * 1024
 """Most bytes that :meth:`FileStore.read` takes into memory unless told otherwise; metadata is far smaller."""

@@ -21,9 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedWriter, FileIO
 from itertools import islice
-from typing import Any, BinaryIO
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tablestore.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StorageError, UnsupportedError
 from tablestore.ids import Ids, SystemIds
@@ -36,6 +34,9 @@ from tablestore.io.filestore import (
 )
 from tablestore.io.oserrors import is_gone, too_large, translated, unknown_outcome
 from tablestore.io.rename import NO_HARD_LINKS, exchange, link_if_absent, rename_alone, rename_if_absent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BUFFER_BYTES = 1024 * 1024
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -110,12 +111,15 @@ class LocalFileStore:
             return False
         return True
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str) -> "pa.NativeFile":
+        # Metadata is read without Arrow.
+        from pyarrow import OSFile
+
         full = join_inside(self._root, path)
         _stat_file(full)  # a pipe or directory would block or fail without an error number
         # Not a memory map: a map of a file that is truncated meanwhile kills the process with SIGBUS.
         try:
-            return pa.OSFile(full, "rb")
+            return OSFile(full, "rb")
         except OSError as error:
             raise translated(error, verb="open", where=full) from error
 

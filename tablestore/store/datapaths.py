@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.paths import bucket_dir, partition_dir
+from tablestore.format.partitiontext import partition_dir
+from tablestore.format.paths import bucket_dir
 from tablestore.store.settings import TableSettings
 from tablestore.types.schema import TableSchema
 

@@ -18,7 +18,8 @@ from tablestore.format.manifest.indexmanifest import decode_index_manifest, enco
 from tablestore.format.manifest.liveset import live_entries
 from tablestore.format.manifest.manifestfile import decode_manifest, encode_manifest
 from tablestore.format.manifest.manifestlist import decode_manifest_list, encode_manifest_list, summarise
-from tablestore.format.paths import bucket_dir, partition_dir
+from tablestore.format.partitiontext import partition_dir
+from tablestore.format.paths import bucket_dir
 from tablestore.format.schemafile import decode_schema, encode_schema
 from tablestore.format.snapshot import decode_snapshot, encode_snapshot
 from tablestore.format.stats import decode_stats, encode_stats

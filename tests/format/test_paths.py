@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
+from tablestore.format.partitiontext import partition_dir
 from tablestore.format.paths import (
     bucket_dir,
     check_file_name,
@@ -24,7 +25,6 @@ from tablestore.format.paths import (
     parse_hint,
     parse_schema_id,
     parse_snapshot_id,
-    partition_dir,
     schema_path,
     snapshot_path,
     tag_path,

@@ -27,7 +27,7 @@ from tablestore.environment.source import Source
 from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.paths import partition_dir
+from tablestore.format.partitiontext import partition_dir
 from tablestore.options import TableOptions, is_materialized
 from tablestore.sql.statements.session import Describe
 from tablestore.store.datapaths import entry_directory

@@ -16,7 +16,7 @@ from tablestore import options as opt
 from tablestore.errors import InvalidInputError
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import EntryKind, ManifestEntry
-from tablestore.format.paths import partition_dir
+from tablestore.format.partitiontext import partition_dir
 from tablestore.format.snapshot import Snapshot
 from tablestore.htmltext import PrintedInNotebooks
 from tablestore.log.port import ChangeLog

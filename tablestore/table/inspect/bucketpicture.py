@@ -18,7 +18,7 @@ from decimal import Decimal
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.datafile import DataFileMeta
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.paths import partition_dir
+from tablestore.format.partitiontext import partition_dir
 from tablestore.format.snapshot import Snapshot
 from tablestore.lsm.compaction.compactiontask import CompactionTask
 from tablestore.lsm.keyorder import KeyOrder, comparable_key

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tablestore.format.binaryrow import decode_row
 from tablestore.format.manifest.manifestfile import ManifestEntry
-from tablestore.format.paths import partition_dir
+from tablestore.format.partitiontext import partition_dir
 from tablestore.store.context import TableContext
 from tablestore.store.datapaths import entry_path
 from tablestore.types.typestring import type_to_sql
