@@ -64,6 +64,15 @@ def no_database_of_table(identifier: Identifier, where: str, known: Sequence[str
     )
 
 
+def materialized_stays(identifier: Identifier, statement: str) -> InvalidInputError:
+    """A materialized table is dropped by a statement, which ends what refreshes it."""
+    return InvalidInputError(
+        f"table {identifier} is a materialized table: {statement} drops it, and ends what refreshes it (in Python env.execute_sql, "
+        f'on the command line tablestore sql -e "{statement}")',
+        kind="materialized-table",
+    )
+
+
 def cannot_exchange(identifier: Identifier, warehouse: str) -> UnsupportedError:
     """The store exchanges no directories."""
     return UnsupportedError(

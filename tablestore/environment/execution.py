@@ -68,7 +68,7 @@ _WITHOUT: Mapping[str, str] = {
     "AlterMaterializedTable": "materialized.lifecycle:alter_materialized",
     "DropMaterializedTable": "materialized.lifecycle:drop_materialized",
     "CreateDatabase": "definition.databases:create_database",
-    "DropDatabase": "definition.databases:drop_database",
+    "DropDatabase": "materialized.lifecycle:drop_database",
     "CreateCatalog": "definition.databases:create_catalog",
     "DropCatalog": "definition.databases:drop_catalog",
     "Use": "definition.databases:use",

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from tablestore.catalog.identifier import Identifier, parse_identifier
 from tablestore.catalog.metacatalog import MetaCatalog
+from tablestore.catalog.refusals import materialized_stays
 from tablestore.catalog.settings import CatalogSettings
 from tablestore.clock import Clock
-from tablestore.errors import NotFoundError, TablestoreError
+from tablestore.errors import InvalidInputError, NotFoundError, TablestoreError
 from tablestore.ids import Ids
 from tablestore.log.opening import ChangeLogs
+from tablestore.options import is_materialized
 from tablestore.store.context import Shared, TableContext
 from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.creation.givenschema import GivenSchema
@@ -75,9 +77,14 @@ class Catalog:
         self._meta.create_database(name, ignore_if_exists=ignore_if_exists)
 
     def drop_database(self, name: str, ignore_if_not_exists: bool = False, cascade: bool = False) -> None:
-        """Drop a database; one with tables only if ``cascade``, and their logs with them."""
+        """Drop a database; one with tables only if ``cascade``, and their logs with them. Raises InvalidInputError if it holds
+        materialized tables, as :meth:`drop_table`."""
         if cascade and self._meta.has_database(name):
-            for table in self._meta.list_tables(name):
+            tables = self._meta.list_tables(name)
+            for table in tables:
+                # Before any of them goes.
+                self._check_plain(Identifier(name, table), f"DROP DATABASE {name} CASCADE")
+            for table in tables:
                 self.drop_table(f"{name}.{table}", ignore_if_not_exists=True)
         self._meta.drop_database(name, ignore_if_not_exists=ignore_if_not_exists, cascade=cascade)
 
@@ -261,16 +268,26 @@ class Catalog:
             raise
         return table.alter(changes)
 
-    def drop_table(self, name: str, ignore_if_not_exists: bool = False) -> None:
+    def drop_table(self, name: str, ignore_if_not_exists: bool = False, *, materialized: bool = False) -> None:
         """Remove a table, its log and all of its files.
+
+        A materialized table is refused: DROP MATERIALIZED TABLE ends what refreshes it too; who has done that says
+        ``materialized``.
 
         Where the log cannot be removed the table stays; one whose brokers are gone for good is altered to ``log.system`` =
         ``filestore`` first. With settings that no client of the log takes the table goes, and its log is left behind: that is said.
         """
         identifier = parse_identifier(name)
+        if not materialized:
+            self._check_plain(identifier, f"DROP MATERIALIZED TABLE {identifier}")
         if (log := self._log(identifier)) is not None:
             log.drop()
         self._meta.drop_table(identifier, ignore_if_not_exists=ignore_if_not_exists)
+
+    def _check_plain(self, identifier: Identifier, statement: str) -> None:
+        context = self._readable(identifier)
+        if context is not None and is_materialized(context.schema.options):
+            raise materialized_stays(identifier, statement)
 
     def _log(self, identifier: Identifier) -> "ChangeLog | None":
         """The change log of a table, None if the table cannot be read, or its options (another engine's) name no log of ours."""
@@ -288,9 +305,16 @@ class Catalog:
             return None
 
     def rename_table(self, name: str, new_name: str, ignore_if_not_exists: bool = False) -> None:
-        """Give a table another name; ``new_name`` may be in another database."""
+        """Give a table another name; ``new_name`` may be in another database. A materialized table keeps its name, which what
+        refreshes it knows."""
         old, new = parse_identifier(name), parse_identifier(new_name)
         before = self._readable(old)
+        if before is not None and is_materialized(before.schema.options):
+            raise InvalidInputError(
+                f"table {old} is a materialized table, which keeps its name: CREATE MATERIALIZED TABLE {new} with the same "
+                f"query, and DROP MATERIALIZED TABLE {old}",
+                kind="materialized-table",
+            )
         self._meta.rename_table(old, new, ignore_if_not_exists=ignore_if_not_exists)
         if before is not None:
             self._logs.moved(before.files.root_uri, self._tools.open(new).context)

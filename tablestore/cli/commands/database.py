@@ -4,9 +4,11 @@ from typing import Annotated
 
 import typer
 
+import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, Yes, command
 from tablestore.cli.text.render import Column
+from tablestore.types.typestring import quote_identifier
 
 app = typer.Typer(no_args_is_help=True, help="The databases of a warehouse.")
 
@@ -50,10 +52,13 @@ def drop_database(
         return
     tables = catalog.list_tables(name)
     if tables and not cascade:
+        # Says what to do.
         catalog.drop_database(name)
     plan = {"database": name, "tables": list(tables)}
     session.confirm(
         yes, f"Drops the database {name} and {len(tables)} table(s) with all their rows: {', '.join(tables) or '-'}.", plan
     )
-    catalog.drop_database(name, cascade=cascade)
+    with ts.TableEnvironment.create(catalog) as environment:
+        # Its materialized tables go with what refreshes them.
+        environment.execute_sql(f"DROP DATABASE {quote_identifier(name)} CASCADE")
     session.out.done({"dropped": name, "tables": list(tables)}, f"Dropped the database {name} and {len(tables)} table(s).")

@@ -7,6 +7,8 @@ import pyarrow as pa
 import typer
 
 import tablestore as ts
+from tablestore.catalog.identifier import parse_identifier
+from tablestore.catalog.refusals import materialized_stays
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, complete_table, parse_pairs
 from tablestore.cli.rows.rowsource import schema_of_file
@@ -138,11 +140,7 @@ def drop_table(
         session.out.done({"dropped": None}, f"There is no table {name}.")
         return
     if is_materialized(table.options()):
-        raise ts.InvalidInputError(
-            f"{table.name} is a materialized table, and its sources keep snapshots for it; "
-            f'drop it by: tablestore sql -e "DROP MATERIALIZED TABLE {table.name}"',
-            kind="materialized-table",
-        )
+        raise materialized_stays(parse_identifier(name), f"DROP MATERIALIZED TABLE {name}")
     latest = table.context.snapshots.latest()
     rows = latest.total_record_count if latest else 0
     plan = {"table": table.name, "location": table.location, "records": rows, "snapshots": len(table.snapshots())}

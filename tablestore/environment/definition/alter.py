@@ -18,6 +18,7 @@ from tablestore.sql.statements.alter import (
     AlterTable,
     Compact,
     DropPartitions,
+    ModifyColumn,
     RenameTo,
     ResetOptions,
     SetOptions,
@@ -42,7 +43,7 @@ def alter_table(session: Session, statement: AlterTable, source: Source) -> Resu
             kind="not-managed",
         )
     table = session.table(statement.path, "ALTER TABLE", source)
-    if is_materialized(table.options()) and not all(isinstance(action, Compact) for action in statement.actions):
+    if is_materialized(table.options()) and not all(map(_keeps_definition, statement.actions)):
         raise made_by_query(session.expand(statement.path), "ALTER TABLE", source, statement.path.span)
     if len(statement.actions) == 1:
         match statement.actions[0]:
@@ -56,6 +57,13 @@ def alter_table(session: Session, statement: AlterTable, source: Source) -> Resu
     if changes := schema_changes(table, statement.actions, source):
         table.alter(changes)
     return done()
+
+
+def _keeps_definition(action: AlterAction) -> bool:
+    """Whether a materialized table takes an action: comments of columns are nobody's definition."""
+    if isinstance(action, ModifyColumn):
+        return action == ModifyColumn(path=action.path, comment=action.comment)
+    return isinstance(action, Compact)
 
 
 def truncate_table(session: Session, statement: TruncateTable, source: Source) -> Result:

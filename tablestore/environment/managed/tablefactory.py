@@ -73,7 +73,8 @@ class TableStoreFactory:
         )
 
     def on_drop_table(self, context: ManagedTableContext, ignore_if_not_exists: bool) -> None:
-        context.catalog.drop_table(context.path.in_catalog, ignore_if_not_exists=ignore_if_not_exists)
+        # What refreshes a materialized table was ended before.
+        context.catalog.drop_table(context.path.in_catalog, ignore_if_not_exists=ignore_if_not_exists, materialized=True)
 
     def on_compact_table(self, context: ManagedTableContext, partition_spec: Sequence[PartitionSpec] | None) -> None:
         pass

@@ -7,12 +7,17 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from tablestore.environment.definition.databases import database_path
+from tablestore.environment.definition.databases import drop_database as drop_plain_database
+from tablestore.environment.definition.drop import stored_context
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.materialized.continuous import is_alive, job_of, stop_local
 from tablestore.environment.materialized.declaring import alter_declared
+from tablestore.environment.materialized.due import materialized_tables
 from tablestore.environment.materialized.evolution.bluegreen import evolve
 from tablestore.environment.materialized.evolution.tableversions import drop_found, drop_versions
 from tablestore.environment.materialized.freshness import RefreshMode
+from tablestore.environment.materialized.incremental.holding import release_sources
 from tablestore.environment.materialized.incremental.verify import VerifyReport, verify
 from tablestore.environment.materialized.materializedtable import RefreshStatus
 from tablestore.environment.materialized.refreshing import (
@@ -37,7 +42,8 @@ from tablestore.environment.result import Result, done
 from tablestore.environment.session.catalogs import sweep_dead
 from tablestore.environment.session.session import Session, placing
 from tablestore.environment.source import Source
-from tablestore.errors import InvalidInputError, NotFoundError, UnsupportedError
+from tablestore.errors import FormatError, InvalidInputError, NotFoundError, TablestoreError, UnsupportedError
+from tablestore.sql.statements.definition import DropDatabase
 from tablestore.sql.statements.materialized import (
     AlterMaterializedTable,
     Compare,
@@ -50,6 +56,7 @@ from tablestore.sql.statements.materialized import (
     Stage,
     Suspend,
 )
+from tablestore.table.table import Table
 
 REFRESH_SCHEMA = pa.schema(
     [
@@ -81,28 +88,28 @@ def alter_materialized(session: Session, statement: AlterMaterializedTable, sour
 
 
 def drop_materialized(session: Session, statement: DropMaterializedTable, source: Source) -> Result:
-    """DROP MATERIALIZED TABLE. Raises NotFoundError, InvalidInputError."""
+    """DROP MATERIALIZED TABLE: what refreshes it ends, its other versions go, its sources need keep nothing for it any more.
+
+    Raises NotFoundError, InvalidInputError.
+    """
     path = session.expand(statement.path, source)
     with placing(source, statement.path.span):
         session.objects.check_permanent(path, "table")
         try:
-            found = open_materialized(session, path)
-            if found.upkeep.status is RefreshStatus.INITIALIZING:
-                # Whoever was about to make it may have died long ago.
-                sweep_dead(session.catalogs.get(path.catalog))
-                found = open_materialized(session, path)
+            _drop(session, path)
         except NotFoundError:
-            if statement.if_exists:
-                return done()
-            raise
-        if found.upkeep.status is RefreshStatus.INITIALIZING:
-            raise InvalidInputError(
-                f"Current refresh status of materialized table {path} is initializing, skip the drop operation.",
-                kind="materialized-status",
-            )
-        drop_versions(session, found)
-        drop_found(session, found)
+            if not statement.if_exists:
+                raise
     return done()
+
+
+def drop_database(session: Session, statement: DropDatabase, source: Source) -> Result:
+    """DROP DATABASE, with CASCADE its materialized tables first. Raises NotFoundError, InvalidInputError."""
+    if statement.cascade:
+        catalog, name = database_path(session, statement.path, source)
+        with placing(source, statement.path.span):
+            _drop_all(session, catalog, name)
+    return drop_plain_database(session, statement, source)
 
 
 def _suspend(session: Session, found: Found) -> Result:
@@ -195,3 +202,54 @@ def _reported(found: Found, job_id: str, report: RefreshReport, verified: Verify
     }
     snapshot = None if report.snapshot_id is None else found.table.context.snapshots.find(report.snapshot_id)
     return Result(pa.Table.from_pylist([row], schema=REFRESH_SCHEMA), kind="snapshot", snapshot=snapshot)
+
+
+def _drop_all(session: Session, catalog: str, database: str) -> None:
+    try:
+        paths = [path for path, _ in materialized_tables(session, catalog, database)]
+    except NotFoundError:
+        # Whether that is an error is for whoever drops the database.
+        return
+    dropped: list[str] = []
+    for path in paths:
+        try:
+            if session.exists(path):
+                # A version goes with the table that it is of.
+                _drop(session, path)
+        except TablestoreError as error:
+            gone = f"dropped before it: {', '.join(dropped)}" if dropped else "nothing was dropped before it"
+            error.message = f"table {database}.{path.name} could not be dropped ({gone}): {error.message}"
+            error.args = (error.message,)
+            raise
+        dropped.append(f"{database}.{path.name}")
+
+
+def _drop(session: Session, path: ObjectPath) -> None:
+    try:
+        found = _whole(session, path)
+    except FormatError as error:
+        if error.kind != "materialized-definition":
+            raise
+        table = session.open_table(path)
+        if isinstance(table, Table):
+            # What refreshes it cannot be read, and finds out by itself.
+            release_sources(refresh_session(session), table)
+        session.factory.on_drop_table(stored_context(session, path), True)
+        return
+    drop_versions(session, found)
+    drop_found(session, found)
+
+
+def _whole(session: Session, path: ObjectPath) -> Found:
+    """The table, once nobody is about to make it."""
+    found = open_materialized(session, path)
+    if found.upkeep.status is RefreshStatus.INITIALIZING:
+        # Whoever was about to make it may have died long ago.
+        sweep_dead(session.catalogs.get(path.catalog))
+        found = open_materialized(session, path)
+    if found.upkeep.status is RefreshStatus.INITIALIZING:
+        raise InvalidInputError(
+            f"Current refresh status of materialized table {path} is initializing, skip the drop operation.",
+            kind="materialized-status",
+        )
+    return found

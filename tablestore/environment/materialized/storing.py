@@ -3,6 +3,7 @@
 What was read is named by its epoch. Where another session was faster, nothing is written, and a ConflictError says so.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tablestore.environment.materialized.difference import ModifyComment, ModifyOptions, Plan
@@ -72,17 +73,18 @@ def read_found(path: ObjectPath, table: Table) -> Found:
     return Found(path=path, table=table, definition=definition_of(schema), upkeep=upkeep_of(schema))
 
 
-def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
+def store(found: Found, upkeep: Upkeep, plan: Plan | None = None, *, dropped: Sequence[str] = ()) -> Found:
     """Write how a table stands, and what a plan changes in its definition, with the next epoch; what is there then.
 
-    Raises ConflictError if another session has changed it since it was read, and what altering a table raises.
+    ``dropped``: columns that go with it. Raises ConflictError if another session has changed it since it was read, and what
+    altering a table raises.
     """
     upkeep = replace(upkeep, epoch=found.upkeep.epoch + 1)
     definition = found.definition if plan is None else plan.new
     before = found.table.options()
     after = options_of(definition, upkeep)
     handled = options_of(found.definition, found.upkeep)
-    changes: list[to.SchemaChange] = [_unchanged(found)]
+    changes: list[to.SchemaChange] = [_unchanged(found), *(to.DropColumn((name,)) for name in dropped)]
     if plan is not None:
         changes += _of_plan(plan)
     changes += [to.SetOption(key, text) for key, text in after.items() if key != TYPE.key and before.get(key) != text]
@@ -102,9 +104,6 @@ def store(found: Found, upkeep: Upkeep, plan: Plan | None = None) -> Found:
 def store_back(found: Found, plan: Plan, upkeep: Upkeep) -> Found:
     """Take back what a plan has changed: the columns that it added go, the definition becomes the old one."""
     back = replace(plan, old=plan.new, new=plan.old)
-    columns: list[to.SchemaChange] = [to.DropColumn((one.name,)) for one in plan.appended]
-    if columns:
-        found = read_found(found.path, found.table.alter([_unchanged(found), *columns]))
     undone: list[ModifyOptions | ModifyComment] = []
     for change in plan.changes:
         match change:
@@ -118,7 +117,7 @@ def store_back(found: Found, plan: Plan, upkeep: Upkeep) -> Found:
                 )
             case ModifyComment():
                 undone.append(ModifyComment(comment=plan.old.comment))
-    return store(found, upkeep, replace(back, changes=tuple(undone)))
+    return store(found, upkeep, replace(back, changes=tuple(undone)), dropped=[one.name for one in plan.appended])
 
 
 def rules_of(settings: Settings) -> FreshnessRules:

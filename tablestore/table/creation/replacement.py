@@ -20,13 +20,22 @@ from dataclasses import replace
 from tablestore.catalog import refusals
 from tablestore.catalog.creations import CreationRecord
 from tablestore.catalog.identifier import Identifier
-from tablestore.errors import CommitOutcomeUnknown, ConflictError, NotFoundError, StorageError, TablestoreError, UnsupportedError
+from tablestore.errors import (
+    CommitOutcomeUnknown,
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    TablestoreError,
+    UnsupportedError,
+)
 from tablestore.format.manifest.indexmanifest import DELETION_VECTORS
 from tablestore.format.manifest.manifestfile import EntryKind
 from tablestore.format.paths import index_path
 from tablestore.format.snapshot import Snapshot
 from tablestore.io.filestore import ExchangesDirectories, copy_file
 from tablestore.log.settings import log_settings
+from tablestore.options import is_materialized
 from tablestore.store.commit.alterschema import publish_schema, take_back_schema
 from tablestore.store.commit.committer import CommitRequest
 from tablestore.store.commit.committerfactory import committer
@@ -51,6 +60,12 @@ def stage_replacement(tools: CreationTools, record: CreationRecord, made: TableS
     """Begin to replace the table that has the name of the record. Raises NotFoundError, UnsupportedError, StorageError."""
     identifier = record.identifier
     old = tools.open(identifier).context.schemas.refreshed_latest()
+    if is_materialized(old.options) and not is_materialized(made.options):
+        raise InvalidInputError(
+            f"table {identifier} is a materialized table, and a plain one does not take its place: DROP MATERIALIZED TABLE "
+            f"{identifier} first",
+            kind="materialized-table",
+        )
     record = replace(record, kind="replace", replaced_uuid=old.options.get(TABLE_UUID_OPTION))
     kept = {key: value for key, value in old.options.items() if key.startswith(_LOG_PREFIXES)}
     before, after = (

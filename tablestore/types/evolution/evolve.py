@@ -11,7 +11,9 @@ type, comment) may change: so files of every older schema stay readable. The rul
   The primary key may be renamed, partition columns may not (their names are in directories);
 * options that name a column follow its new name, and must be removed before it is dropped;
 * options that stored files depend on (``bucket`` and others, :mod:`tablestore.types.evolution.optionchanges`) change only while
-  there are no files.
+  there are no files;
+* columns, options and comment of a materialized table change together with its definition: in an alteration that requires the
+  epoch of the definition it goes from. Comments of columns are nobody's definition.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +21,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tablestore.errors import ConflictError, InvalidInputError, TablestoreError
-from tablestore.options import BUCKET, TABLE_OPTIONS, option_text, validate_options
+from tablestore.options import (
+    BUCKET,
+    OWN_MATERIALIZED_PREFIX,
+    TABLE_OPTIONS,
+    is_materialized,
+    option_text,
+    validate_options,
+)
 from tablestore.types.evolution import columnchanges as columns
 from tablestore.types.evolution.optionchanges import (
     check_against_data,
@@ -77,7 +86,10 @@ def evolve(
     ConflictError (an option that is required has another value).
     """
     state = columns.State(schema=schema, has_data=has_data, options_before=schema.options)
-    for change in _checked(changes):
+    given = _checked(changes)
+    if is_materialized(schema.options) and not rescaling:
+        _check_definition(given)
+    for change in given:
         _APPLY[type(change)](state, change)
     made = replace(state.schema, id=schema.id + 1, time_millis=time_millis)
     before = {**state.options_before, BUCKET.key: made.options[BUCKET.key]} if rescaling else state.options_before
@@ -112,6 +124,21 @@ def _checked(changes: Sequence[SchemaChange] | SchemaChange) -> Sequence[SchemaC
             known = ", ".join(kind.__name__ for kind in _APPLY)
             raise InvalidInputError(f"expected a change (one of {known}), found {change!r:.200}")
     return changes
+
+
+def _check_definition(changes: Sequence[SchemaChange]) -> None:
+    """Refuse what changes a materialized table beside its definition. Raises InvalidInputError."""
+    if any(isinstance(change, RequireOption) and change.key.startswith(OWN_MATERIALIZED_PREFIX) for change in changes):
+        return
+    other = next((change for change in changes if not isinstance(change, (ChangeComment, RequireOption))), None)
+    if other is not None:
+        raise InvalidInputError(
+            f"{type(other).__name__} is not for a materialized table: its columns are those of its query, and change with it by "
+            "ALTER MATERIALIZED TABLE … AS query; ALTER MATERIALIZED TABLE … SET ('key' = 'value') changes its options, and "
+            "CREATE OR ALTER MATERIALIZED TABLE all of its definition (in Python env.execute_sql, on the command line tablestore "
+            "sql)",
+            kind="materialized-table",
+        )
 
 
 # -- the table

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
+from tablestore.store.history.holds import Holds
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]
@@ -219,3 +220,20 @@ def test_names_in_a_database_are_options_of_the_storage(run: Run, tmp_path: Path
     assert run("table", "list", "sales", "--json", *named).rows
     assert run("table", "list", "shop", *named, code=1).err  # another catalog in the same warehouse has it
     assert "did you mean 'metastore'" in run("db", "list", "--storage", "metastor=jdbc", code=1).err
+
+
+def test_a_materialized_table_is_altered_and_dropped_by_its_own_statements(run: Run, orders: ts.Table) -> None:
+    run(
+        "sql",
+        "-e",
+        "CREATE DATABASE mart; CREATE MATERIALIZED TABLE mart.t REFRESH_MODE = FULL AS SELECT id, item FROM shop.orders",
+    )
+    run("sql", "-e", "ALTER MATERIALIZED TABLE mart.t REFRESH")
+    for words in (("add-column", "mart.t", "note STRING"), ("set", "mart.t", "write-only=true"), ("drop-column", "mart.t", "item")):
+        assert "is not for a materialized table" in run("table", "alter", *words, code=1).err
+    assert "DROP MATERIALIZED TABLE mart.t drops it" in run("table", "drop", "mart.t", code=1).err
+    assert "keeps its name" in run("table", "rename", "mart.t", "mart.u", code=1).err
+    assert Holds(orders.context.files).all()
+    run("db", "drop", "mart", "--cascade", "--yes")
+    assert Holds(orders.context.files).all() == ()
+    assert run("db", "list", "--json").json["databases"] == [{"name": "shop", "tables": 1}]

@@ -6,6 +6,8 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
+from tablestore.store.history.holds import Holds
+from tablestore.types.evolution.schemachanges import RequireOption
 
 TABLE = "CREATE MATERIALIZED TABLE t (PRIMARY KEY (id) NOT ENFORCED) REFRESH_MODE = FULL AS SELECT id, v FROM s"
 
@@ -210,3 +212,79 @@ def test_a_table_that_is_what_is_declared_writes_nothing_to_the_store(
     assert written == []
     env.execute_sql(TABLE.replace("CREATE", "CREATE OR ALTER").replace("FROM s", "FROM s WHERE v > 1"))
     assert written != []
+
+
+def test_python_changes_columns_and_options_with_the_definition_only(env: ts.TableEnvironment) -> None:
+    env.execute_sql("INSERT INTO s VALUES (1, 1)")
+    env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    table, before = table_of(env, "t"), table_of(env, "t").table_schema.id
+    for change in (
+        ts.AddColumn("w", "INT"),
+        ts.DropColumn("v"),
+        ts.RenameColumn("v", to="w"),
+        ts.MoveColumn("v", first=True),
+        ts.ChangeType("v", "BIGINT"),
+        ts.ChangeNullability("v", nullable=False),
+        ts.ChangeDefault("v", "1"),
+        ts.SetOption("write-only", "true"),
+        ts.SetOption("materialized-table.refresh-status", "SUSPENDED"),
+        ts.RemoveOption("tablestore.materialized-table.epoch"),
+        ts.SetTableComment("x"),
+    ):
+        for alter in (table.alter, lambda one: env.catalog().alter_table("default.t", one)):
+            with pytest.raises(ts.InvalidInputError, match=rf"{type(change).__name__} is not for a materialized table") as error:
+                alter([ts.ChangeComment("v", "first"), change])
+            assert error.value.kind == "materialized-table" and "ALTER MATERIALIZED TABLE … AS query" in str(error.value)
+    assert table_of(env, "t").table_schema.id == before
+    table.alter(ts.ChangeComment("v", "how much"))
+    env.execute_sql("ALTER TABLE t ALTER COLUMN id COMMENT 'which'")
+    assert [one.description for one in table.refresh().table_schema.fields] == ["which", "how much"]
+    env.execute_sql("INSERT INTO s VALUES (2, 2)")
+    (row,) = env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH VERIFY").to_arrow().to_pylist()
+    assert (row["mode"], row["missing"], row["extra"]) == ("incremental", 0, 0)
+    env.execute_sql(f"CREATE OR ALTER {TABLE.removeprefix('CREATE ')}")
+    env.execute_sql("ALTER MATERIALIZED TABLE t AS SELECT id, v, v + 1 AS w FROM s")
+    assert table.refresh().schema.names == ["id", "v", "w"]
+
+
+def test_python_does_not_drop_rename_or_replace_one(env: ts.TableEnvironment) -> None:
+    catalog = env.catalog()
+    with pytest.raises(ts.InvalidInputError, match=r"DROP MATERIALIZED TABLE default\.t drops it, and ends what refreshes it"):
+        catalog.drop_table("default.t", ignore_if_not_exists=True)
+    with pytest.raises(ts.InvalidInputError, match="DROP DATABASE default CASCADE drops it"):
+        catalog.drop_database("default", cascade=True)
+    with pytest.raises(ts.InvalidInputError, match="is a materialized table, which keeps its name"):
+        catalog.rename_table("default.t", "default.u")
+    with pytest.raises(ts.InvalidInputError, match="a plain one does not take its place"):
+        catalog.stage_replacement("default.t", "id BIGINT")
+    assert env.list_tables() == ("s", "t") and catalog.list_creations() == ()
+    env.execute_sql("DROP MATERIALIZED TABLE t")
+    assert env.list_tables() == ("s",)
+
+
+def test_a_database_goes_with_its_materialized_tables_and_what_refreshes_them(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE DATABASE mart")
+    env.execute_sql("INSERT INTO s VALUES (1, 1)")
+    env.execute_sql("CREATE MATERIALIZED TABLE mart.a FRESHNESS = INTERVAL '1' MINUTE AS SELECT id, v FROM s")
+    env.execute_sql("CREATE MATERIALIZED TABLE mart.b FRESHNESS = INTERVAL '1' DAY AS SELECT id FROM mart.a")
+    env.execute_sql("ALTER MATERIALIZED TABLE mart.b STAGE AS SELECT id, v FROM mart.a")
+    env.execute_sql("CREATE TABLE mart.plain (id INT)")
+    holds = Holds(table_of(env, "s").context.files)
+    assert len(holds.all()) == env.execute_sql("SHOW JOBS").to_arrow().num_rows == 1
+    assert "database 'mart' holds 4 table(s)" in error_of(env, "DROP DATABASE mart")
+    env.execute_sql("DROP DATABASE mart CASCADE")
+    assert holds.all() == () and env.execute_sql("SHOW JOBS").to_arrow().num_rows == 0
+    env.execute_sql("DROP DATABASE IF EXISTS mart CASCADE")
+    assert "mart" in error_of(env, "DROP DATABASE mart CASCADE")
+
+
+def test_a_table_whose_definition_is_damaged_is_dropped(env: ts.TableEnvironment) -> None:
+    env.execute_sql("INSERT INTO s VALUES (1, 1)")
+    env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    # By another engine.
+    epoch = RequireOption("tablestore.materialized-table.epoch", "2")
+    table_of(env, "t").alter([epoch, ts.SetOption("tablestore.materialized-table.declared", "{")])
+    assert "damaged" in error_of(env, "ALTER MATERIALIZED TABLE t REFRESH")
+    assert list(table_of(env, "t").context.files.list("schema"))
+    env.execute_sql("DROP MATERIALIZED TABLE t")
+    assert env.list_tables() == ("s",) and Holds(table_of(env, "s").context.files).all() == ()
