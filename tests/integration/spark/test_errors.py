@@ -1,5 +1,6 @@
 """What a user of Spark gets to read when something is wrong: our message, with what was expected and what to do."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,9 +32,41 @@ def test_reading_says_what_is_wrong(spark: "SparkSession", table: Table) -> None
         assert "During handling" not in str(raised.value)
 
 
-def test_catalog_table_is_refused_where_it_is_made(spark: "SparkSession", table: Table) -> None:
+def test_catalog_table_is_refused_where_spark_asks_the_source(spark: "SparkSession", table: Table) -> None:
+    place = table.location
+    for how in (f"OPTIONS (path '{place}')", f"LOCATION '{place}'", "AS SELECT 1L AS id"):
+        with pytest.raises(Exception, match=r"(?s)table of Spark's own catalog.*CREATE TEMPORARY VIEW"):
+            spark.sql(f"CREATE TABLE kept USING tablestore {how}")
     with pytest.raises(Exception, match=r"(?s)table of Spark's own catalog.*CREATE TEMPORARY VIEW"):
-        spark.sql(f"CREATE TABLE kept USING tablestore OPTIONS (path '{table.location}')")
+        spark.range(1).write.format("tablestore").saveAsTable("kept")
+    assert not spark.catalog.tableExists("kept")
+
+
+def test_catalog_table_with_columns_says_in_each_use_what_works_and_its_drop_leaves_nothing(
+    spark: "SparkSession", table: Table, tmp_path: Path
+) -> None:
+    """Spark asks no data source when it makes it."""
+    made = "CREATE TABLE phantom (id BIGINT, name STRING) USING tablestore"
+    works = r"(?s)table of Spark's own catalog.*DROP TABLE.*CREATE TEMPORARY VIEW"
+    rows = spark.sql("SELECT 2L AS id, 'two' AS name")
+    sink = spark.readStream.format("rate").load().selectExpr("value AS id", "'x' AS name").writeStream
+    uses: list[Callable[[], object]] = [
+        lambda: spark.sql("SELECT count(*) FROM phantom").collect(),
+        lambda: spark.sql("INSERT OVERWRITE phantom VALUES (2, 'two')"),
+        lambda: rows.writeTo("phantom").append(),
+        lambda: rows.write.format("tablestore").mode("append").saveAsTable("phantom"),
+        lambda: sink.option("checkpointLocation", str(tmp_path / "in")).toTable("phantom").processAllAvailable(),
+    ]
+    for place in ("", f"OPTIONS (path '{table.location}')", f"LOCATION '{table.location}'"):
+        spark.sql(f"{made} {place}")
+        try:
+            for use in uses if not place else uses[:2]:
+                with pytest.raises(Exception, match=works):
+                    use()
+        finally:
+            spark.sql("DROP TABLE phantom")
+        assert not spark.catalog.tableExists("phantom")
+    assert table.refresh().scan().to_arrow().to_pylist() == [{"id": 1, "name": "one"}]
 
 
 @pytest.mark.parametrize(
