@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from tablestore.environment.jobs.job import Job
 from tablestore.environment.materialized.materializedtable import RefreshHandler, RefreshStatus
-from tablestore.environment.materialized.refreshing import CONFLICTS, last_refresh, refresh_once, with_options
+from tablestore.environment.materialized.refreshing import CONFLICTS, last_refresh, refresh_once
 from tablestore.environment.materialized.storing import Found, open_materialized
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, done
@@ -41,8 +41,7 @@ class ContinuousRefresh:
         """Refresh until the end. Raises what the first refresh raises, and UnsupportedError when it is canceled."""
         while (found := self._mine(job.id)) is not None:
             try:
-                found = with_options(found, self.options)
-                refresh_once(self.session, found, before=last_refresh(found))
+                refresh_once(self.session, found, before=last_refresh(found), options=self.options)
             except ConflictError as error:
                 if error.kind in CONFLICTS:
                     # Another refresh or definition was faster: what is to be done now is read anew.

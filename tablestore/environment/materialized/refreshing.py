@@ -8,7 +8,8 @@ two refreshes at one time one loses, and so does one that an altered, suspended 
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -81,11 +82,6 @@ def refresh_session(session: Session) -> Session:
     return replace(session, objects=SessionObjects(), functions=Functions(), settings=Settings())
 
 
-def with_options(found: Found, options: Mapping[str, str]) -> Found:
-    """A table whose rows are written with other options than the stored ones. Raises InvalidInputError, UnsupportedError."""
-    return replace(found, table=found.table.writing_with(options)) if options else found
-
-
 def refresh_once(
     session: Session,
     found: Found,
@@ -94,12 +90,14 @@ def refresh_once(
     schedule_ms: int | None = None,
     partition: Mapping[str, str | None] | None = None,
     in_round: Round | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> RefreshReport:
     """Refresh a table as it was read, and say what was done.
 
     ``before``: the refresh that it goes on from (:func:`last_refresh`). ``schedule_ms``: the time that it is for; None: now.
-    ``in_round``: the refreshes that read the same snapshots. Raises ConflictError of one of the kinds ``CONFLICTS`` where another
-    refresh or definition was faster, and what the query raises; nothing is visible then.
+    ``in_round``: the refreshes that read the same snapshots. ``options``: what a refresh of all rows writes them with, beside the
+    stored ones. Raises ConflictError of one of the kinds ``CONFLICTS`` where another refresh or definition was faster,
+    InvalidInputError and UnsupportedError for the options, and what the query raises; nothing is visible then.
     """
     inner = refresh_session(session)
     now = session.clock.now_ms()
@@ -114,17 +112,33 @@ def refresh_once(
         # Its rows are from several snapshots now: the next refresh of all rows begins at none of them.
         let_go(found.table, known)
         return RefreshReport(mode="full", reason=note.reason, snapshot_id=None if snapshot is None else snapshot.id)
-    return refresh(
-        inner,
-        found.table,
-        found.definition.expanded_query,
-        spec=inner.spec(found.path, found.table),
-        guard=guard,
-        describe=lambda report: note_text(
-            replace(note, mode=report.mode, reason=report.reason, rows_in=report.rows_in, rows_out=report.rows_out)
-        ),
-        in_round=in_round,
-    )
+    with _naming_keys(found):
+        return refresh(
+            inner,
+            found.table.writing_with(options) if options else found.table,
+            found.definition.expanded_query,
+            spec=replace(inner.spec(found.path, found.table), write_options=dict(options or {})),
+            guard=guard,
+            describe=lambda report: note_text(
+                replace(note, mode=report.mode, reason=report.reason, rows_in=report.rows_in, rows_out=report.rows_out)
+            ),
+            in_round=in_round,
+        )
+
+
+@contextmanager
+def _naming_keys(found: Found) -> Iterator[None]:
+    """Engines do not know which columns of a query may be NULL; so it is only found out here that those of a key are."""
+    try:
+        yield
+    except InvalidInputError as error:
+        if error.kind == "null-in-not-null":
+            what = error.message.replace(found.table.location, str(found.path)).removesuffix("; fill or drop them")
+            error.message = (
+                f"{what}: a PRIMARY KEY takes no NULL; leave such rows out of the query, or give them a value with coalesce"
+            )
+            error.args = (error.message,)
+        raise
 
 
 def note_text(note: RefreshNote) -> dict[str, str]:

@@ -87,10 +87,12 @@ def test_suspend_ends_the_job_and_resume_starts_another_one(env: ts.TableEnviron
         f"Materialized table {NAME} continuous refresh job has been suspended, jobId is {job}.",
     )
     env.execute_sql("INSERT INTO s VALUES (4, 4)")
-    env.execute_sql("ALTER MATERIALIZED TABLE t RESUME WITH ('write-buffer-size' = '8 mb')")
+    env.execute_sql("ALTER MATERIALIZED TABLE t RESUME WITH ('data-file.prefix' = 'resumed-')")
     assert status(env) is RefreshStatus.ACTIVATED and len(jobs(env)) == 1 and jobs(env) != [job]
     assert rows_of(env.sql_query("SELECT id FROM t ORDER BY id")) == [(2,), (3,), (4,)]
-    assert "write-buffer-size" not in found(env).table.options()
+    table = found(env).table
+    assert "data-file.prefix" not in table.options()
+    assert any(path.rpartition("/")[2].startswith("resumed-") for path in table.files()["file_path"].to_pylist())
 
 
 def test_the_workflow_of_full_refreshes_is_suspended_and_resumed(env: ts.TableEnvironment) -> None:
@@ -118,6 +120,24 @@ def test_options_of_a_resume_that_no_table_has_are_refused_and_it_stays_suspende
     env.execute_sql("ALTER MATERIALIZED TABLE t SUSPEND")
     refused(env, "ALTER MATERIALIZED TABLE t RESUME WITH ('no.such' = '1')", "unknown table option 'no.such'")
     assert (status(env), jobs(env)) == (RefreshStatus.SUSPENDED, [])
+
+
+def test_a_null_in_a_key_stops_the_refresh_and_names_the_column(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    query = "AS SELECT v, count(*) AS n FROM s GROUP BY v"
+    named = "column 'v' of table tablestore.default.t is NOT NULL, found nulls in 1 of 4 rows: a PRIMARY KEY takes no NULL"
+    env.execute_sql("INSERT INTO s VALUES (4, NULL)")
+    refused(env, f"CREATE MATERIALIZED TABLE t (PRIMARY KEY (v) NOT ENFORCED) FRESHNESS = INTERVAL '1' MINUTE {query}", named)
+    assert env.list_tables() == ("s",) and jobs(env) == []
+    env.execute_sql(f"CREATE MATERIALIZED TABLE t (PRIMARY KEY (v) NOT ENFORCED) REFRESH_MODE = FULL {query}")
+    refused(env, "ALTER MATERIALIZED TABLE t REFRESH", named)
+    env.execute_sql("DELETE FROM s WHERE id = 4")
+    env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    env.execute_sql("INSERT INTO s VALUES (1, NULL), (2, 3)")
+    refused(env, "ALTER MATERIALIZED TABLE t REFRESH", named.replace("1 of 4", "1 of 2"))
+    assert rows_of(env.sql_query("SELECT v, n FROM t ORDER BY v")) == [(1, 1), (2, 1), (3, 1)]
+    env.execute_sql("DELETE FROM s WHERE v IS NULL")
+    env.execute_sql("ALTER MATERIALIZED TABLE t REFRESH")
+    assert rows_of(env.sql_query("SELECT v, n FROM t ORDER BY v")) == [(3, 2)]
 
 
 def test_a_suspended_table_that_is_altered_stays_suspended(env: ts.TableEnvironment, rows_of: Rows) -> None:

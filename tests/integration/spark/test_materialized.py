@@ -52,12 +52,22 @@ def test_a_table_is_deployed_evolved_suspended_resumed_and_dropped(env: ts.Table
         env.execute_sql(DEPLOY)
     env.execute_sql("ALTER MATERIALIZED TABLE totals SUSPEND")
     env.execute_sql("INSERT INTO orders VALUES (1, '2026-01-02', 7)")
-    env.execute_sql("ALTER MATERIALIZED TABLE totals RESUME")
+    env.execute_sql("ALTER MATERIALIZED TABLE totals RESUME WITH ('data-file.prefix' = 'resumed-')")
+    totals = env.catalog().table("default.totals")
+    assert isinstance(totals, ts.Table) and "data-file.prefix" not in totals.options()
+    assert any(path.rpartition("/")[2].startswith("resumed-") for path in totals.files()["file_path"].to_pylist())
     assert rows(env, "SELECT * FROM totals ORDER BY day") == [("2026-01-01", 1, 2, 2), ("2026-01-02", 2, 10, 7)]
     (verified,) = env.execute_sql("ALTER MATERIALIZED TABLE totals REFRESH VERIFY").to_arrow().to_pylist()
     assert (verified["mode"], verified["missing"], verified["extra"]) == ("none", 0, 0)
     env.execute_sql("DROP MATERIALIZED TABLE totals")
     assert rows(env, "SHOW JOBS") == []
+
+
+def test_a_null_in_a_key_stops_the_refresh_and_names_the_column(env: ts.TableEnvironment) -> None:
+    env.execute_sql("INSERT INTO orders VALUES (9, NULL, 9)")
+    with pytest.raises(ts.InvalidInputError, match=r"column 'day' of table \S+\.totals is .*: a PRIMARY KEY takes no NULL"):
+        env.execute_sql(DEPLOY)
+    assert env.list_tables() == ("orders",) and rows(env, "SHOW JOBS") == []
 
 
 def test_a_partition_is_refreshed_as_one_commit(env: ts.TableEnvironment) -> None:
