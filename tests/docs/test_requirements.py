@@ -22,6 +22,7 @@ def test_a_requirement_has_tests_that_are_there(project: Path, requirement: dict
     names = requirement["tests"]
     assert isinstance(names, list)
     assert names or requirement["open"]
+    assert set(requirement) <= {"id", "says", "tests", "open", "instead"}
     for name in names:
         file, _, test = str(name).partition("::")
         assert test in names_in(project / file), name

@@ -169,6 +169,19 @@ def test_options_of_the_log_and_the_file_store_can_be_set_for_a_session_and_for_
     assert [env.catalog().table(f"default.{name}").options()[key] for name in "st"] == [value, value]
 
 
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("materialized-table.default-start-mode", "a new query begins from the beginning"),
+        ("execution.checkpointing.savepoint-dir", "suspended and resumed without savepoints"),
+    ],
+)
+def test_settings_that_ask_for_what_is_not_here_say_why(env: ts.TableEnvironment, key: str, why: str) -> None:
+    for ask in (lambda: env.execute_sql(f"SET '{key}' = 'x'"), lambda: env.get_config().set(key, "x")):
+        with pytest.raises(ts.UnsupportedError, match=f"there is no setting '{key}': .*{why}.*; leave it out"):
+            ask()
+
+
 def test_values_of_session_options_are_checked_when_they_are_set(env: ts.TableEnvironment) -> None:
     for statement, message in [
         ("SET 'table-storage.bucket' = 'many'", "option bucket: expected a number"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tablestore.environment.managed.factory import FILE_PATH, STORAGE_PREFIX
-from tablestore.errors import InvalidInputError
+from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.options import (
     CHANGE_TRACKING,
@@ -100,6 +100,13 @@ OPTIONS = {
         WORKFLOW_SCHEDULER,
     )
 }
+# Settings of Flink that ask for what is not here, and why there is no need.
+NOT_HERE = {
+    "execution.checkpointing.savepoint-dir": "a materialized table is suspended and resumed without savepoints, since where its "
+    "refreshes go on lies in its own snapshots",
+    "materialized-table.default-start-mode": "a materialized table holds all rows of its query, so a new query begins from the "
+    "beginning",
+}
 # Other names of the same settings.
 ALIASES = {"table.rtas-ctas.atomicity-enabled": CTAS_ATOMICITY.key}
 _OUR_FAMILIES = ("table-storage.", "tablestore.", "execution.", "table.", "materialized-table.", "workflow-scheduler.")
@@ -120,7 +127,7 @@ class Settings:
         self._initial = dict(self._values)
 
     def set(self, key: str, value: str) -> None:
-        """Set a key. Raises InvalidInputError for an unknown key or a value that does not parse."""
+        """Set a key. Raises InvalidInputError for an unknown key or a value that does not parse, UnsupportedError."""
         self._check_texts(key, value)
         key = ALIASES.get(key, key)
         if _is_ours(key):
@@ -180,10 +187,12 @@ class Settings:
 
 
 def check_setting(key: str, value: str) -> None:
-    """Check a setting of ours. Raises InvalidInputError."""
+    """Check a setting of ours. Raises InvalidInputError, UnsupportedError."""
     if key in OPTIONS:
         OPTIONS[key].parse(value)
         return
+    if key in NOT_HERE:
+        raise UnsupportedError(f"there is no setting {key!r}: {NOT_HERE[key]}; leave it out", kind="unsupported")
     plain = key.removeprefix(STORAGE_PREFIX)
     if plain == key or not plain:
         raise unknown_setting(key)
