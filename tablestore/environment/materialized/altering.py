@@ -12,7 +12,7 @@ from dataclasses import replace
 from tablestore.environment.materialized.continuous import local_job
 from tablestore.environment.materialized.difference import Plan
 from tablestore.environment.materialized.freshness import RefreshMode
-from tablestore.environment.materialized.incremental.holding import release_sources
+from tablestore.environment.materialized.incremental.holding import held_sources, release
 from tablestore.environment.materialized.materializedtable import RefreshStatus, Upkeep
 from tablestore.environment.materialized.refreshing import refresh_session
 from tablestore.environment.materialized.storing import Found, store, store_back
@@ -29,10 +29,18 @@ def carry_out(session: Session, found: Found, plan: Plan) -> Result:
     if found.upkeep.status is RefreshStatus.SUSPENDED:
         _suspended(session, found, plan)
     elif not _begins_anew(plan):
-        store(found, found.upkeep, plan)
+        _stored(session, found, found.upkeep, plan)
     else:
         _active(session, found, plan)
     return done()
+
+
+def _stored(session: Session, found: Found, upkeep: Upkeep, plan: Plan) -> Found:
+    """Store what a plan changes. What another query reads is held from its first refresh on."""
+    held = held_sources(refresh_session(session), found.table, found.definition.expanded_query) if plan.changes_query else {}
+    stored = store(found, upkeep, plan)
+    release(found.table, held)
+    return stored
 
 
 def _begins_anew(plan: Plan) -> bool:
@@ -47,7 +55,7 @@ def _suspended(session: Session, found: Found, plan: Plan) -> None:
     if _begins_anew(plan):
         # RESUME makes what it needs.
         upkeep = replace(upkeep, handler=None)
-    store(found, upkeep, plan)
+    _stored(session, found, upkeep, plan)
     if upkeep.handler is None:
         end_upkeep(session, found)
 
@@ -60,10 +68,7 @@ def _active(session: Session, found: Found, plan: Plan) -> None:
     stored = found
     try:
         prepared = prepare_upkeep(session, found.path, plan.new)
-        if plan.changes_query:
-            # Those of the new query are held from its first refresh on.
-            release_sources(refresh_session(session), found.table)
-        stored = store(found, _active_upkeep(session, found, prepared), plan)
+        stored = _stored(session, found, _active_upkeep(session, found, prepared), plan)
         prepared.begin()
     except BaseException as error:
         if prepared is not None:

@@ -106,8 +106,9 @@ class Holds:
 
     def release(self, name: str) -> None:
         """End the hold of this name."""
-        self._forget(name)
+        # The mirror first: whoever looks for holds that were left behind finds those on record.
         Consumers(self.files).delete(mirror_of(name))
+        self._forget(name)
 
     def _recorded(self) -> Iterator[Hold]:
         for info in self.files.list(HOLDS_DIR):

@@ -1,24 +1,28 @@
-"""Which tables keep snapshots for a materialized table that is no more, or never came to be?
+"""Which tables keep snapshots for a materialized table that is no more, never came to be, or does not read them?
 
-    holds on all tables ── records of creations ── tables that are there
+    holds on all tables ── records of creations ── tables that are there, and what they read
 
-A hold names the uuid of its target, and where this lay. It is dead if its target lay in this warehouse and no table and no creation
-has that uuid. The order matters: a target is on record before it holds anything, and stays so until it has its name. So what is
-found nowhere after its hold was seen has neither. Where the target lay elsewhere, or an earlier release took the hold, nothing is
-known, and the hold stays.
+A hold names the uuid of its target, and where this lay. It is dead if its target lay in this warehouse, no creation has that uuid,
+and no table of that uuid has a query that names what is held. The order matters: a target is on record before it holds anything for
+a query that is not its own yet, and stays so until it is. So what is found nowhere after its hold was seen has neither. Where the
+target lay elsewhere, or an earlier release took the hold, nothing is known, and the hold stays.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tablestore.catalog.identifier import Identifier
 from tablestore.errors import NotFoundError
 from tablestore.format.paths import MAIN_BRANCH
 from tablestore.io.filestore import FileStore
+from tablestore.options import MATERIALIZED_DEFINITION_QUERY
 from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.holds import Hold, Holds, hold_uuid
 from tablestore.store.history.references import branch_directories
+from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.table.creation.creationtools import CreationTools
+from tablestore.table.system.systemtable import SEPARATOR
+from tablestore.types.typestring import quote_identifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +36,8 @@ class DeadHold:
 
     def __str__(self) -> str:
         branch = "" if self.branch == MAIN_BRANCH else f" (branch {self.branch})"
-        return f"snapshots of table {self.table}{branch} from {self.next_snapshot} on, kept for {self.owner}, which is gone"
+        kept = f"snapshots of table {self.table}{branch} from {self.next_snapshot} on"
+        return f"{kept}, kept for {self.owner}, which is gone, or does not read it"
 
 
 def release_dead_holds(tools: CreationTools, *, dry_run: bool) -> tuple[DeadHold, ...]:
@@ -43,8 +48,9 @@ def release_dead_holds(tools: CreationTools, *, dry_run: bool) -> tuple[DeadHold
     here = f"{tools.meta.files.root_uri.rstrip('/')}/"
     held = [one for one in _held(tools) if one.hold.target_uuid and (one.hold.target or "").startswith(here)]
     # Each of these holds was there before its target is looked for.
-    alive = {*_on_record(tools), *_there(tools)} if held else set()
-    dead = [one for one in held if one.hold.target_uuid not in alive]
+    making = frozenset(_on_record(tools)) if held else frozenset()
+    queries = dict(_there(tools)) if held else {}
+    dead = [one for one in held if one.hold.target_uuid not in making and not _is_read(one, queries)]
     if not dry_run:
         for one in dead:
             Holds(one.files).release(one.hold.name)
@@ -83,14 +89,26 @@ def _on_record(tools: CreationTools) -> Iterator[str]:
                 yield hold_uuid(record.replaced_uuid)
 
 
-def _there(tools: CreationTools) -> Iterator[str]:
+def _there(tools: CreationTools) -> Iterator[tuple[str, str | None]]:
+    """The tables that are there, each with its query; None where it has none that is ours to read."""
     for table in _tables(tools):
         try:
-            uuid = tools.uuid_of(table)
+            schema = Schemas(tools.meta.table_files(table)).latest()
         except NotFoundError:
             continue
-        if uuid is not None:
-            yield hold_uuid(uuid)
+        if (uuid := table_uuid_of(schema)) is not None:
+            yield hold_uuid(uuid), schema.options.get(MATERIALIZED_DEFINITION_QUERY.key)
+
+
+def _is_read(one: _Held, queries: Mapping[str, str | None]) -> bool:
+    """Whether the target is there, and may read what it holds."""
+    uuid = one.hold.target_uuid
+    if uuid is None or uuid not in queries:
+        return False
+    query = queries[uuid]
+    # A query that we have stored has its names between backticks. Behind the name of a table there may be a branch of it.
+    name = f"{quote_identifier(one.table.database)}.{quote_identifier(one.table.table)}"[:-1]
+    return query is None or "`" not in query or any(f"{name}{end}" in query for end in ("`", SEPARATOR))
 
 
 def _tables(tools: CreationTools) -> Iterator[Identifier]:

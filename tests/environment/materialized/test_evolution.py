@@ -33,8 +33,8 @@ def table_of(env: ts.TableEnvironment, name: str = "sales") -> ts.Table:
     return found
 
 
-def alter(env: ts.TableEnvironment, action: str) -> ts.TableEnvironment:
-    env.execute_sql(f"ALTER MATERIALIZED TABLE sales {action}")
+def alter(env: ts.TableEnvironment, action: str, name: str = "sales") -> ts.TableEnvironment:
+    env.execute_sql(f"ALTER MATERIALIZED TABLE {name} {action}")
     return env
 
 
@@ -237,6 +237,27 @@ def test_no_version_that_went_keeps_snapshots_of_its_sources(env: ts.TableEnviro
     assert len(held()) == 1
     alter(env, "DISCARD")
     assert len(held()) == 1
+
+
+@pytest.mark.parametrize("refreshes", ["REFRESH_MODE = FULL", "FRESHNESS = INTERVAL '5' MINUTE"])
+@pytest.mark.parametrize("suspended", [False, True])
+def test_another_query_lets_go_of_the_sources_that_it_does_not_read(
+    duck: ts.TableEnvironment, refreshes: str, suspended: bool
+) -> None:
+    def held() -> list[int]:
+        return [len(Holds(table_of(duck, name).context.files).all()) for name in ("one", "two")]
+
+    for name in ("one", "two"):
+        duck.execute_sql(f"CREATE TABLE {name} (id BIGINT)")
+        duck.execute_sql(f"INSERT INTO {name} VALUES (1)")
+    duck.execute_sql(f"CREATE MATERIALIZED TABLE t {refreshes} AS SELECT id FROM one")
+    alter(duck, "REFRESH", "t")
+    if suspended:
+        alter(duck, "SUSPEND", "t")
+    assert held() == [1, 0]
+    alter(duck, "AS SELECT id FROM two", "t")
+    alter(duck, "REFRESH", "t")
+    assert held() == [0, 1]
 
 
 def test_rows_are_compared_by_key_or_as_bags_by_what_sql_calls_equal(duck: ts.TableEnvironment) -> None:

@@ -241,3 +241,35 @@ def test_what_dies_while_it_builds_a_version_keeps_no_snapshots_of_the_sources_f
     assert opened(files, clock).release_dead_holds() == planned
     assert held(files, clock) == left & living(files, clock) != set()
     assert opened(files, clock).release_dead_holds() == ()
+
+
+def test_a_promotion_in_place_that_dies_keeps_no_snapshots_of_what_only_the_new_version_reads(
+    prepared: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    files, faulty, faults = next(copies(prepared("in place", "PROMOTE"), tmp_path, renames=True))
+    clock = ManualClock()
+    run(opened(files, clock), "DISCARD")
+    with ts.TableEnvironment.create(opened(files, clock), engine="duckdb") as env:
+        env.execute_sql("CREATE TABLE shop.src2 (id BIGINT)")
+        env.execute_sql("INSERT INTO shop.src2 SELECT id FROM shop.src")
+    run(opened(files, clock), STAGES["in place"].replace("shop.src", "shop.src2"))
+    uuid = uuid_of(files, clock, "t")
+
+    def die(call: Call) -> None:
+        if re.search(rf"src2/tablestore-holds/materialized-{uuid}", call.path):
+            faults.crashed = True
+            raise SimulatedCrash
+
+    faults.after(die, op="publish_if_absent")
+    with pytest.raises(SimulatedCrash):
+        run(opened(faulty, clock), "PROMOTE")
+    there = Holds(opened(files, clock).table("shop.src2").context.files)
+    assert uuid in {one.target_uuid for one in there.all()} and opened(files, clock).release_dead_holds() == ()
+    clock.advance(7200)
+    opened(files, clock).sweep_creations()
+    assert [one.table for one in opened(files, clock).release_dead_holds()] == ["shop.src2"]
+    assert {one.target_uuid for one in there.all()} == {uuid_of(files, clock, "t__staged")}
+    assert state(opened(files, clock)) == "blue"
+    run(opened(files, clock), "PROMOTE")
+    assert state(opened(files, clock)) == "green" and opened(files, clock).release_dead_holds() == ()
+    assert {one.target_uuid for one in there.all()} == {uuid}

@@ -9,6 +9,7 @@ from tablestore.io.memory import MemoryFileStore
 from tablestore.store.history.consumers import LOG_CONSUMER, Consumers
 from tablestore.store.history.holds import LOG_HOLD, Holds
 from tablestore.testing.deterministic import ManualClock, SeededIds
+from tablestore.testing.files import Faults, FaultyFileStore, SimulatedCrash
 from tests.support.holdings import Holdings
 from tests.support.lab import Lab
 
@@ -103,3 +104,16 @@ def test_a_clean_leaves_holds_alone_and_a_branch_has_its_own(lab: Lab) -> None:
     lab.open().remove_orphan_files(0, dry_run=False)
     assert Holds(lab.files).find(LOG_HOLD) is not None and Holds(lab.open().branch("b").context.files).all() == ()
     assert Holdings(lab.files).missing() == {}
+
+
+def test_a_release_that_dies_leaves_a_hold_on_record_and_can_be_repeated(lab: Lab) -> None:
+    for nth in (1, 2):
+        faults = Faults()
+        Holds(lab.files).take("stream-a1", 3, owner="the stream a1", ids=IDS)
+        faults.crash_nth(nth, op="delete", when="after")
+        with pytest.raises(SimulatedCrash):
+            Holds(FaultyFileStore(lab.files, faults)).release("stream-a1")
+        left = Holds(lab.files).find("stream-a1") is not None
+        assert left == (nth == 1) and Consumers(lab.files).find("tablestore-hold-stream-a1") is None
+        Holds(lab.files).release("stream-a1")
+        assert Holds(lab.files).all() == ()

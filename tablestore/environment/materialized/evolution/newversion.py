@@ -16,8 +16,7 @@ from tablestore.environment.definition.tabledefinition import TableDefinition
 from tablestore.environment.engine import InsertTarget, ManagedRelation
 from tablestore.environment.managed.factory import ManagedTableContext, StagesTables
 from tablestore.environment.materialized.evolution.tableversions import drop_found, is_version
-from tablestore.environment.materialized.incremental.holding import hold_cursor, release_points, release_sources
-from tablestore.environment.materialized.incremental.refreshcursor import parse_cursor, stored_cursor
+from tablestore.environment.materialized.incremental.holding import held_sources, hold_cursor, release
 from tablestore.environment.materialized.materializedtable import MaterializedTable, Upkeep, options_of
 from tablestore.environment.materialized.refreshing import last_refresh, refresh_once, refresh_session
 from tablestore.environment.materialized.storing import Found, read_found
@@ -85,7 +84,7 @@ def build(
     cannot replace it, and what the query raises.
     """
     inner = refresh_session(session)
-    before = None if over is None else parse_cursor(stored_cursor(over.table.context.snapshots.latest()))
+    before = {} if over is None else held_sources(inner, over.table, over.definition.expanded_query)
     with _staged(inner, version, over) as staged:
         made = read_found(version.path, staged.table)
         same = over is not None and over.table.context.table_uuid == made.table.context.table_uuid
@@ -98,16 +97,15 @@ def build(
             once_whole()
             table = staged.publish()
         except TablestoreError as error:
-            if not same and not isinstance(error, CommitOutcomeUnknown):
-                release_sources(inner, made.table)
+            if not isinstance(error, CommitOutcomeUnknown):
+                held = held_sources(inner, made.table, version.definition.expanded_query)
+                release(made.table, held, but=before if same else ())
             # The user knows the table by its name alone.
             error.message = error.message.replace(staged.table.location, str(version.path))
             error.args = (error.message,)
             raise
-    if over is not None and before is not None:
-        cursor = parse_cursor(stored_cursor(staged.snapshot)) if same else None
-        kept = {point.name for point in cursor.points} if cursor is not None else set()
-        release_points(inner, over.table, [point for point in before.points if point.name not in kept])
+    if over is not None:
+        release(over.table, before, but=held_sources(inner, table, version.definition.expanded_query) if same else ())
     return read_found(version.path, table)
 
 

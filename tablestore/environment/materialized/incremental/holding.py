@@ -5,7 +5,7 @@ too late. It says where its target lies. That of a target that never came into b
 (:mod:`tablestore.table.creation.deadholds`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from tablestore.environment.materialized.incremental.refreshcursor import Point, parse_cursor, stored_cursor
@@ -52,20 +52,27 @@ def hold_cursor(session: Session, target: Table) -> None:
             _take(holds, target, first)
 
 
-def release_sources(session: Session, target: Table) -> None:
-    """Let all snapshots of its sources expire: its target is dropped, or no longer refreshed. Those gone are left out."""
-    release_points(session, target, _points(target))
+def held_sources(session: Session, target: Table, query: str) -> Mapping[str, Table]:
+    """The tables of which a target may hold snapshots, by their whole names; those that are gone are left out."""
+    held = {point.name: table for point, table in _of_points(session, _points(target))}
     # A refresh that failed has taken holds too, and noted no cursor.
     with suppress(TablestoreError):
-        found = find_sources(session, target.options().get(MATERIALIZED_DEFINITION_QUERY.key, ""))
-        let_go(target, found.sources if isinstance(found, Sources) else ())
+        found = find_sources(session, query)
+        held |= {one.name: one.table for one in (found.sources if isinstance(found, Sources) else ())}
+    return held
 
 
-def release_points(session: Session, target: Table, points: Sequence[Point]) -> None:
-    """As :func:`release_sources`, for some of them."""
-    for _, table in _of_points(session, points):
-        with suppress(TablestoreError):
-            _holds(table).release(_name(target))
+def release(target: Table, held: Mapping[str, Table], *, but: Container[str] = ()) -> None:
+    """Let all snapshots of tables expire, whatever the target has held of them. ``but``: names of those that it still reads."""
+    for name, table in held.items():
+        if name not in but:
+            with suppress(TablestoreError):
+                _holds(table).release(_name(target))
+
+
+def release_sources(session: Session, target: Table) -> None:
+    """As :func:`release`, of all sources: the target is dropped, or no longer refreshed."""
+    release(target, held_sources(session, target, target.options().get(MATERIALIZED_DEFINITION_QUERY.key, "")))
 
 
 def _points(target: Table) -> Sequence[Point]:
