@@ -289,6 +289,10 @@ class QueryEngine(Protocol):
         """Make a query ready: it is checked and its columns are known. Raises InvalidInputError, UnsupportedError."""
         ...
 
+    def read(self, query: BoundQuery) -> pa.RecordBatchReader:
+        """The rows of a query that is read once: it may begin now, and need not be made ready before. Raises as ``query``."""
+        ...
+
     def explain(self, query: BoundQuery) -> str:
         """How the query would run, with the files that the scans of managed tables read."""
         ...

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from tablestore.distributed.read import ReadPin
 from tablestore.environment.engine import BoundQuery, ChangeTarget, Function, InsertTarget
@@ -49,6 +50,10 @@ class DuckDBEngine:
         assert rows.schema is not None
         return rows
 
+    def read(self, query: BoundQuery) -> pa.RecordBatchReader:
+        """The rows of a query, which begins now: its views are made and it is bound once, and not once more to be checked."""
+        return DuckDBRows(self._sessions, self._prepared(query)).begun()
+
     def explain(self, query: BoundQuery) -> str:
         """DuckDB's plan, and what the scans of managed tables read."""
         prepared = self._prepared(query)
@@ -61,13 +66,13 @@ class DuckDBEngine:
         # Who only reads does not load what writes.
         from tablestore_duckdb.writing import insert_rows
 
-        return insert_rows(self.query(query).to_reader(), target)
+        return insert_rows(self.read(query), target)
 
     def change(self, query: BoundQuery, target: ChangeTarget) -> Snapshot | None:
         """Apply the rows of a query as changes, batch by batch. Raises StalePlan if rows changed since the pin."""
         from tablestore_duckdb.writing import change_rows
 
-        return change_rows(self.query(query).to_reader(), target)
+        return change_rows(self.read(query), target)
 
     def compact(self, table: Table, pin: ReadPin, partitions: Sequence[Mapping[str, Any]] | None) -> object:
         """Fully compact a table or some partitions, in this process."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from threading import get_ident
 
 import duckdb
@@ -38,20 +39,29 @@ class DuckDBRows:
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows, streamed."""
-        return pa.RecordBatchReader.from_batches(self.schema, self._batches(get_ident()))
+        return pa.RecordBatchReader.from_batches(self.schema, islice(self._batches(get_ident(), self.schema), 1, None))
 
     streamed = to_reader
 
-    def _batches(self, thread: int) -> Iterator[pa.RecordBatch]:
+    def begun(self) -> pa.RecordBatchReader:
+        """The rows, streamed. They keep a connection busy from now on, which finds their columns and runs them at one go."""
+        batches = self._batches(get_ident())
+        return pa.RecordBatchReader.from_batches(next(batches).schema, batches)
+
+    def _batches(self, thread: int, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
+        """One without rows, which has the columns, and those with the rows. ``schema``: the columns, if they are known."""
         with self._sessions.run(self._prepared, thread) as run:
             self._sessions.check_files(run)
-            with closing(run.relation().to_arrow_reader(BATCH_ROWS)) as reader:
+            relation = run.relation()
+            schema = schema_of(relation) if schema is None else schema
+            yield pa.RecordBatch.from_pylist([], schema)
+            with closing(relation.to_arrow_reader(BATCH_ROWS)) as reader:
                 while True:
                     run.check()
                     batch = next(reader, None)
                     if batch is None:
                         return
-                    yield cast(batch, self.schema)
+                    yield cast(batch, schema)
 
 
 class KeptRows:

@@ -128,6 +128,9 @@ class SparkEngine:
     def query(self, query: BoundQuery) -> SparkRows:
         return SparkRows(self, self._frame(query), query)
 
+    def read(self, query: BoundQuery) -> pa.RecordBatchReader:
+        return self.query(query).to_reader()
+
     def explain(self, query: BoundQuery) -> str:
         frame = self._frame(query)
         scans = [

@@ -39,5 +39,5 @@ def _computed(engine: QueryEngine, table: Table, watermark: WatermarkOf, newest:
     rows = HeldRows(pa.table([pa.array([newest], schema.field(0).type)], schema=schema))
     edit = Edit(span=Span(len(text), len(text)), relation=0)
     query = BoundQuery(text=text, relations=(RowsRelation(name="newest", rows=rows),), edits=(edit,))
-    found: datetime | None = engine.query(query).to_reader().read_all().column(0)[0].as_py()
+    found: datetime | None = engine.read(query).read_all().column(0)[0].as_py()
     return found

@@ -247,7 +247,7 @@ class Relations:
         if value is not None or self.session.engine is None:
             return value
         with placing(self.source, self.where(fragment.span)):
-            rows = self.session.engine.query(BoundQuery(text=f"SELECT {fragment.text} AS `value`")).to_reader().read_all()
+            rows = self.session.engine.read(BoundQuery(text=f"SELECT {fragment.text} AS `value`")).read_all()
         return rows.column(0)[0].as_py() if rows.num_rows == 1 else None
 
 

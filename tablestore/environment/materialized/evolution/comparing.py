@@ -133,7 +133,7 @@ class _Rows:
         return number, self._read(f"SELECT {columns} {rows} LIMIT {MOST_EXAMPLES}") if number else schema.empty_table()
 
     def _read(self, sql: str) -> pa.Table:
-        return self.engine.query(Relations(session=self.session).bind(sql, self.given)).to_reader().read_all()
+        return self.engine.read(Relations(session=self.session).bind(sql, self.given)).read_all()
 
 
 def _equal(names: Sequence[str], sign: str) -> str:

@@ -125,7 +125,7 @@ def _places(session: Session, engine: QueryEngine, target: Table, pin: ReadPin, 
         TARGET: ManagedRelation(name=target.name, table=target, pin=pin, positions=True),
         _GONE: RowsRelation(name="rows that go", rows=HeldRows(numbered)),
     }
-    places = engine.query(Relations(session=session).bind(query, given)).to_reader().read_all()
+    places = engine.read(Relations(session=session).bind(query, given)).read_all()
     if places.num_rows != pc.sum(removed.column(_TIMES)).as_py():
         raise NotThereError
     return places

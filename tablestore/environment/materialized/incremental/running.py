@@ -57,7 +57,7 @@ class PlanRun:
 
     def _rows(self, sql: str) -> pa.Table:
         query = Relations(session=self.session).bind(sql, self.relations)
-        reader = self.engine.query(query).to_reader()
+        reader = self.engine.read(query)
         batches, rows = [], 0
         for batch in reader:
             rows += batch.num_rows

@@ -114,7 +114,7 @@ def difference(
     )
 
     def read(sql: str) -> pa.Table:
-        return engine.query(Relations(session=session).bind(sql, given)).to_reader().read_all()
+        return engine.read(Relations(session=session).bind(sql, given)).read_all()
 
     count = int(read(f"SELECT sum({_TIMES}) AS `rows` FROM ({rows}) AS `differing`").column(0)[0].as_py() or 0)
     if not count:
