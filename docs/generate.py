@@ -29,7 +29,7 @@ from tablestore.environment.procedures.registry import KIND_WORDS, PROCEDURES
 from tablestore.environment.session import sessionsettings as session_options
 from tablestore.io.lock import lockoptions
 from tablestore.options import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, TABLE_OPTIONS, Option
-from tablestore.table.system.systemtable import SYSTEM_TABLES
+from tablestore.table.system.systemkinds import SYSTEM_TABLES
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.typestring import parse_type, type_to_sql

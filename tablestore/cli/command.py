@@ -25,7 +25,7 @@ import typer
 
 import tablestore as ts
 from tablestore.catalog.settings import OPTIONS as CATALOG_OPTIONS
-from tablestore.catalog.settings import TABLE_DEFAULT, parse_catalog_settings
+from tablestore.catalog.settings import TABLE_DEFAULT
 from tablestore.cli.interruption import INTERRUPTED, RememberedIds, raise_at_ctrl_c, unknown, what_landed
 from tablestore.cli.text.render import Output, silence_stdout
 from tablestore.cli.text.safetext import safe
@@ -33,6 +33,8 @@ from tablestore.clock import Clock, SystemClock
 from tablestore.io.lock.lockoptions import PREFIX as LOCK_PREFIX
 
 if TYPE_CHECKING:
+    from tablestore.catalog.metacatalog import MetaCatalog
+    from tablestore.cli.tableparts import TableParts
     from tablestore.types.schema import TableSchema
 
 FAILED, USAGE, REFUSED = 1, 2, 3
@@ -114,6 +116,18 @@ class Session:
             return ts.open_table(name, ids=self.ids, **self.storage)
         return self.catalog().table(name)
 
+    def names(self) -> "MetaCatalog":
+        """The names in the warehouse, without what opens tables."""
+        from tablestore.cli.tableparts import open_names
+
+        return open_names(self.warehouse, self.storage, self.ids)
+
+    def parts(self, name: str) -> "TableParts":
+        """What a table is made of, by name alone, without opening it."""
+        from tablestore.cli.tableparts import find_parts
+
+        return find_parts(name, self.warehouse, self.storage, self.ids, is_path=is_path(name))
+
     def confirm(self, yes: bool, sentence: str, plan: Mapping[str, Any]) -> None:
         """Go on if ``--yes`` was given; else show the plan and stop with exit code 3."""
         if yes:
@@ -182,21 +196,13 @@ def complete_table(session: Session, given: Mapping[str, Any], incomplete: str) 
     """Names of tables, and behind a name and ``$`` those of its branches."""
     base, sign, _ = incomplete.rpartition("$")
     if sign:
-        from tablestore.table.tablenames import BRANCH_PREFIX
-
-        return [f"{base}${BRANCH_PREFIX}{branch.name}" for branch in session.table(base).branches()]
-    if is_path(incomplete):
+        return [f"{base}$branch_{branch}" for branch in session.parts(base).branches()]
+    if is_path(incomplete) or not session.warehouse:
         return []
-    if not session.warehouse:
-        return []
-    # Of names only: opening tables loads much more.
-    from tablestore.catalog.opening import open_meta_catalog
-
-    settings = parse_catalog_settings({**session.storage, "warehouse": session.warehouse})
-    catalog, _ = open_meta_catalog(settings, session.ids)
+    names = session.names()
     database, dot, _ = incomplete.partition(".")
-    databases = (database,) if dot else catalog.list_databases()
-    return [f"{one}.{name}" for one in databases for name in catalog.list_tables(one)]
+    databases = (database,) if dot else names.list_databases()
+    return [f"{one}.{name}" for one in databases for name in names.list_tables(one)]
 
 
 TableName = Annotated[

@@ -6,9 +6,12 @@ completed by :func:`~tablestore.cli.command.complete_table`.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablestore.cli.command import Session, complete_table, completing
+
+if TYPE_CHECKING:
+    from tablestore.cli.tableparts import TableParts
 
 Given = Mapping[str, Any]
 
@@ -18,7 +21,7 @@ _WORD = re.compile(r"\w*$")
 @completing
 def databases(session: Session, given: Given, incomplete: str) -> Iterable[str]:
     """The databases of the warehouse."""
-    return session.catalog().list_databases()
+    return session.names().list_databases()
 
 
 def source(ctx: Any, incomplete: str) -> list[str]:
@@ -63,25 +66,25 @@ def setting(session: Session, given: Given, incomplete: str) -> Iterable[str]:
 @completing
 def tag(session: Session, given: Given, incomplete: str) -> Iterable[str]:
     """The tags of the table."""
-    return [tag.name for tag in _base(session, given).tags()]
+    return _parts(session, given).tags()
 
 
 @completing
 def snapshot(session: Session, given: Given, incomplete: str) -> Iterable[str]:
     """The retained snapshots, newest first."""
-    return [str(snapshot.id) for snapshot in reversed(_base(session, given).snapshots())]
+    return _parts(session, given).snapshots()
 
 
 @completing
 def branch(session: Session, given: Given, incomplete: str) -> Iterable[str]:
     """The branches of the table."""
-    return [branch.name for branch in _base(session, given).branches()]
+    return _parts(session, given).branches()
 
 
 @completing
 def consumer(session: Session, given: Given, incomplete: str) -> Iterable[str]:
     """The consumers of the table."""
-    return [consumer.id for consumer in _base(session, given).consumers()]
+    return _parts(session, given).consumers()
 
 
 def option(incomplete: str) -> list[str]:
@@ -99,21 +102,20 @@ def option(incomplete: str) -> list[str]:
 @completing
 def set_option(session: Session, given: Given, incomplete: str) -> Iterable[str]:
     """The options that the table has set."""
-    return session.table(str(given.get("name"))).options()
+    return _parts(session, given).options()
 
 
 def _columns(session: Session, given: Given) -> list[str]:
+    return _parts(session, given).columns()
+
+
+def _parts(session: Session, given: Given) -> "TableParts":
+    """Of the table that the words before name."""
     name, system = given.get("name"), given.get("system")
-    return list(session.source(f"{name}${system}" if system else str(name)).schema.names)
-
-
-def _base(session: Session, given: Given) -> Any:
-    """The table itself, where one of its system tables is named."""
-    base, system, kind = str(given.get("name")).rpartition("$")
-    return session.table(base if system and kind in _system_tables() else str(given.get("name")))
+    return session.parts(f"{name}${system}" if system else str(name))
 
 
 def _system_tables() -> tuple[str, ...]:
-    from tablestore.table.system.systemtable import SYSTEM_TABLES
+    from tablestore.table.system.systemkinds import SYSTEM_TABLES
 
     return SYSTEM_TABLES

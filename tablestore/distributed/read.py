@@ -28,8 +28,7 @@ from tablestore.store.scan.splitreader import SplitReader
 from tablestore.store.scan.splits import SPLIT_BYTES, DeletionFile, Split, plan_scan
 from tablestore.store.schemas import check_is_same
 from tablestore.table.read.scan import Readable, ReadOptimizedScan, Scan, check_columns, check_positions, compacted_files
-from tablestore.table.system.systemtable import READ_OPTIMIZED, SEPARATOR
-from tablestore.table.tablenames import BRANCH_PREFIX
+from tablestore.table.system.systemkinds import BRANCH_PREFIX, READ_OPTIMIZED, SEPARATOR
 from tablestore.types.arrowtypes import to_arrow_schema
 from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import parse_filter

@@ -1,9 +1,9 @@
 """Which object does a name mean? One to three parts are filled up with the current catalog and database.
 
-    orders                    current catalog, current database
-    shop.orders               current catalog
-    lake.shop.orders          as written
-    orders$files              a system table; orders$branch_b a branch, orders$branch_b$files a system table of it
+orders                    current catalog, current database
+shop.orders               current catalog
+lake.shop.orders          as written
+orders$files              a system table; orders$branch_b a branch, orders$branch_b$files a system table of it
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
 from tablestore.sql.source import Path
-from tablestore.table.system.systemtable import SEPARATOR
+from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.types.typestring import quote_identifier
 
 MOST_PARTS = 3

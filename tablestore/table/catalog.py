@@ -16,7 +16,8 @@ from tablestore.options import is_materialized
 from tablestore.store.context import Shared, TableContext
 from tablestore.table.creation.creationtools import CreationTools
 from tablestore.table.creation.givenschema import GivenSchema
-from tablestore.table.system.systemtable import SEPARATOR, SystemTable
+from tablestore.table.system.systemkinds import SEPARATOR
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
 

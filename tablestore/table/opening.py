@@ -12,7 +12,8 @@ from tablestore.io.opening import open_store
 from tablestore.store.context import open_context
 from tablestore.store.schemas import Schemas
 from tablestore.table.catalog import Catalog
-from tablestore.table.system.systemtable import SEPARATOR, SystemTable
+from tablestore.table.system.systemkinds import SEPARATOR
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.table.tablenames import named_part
 

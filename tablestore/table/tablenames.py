@@ -7,10 +7,9 @@ orders$branch_b1$files      a system table of the branch
 """
 
 from tablestore.errors import InvalidInputError
-from tablestore.table.system.systemtable import SEPARATOR, SystemTable
+from tablestore.table.system.systemkinds import BRANCH_PREFIX, SEPARATOR
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
-
-BRANCH_PREFIX = "branch_"
 
 
 def named_part(table: Table, suffix: str) -> Table | SystemTable:

@@ -74,20 +74,76 @@ def test_a_list_of_commands_loads_none_of_them(args: tuple[str, ...]) -> None:
     assert not {name for name in modules if name.startswith((f"{commands.__name__}.", "pyarrow", "numpy"))}
 
 
-@pytest.mark.parametrize("verb", ["read", "show", "count", "explain"])
-def test_the_help_of_a_command_that_reads_loads_nothing_of_tables(verb: str) -> None:
-    printed, modules = loaded("table", verb, "--help")
-    assert "Example" in printed
-    assert not {name for name in modules if name.startswith(("pyarrow", "numpy", "tablestore.table.", "tablestore.store."))}
+def test_no_help_of_any_command_loads_arrow_or_what_opens_tables() -> None:
+    # A help is a command that is loaded and not run. All in one process: it is enough that together they load none of it.
+    asked = f"""
+import sys, typer.main
+from tablestore.cli.main import program_app
+program = typer.main.get_command(program_app())
+for path in {[path for path, _ in ALL]!r}:
+    command = program
+    for name in path:
+        command = command.commands[name]
+    assert command.help
+print(*sys.modules, sep="\\n")
+"""
+    assert not heavy(asked)
 
 
-def test_completing_the_name_of_a_table_opens_none(tmp_path: Path) -> None:
+def test_no_completion_loads_arrow_or_opens_a_table(tmp_path: Path) -> None:
     catalog = ts.open_catalog(tmp_path)
     catalog.create_database("shop")
-    catalog.create_table("shop.t", schema=pa.schema([("id", pa.int64())]))
-    asked = "from types import SimpleNamespace as N; import sys; from tablestore.cli.command import complete_table; "
-    asked += f"asked = N(params={{'warehouse': {str(tmp_path)!r}}}, args=[], command=N(params=[])); "
-    asked += "print(*complete_table(asked, 'sh')); print(*sys.modules, sep='\\n', file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["shop.t"]
-    assert not {name for name in done.stderr.split() if name.startswith(("tablestore.table.", "tablestore.store.scan."))}
+    table = catalog.create_table("shop.t", schema=pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    table.create_tag("beta")
+    table.create_branch("trial")
+    table.reset_consumer("billing", next_snapshot=1)
+    found = {
+        "ta": "table",
+        "import --ov": "--overwrite",
+        "table read sh": "shop.t",
+        "import shop.t --columns i": "id",
+        "table read 'shop.t$branch_trial' --filter i": "id",
+        f"table read '{tmp_path}/shop.db/t' --columns i": "id",
+        "table read 'shop.t$fi' ": "shop.t$files",
+        "table show shop.t files --columns file_p": "file_path",
+        "delete shop.t --where 'id > 1 AND i'": "id > 1 AND id",
+        "table read shop.t --tag b": "beta",
+        "table read shop.t --snapshot 1": "1",
+        "branch delete shop.t t": "trial",
+        "consumer delete shop.t b": "billing",
+        "table alter set shop.t write-only=t": "write-only=true",
+        "table alter unset shop.t buck": "bucket",
+        "mt refresh sh": "shop.t",
+        "db drop s": "shop",
+    }
+    asked = f"""
+import io, os, shlex, sys
+from contextlib import redirect_stdout, suppress
+from tablestore.cli.main import program_app
+os.environ.update(_TABLESTORE_COMPLETE="complete_bash", TABLESTORE_WAREHOUSE={str(tmp_path)!r})
+for words, wanted in {found!r}.items():
+    os.environ.update(COMP_WORDS="tablestore " + words, COMP_CWORD=str(len(shlex.split(words))))
+    with redirect_stdout(io.StringIO()) as shown, suppress(SystemExit):
+        program_app()(prog_name="tablestore")
+    assert wanted in shown.getvalue().splitlines(), (words, shown.getvalue())
+print(*sys.modules, sep="\\n")
+"""
+    assert not heavy(asked)
+
+
+def heavy(program: str) -> set[str]:
+    """Of the modules that a program has loaded and prints: those that a shell's user would wait for."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    wrong = (
+        "pyarrow",
+        "numpy",
+        "duckdb",
+        "pyspark",
+        "sqlglot",
+        "fastavro",
+        "tablestore.table.table",
+        "tablestore.store.context",
+    )
+    return {name for name in done.stdout.split() for other in wrong if name == other or name.startswith(f"{other}.")}

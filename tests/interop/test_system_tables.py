@@ -15,7 +15,7 @@ from ours import Ours
 from random_tables import number_fields
 
 import tablestore as ts
-from tablestore.table.system.systemtable import SYSTEM_TABLES
+from tablestore.table.system.systemkinds import SYSTEM_TABLES
 from tablestore.types.typestring import type_to_sql
 
 pytestmark = pytest.mark.interop

@@ -24,7 +24,8 @@ from tablestore.distributed.read import ReadPin, at_newest, pin_read, pinned_fie
 from tablestore.distributed.spec import TableSpec
 from tablestore.errors import InvalidInputError
 from tablestore.table.read.scan import Readable
-from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
+from tablestore.table.system.systemkinds import READ_OPTIMIZED
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.types.datatypes import Field
 from tablestore.types.rowposition import POSITION_COLUMNS, POSITION_FIELDS
 

@@ -1,6 +1,6 @@
 """``tablestore table alter``: columns, options and comments of a table that holds data."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,8 +8,9 @@ import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs, parse_partition
 from tablestore.cli.text.schematext import parse_column, parse_type_text
-from tablestore.types.evolution.evolve import evolve
-from tablestore.types.evolution.schemachanges import SchemaChange
+
+if TYPE_CHECKING:
+    from tablestore.types.evolution.schemachanges import SchemaChange
 
 app = typer.Typer(no_args_is_help=True, help="Alter columns, options and comments. Rows are not rewritten.")
 table_app = typer.Typer()
@@ -67,6 +68,8 @@ def add_column(
 def drop_column(session: Session, name: TableName, column: ColumnArgument, yes: Yes = False) -> None:
     """Drop a column. Time travel still shows it."""
     if not yes:
+        from tablestore.types.evolution.evolve import evolve
+
         # A plan for a column that is not there, or that is a key, would be none.
         table = session.table(name)
         evolve(table.table_schema, ts.DropColumn(column), has_data=True, time_millis=table.table_schema.time_millis)
@@ -207,6 +210,6 @@ def rescale(
     session.out.done({"table": table.name, "buckets": buckets}, f"{table.name} has {buckets} bucket(s) now.")
 
 
-def _alter(session: Session, name: str, changes: list[SchemaChange], done: str) -> None:
+def _alter(session: Session, name: str, changes: "list[SchemaChange]", done: str) -> None:
     table = session.table(name).alter(changes)
     session.out.done({"table": table.name, "schema_id": table.table_schema.id}, f"{done} (schema {table.table_schema.id}).")

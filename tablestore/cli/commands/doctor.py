@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import typer
-from rich.text import Text
 
 from tablestore.catalog.settings import WAREHOUSE, parse_catalog_settings
 from tablestore.cli.command import FoundProblems, Session, command
@@ -35,6 +34,8 @@ def doctor(session: Session) -> None:
 
 
 def _show_looks(session: Session, looks: Sequence[Look]) -> None:
+    from rich.text import Text
+
     width = max(len(look.name) for look in looks)
     for look in looks:
         line = Text.assemble((f"{look.status:8}", STATUS_STYLES[look.status]), f" {look.name:{width}}  {look.detail}")

@@ -11,10 +11,6 @@ import tablestore as ts
 from tablestore.cli.command import Session, TableName, Yes, command, complete_table, parse_partition
 from tablestore.clock import Clock, SystemClock
 from tablestore.options import parse_duration
-from tablestore.store.history.orphans import CleanReport
-from tablestore.table.creation.deadholds import DeadHold
-from tablestore.table.creation.sweep import SweepReport
-from tablestore.table.history.partitionexpiry import PartitionReport
 
 app, table_app = typer.Typer(), typer.Typer()
 expire_app = typer.Typer(no_args_is_help=True, help="Let go of what is old: snapshots, partitions.")
@@ -67,7 +63,7 @@ def compact(
 
 def run_service(
     session: Session,
-    tables: Sequence[ts.Table],
+    tables: "Sequence[ts.Table]",
     partitions: Sequence[list[dict[str, object]] | None],
     clock: Clock,
     *,
@@ -79,7 +75,7 @@ def run_service(
     wanted = {table.name: chosen for table, chosen in zip(tables, partitions, strict=True)}
     seen: dict[str, int] = {}
 
-    def look(table: ts.Table) -> None:
+    def look(table: "ts.Table") -> None:
         ids = table.context.snapshots.listed_ids()
         # Nothing new since the last look that found nothing to do: nothing is due.
         if not ids or seen.get(table.name) == ids[-1]:
@@ -182,7 +178,7 @@ def _clean_creations(session: Session, age: timedelta | None, yes: bool) -> None
     session.out.done(document, text)
 
 
-def _swept(report: SweepReport, released: Sequence[DeadHold]) -> tuple[str, dict[str, Any]]:
+def _swept(report: "ts.SweepReport", released: "Sequence[ts.DeadHold]") -> tuple[str, dict[str, Any]]:
     verb = "would release" if report.dry_run else "released"
     lines = [str(report), *(f"{verb} {one}" for one in released)]
     return "\n".join(lines), {**asdict(report), "holds": [asdict(one) for one in released]}
@@ -192,21 +188,21 @@ def _age(older_than: str | None) -> timedelta | None:
     return None if older_than is None else timedelta(milliseconds=parse_duration(older_than))
 
 
-def _confirm(session: Session, table: ts.Table, yes: bool, plan: Any, is_due: object, listed: str = "") -> None:
+def _confirm(session: Session, table: "ts.Table", yes: bool, plan: Any, is_due: object, listed: str = "") -> None:
     """Show what would be done, unless there is nothing to do or ``--yes`` was given."""
     if is_due:
         session.confirm(yes, f"{table.name}: {plan}{listed}", _document(table, plan))
 
 
-def _done(session: Session, table: ts.Table, report: Any) -> None:
+def _done(session: Session, table: "ts.Table", report: Any) -> None:
     session.out.done(_document(table, report), f"{table.name}: {report}")
 
 
-def _document(table: ts.Table, report: Any) -> dict[str, Any]:
+def _document(table: "ts.Table", report: Any) -> dict[str, Any]:
     document = {"table": table.name, **asdict(report)}
-    if isinstance(report, CleanReport):
+    if isinstance(report, ts.CleanReport):
         document["bytes"] = report.bytes
-    if isinstance(report, PartitionReport):
+    if isinstance(report, ts.PartitionReport):
         del document["snapshot"]
         document["snapshot_id"] = report.snapshot.id if report.snapshot else None
     return document

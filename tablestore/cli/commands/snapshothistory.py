@@ -1,7 +1,7 @@
 """``tablestore snapshot``: the states of a table: list them, look at one, compare two, go back to one."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,7 +9,9 @@ import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
-from tablestore.format.manifest.manifestfile import ManifestEntry
+
+if TYPE_CHECKING:
+    from tablestore.format.manifest.manifestfile import ManifestEntry
 
 app = typer.Typer(no_args_is_help=True, help="Snapshots: the states of a table, one for each commit.")
 
@@ -153,7 +155,7 @@ def rollback(
     session.out.done(document, f"{done} (new snapshot {made.id})." if made else f"{done} already: nothing differs.")
 
 
-def _record(snapshot: ts.Snapshot) -> dict[str, Any]:
+def _record(snapshot: "ts.Snapshot") -> dict[str, Any]:
     return {
         "id": snapshot.id,
         "time": snapshot.time_millis,
@@ -167,5 +169,5 @@ def _record(snapshot: ts.Snapshot) -> dict[str, Any]:
     }
 
 
-def _size(entries: Iterable[ManifestEntry]) -> int:
+def _size(entries: "Iterable[ManifestEntry]") -> int:
     return sum(entry.file.file_size for entry in entries)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,9 +14,10 @@ import tablestore as ts
 from tablestore.cli.command import Session, command, parse_pairs
 from tablestore.cli.interruption import INTERRUPTED
 from tablestore.cli.rows.rowformat import RowFormat
-from tablestore.cli.rows.rowsink import write_rows
 from tablestore.cli.shell.interrupt import Interrupted, run_interruptibly
-from tablestore.environment.result import Result
+
+if TYPE_CHECKING:
+    from tablestore.environment.result import Result
 
 app = typer.Typer()
 
@@ -90,7 +91,7 @@ class Runner:
         """Run every statement of a text; the first that fails ends it."""
         done: list[Result] = []
 
-        def show(_: object, result: Result) -> None:
+        def show(_: object, result: "Result") -> None:
             self._show(result)
             done.append(result)
 
@@ -112,8 +113,10 @@ class Runner:
         if self._environment.engine is not None:
             self._environment.engine.cancel()
 
-    def _show(self, result: Result) -> None:
+    def _show(self, result: "Result") -> None:
         if result.kind == "rows" or self._out.as_json:
+            from tablestore.cli.rows.rowsink import write_rows
+
             write_rows(self._out, result.schema, result.to_batches(), row_format=self._format)
         elif result.kind == "snapshot":
             landed = result.snapshot
@@ -122,7 +125,7 @@ class Runner:
             self._out.say("OK")
 
 
-def _what_was_done(done: Sequence[Result]) -> str:
+def _what_was_done(done: "Sequence[Result]") -> str:
     """What a script did before the statement that was cancelled."""
     if not done:
         return "Interrupted: the first statement of the script was cancelled."

@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 import tablestore as ts
 from tablestore.cli.command import Session, TableName, command
-from tablestore.cli.text.picture import draw_buckets
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.units import human_bytes, iso_time
-from tablestore.table.inspect.bucketpicture import BucketPicture, describe_buckets
-from tablestore.table.upkeep.undone import Upkeep, upkeep
 from tablestore.types.typestring import type_to_sql
+
+if TYPE_CHECKING:
+    from tablestore.table.inspect.bucketpicture import BucketPicture
+    from tablestore.table.upkeep.undone import Upkeep
 
 app = typer.Typer()
 
@@ -40,6 +40,10 @@ def describe(
     svg: Annotated[Path | None, typer.Option("--svg", metavar="FILE", help="Write the picture as SVG too.")] = None,
 ) -> None:
     """Columns, keys, options, and the LSM tree of every bucket: levels, runs, sizes, overlap, and what compaction has to do."""
+    from tablestore.cli.text.picture import draw_buckets
+    from tablestore.table.inspect.bucketpicture import describe_buckets
+    from tablestore.table.upkeep.undone import upkeep
+
     table = session.table(name)
     context = table.context
     latest = context.snapshots.latest()
@@ -60,14 +64,16 @@ def describe(
             session.out.note(f"the {len(drawn)} buckets of {len(pictures)} with the most work left; --all draws every one")
 
 
-def _chosen(pictures: Sequence[BucketPicture], every: bool) -> Sequence[BucketPicture]:
+def _chosen(pictures: "Sequence[BucketPicture]", every: bool) -> "Sequence[BucketPicture]":
     if every or len(pictures) <= DRAWN_BUCKETS:
         return pictures
     worst = sorted(pictures, key=lambda picture: (-picture.debt_bytes, -picture.size_bytes))[:DRAWN_BUCKETS]
     return [picture for picture in pictures if picture in worst]
 
 
-def _document(table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture], left: Upkeep) -> dict[str, Any]:
+def _document(
+    table: "ts.Table", latest: "ts.Snapshot | None", pictures: "Sequence[BucketPicture]", left: "Upkeep"
+) -> dict[str, Any]:
     return {
         "name": table.name,
         "location": table.location,
@@ -126,7 +132,7 @@ def _document(table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[Bu
     }
 
 
-def _totals(pictures: Sequence[BucketPicture]) -> dict[str, int]:
+def _totals(pictures: "Sequence[BucketPicture]") -> dict[str, int]:
     return {
         "buckets": len(pictures),
         "files": sum(picture.files for picture in pictures),
@@ -140,7 +146,9 @@ def _totals(pictures: Sequence[BucketPicture]) -> dict[str, int]:
     }
 
 
-def _facts(session: Session, table: ts.Table, latest: ts.Snapshot | None, pictures: Sequence[BucketPicture], left: Upkeep) -> None:
+def _facts(
+    session: Session, table: "ts.Table", latest: "ts.Snapshot | None", pictures: "Sequence[BucketPicture]", left: "Upkeep"
+) -> None:
     totals = _totals(pictures)
     debt, due, buckets = totals["debt_bytes"], human_bytes(totals["due_bytes"]), totals["due_buckets"]
     facts = {
@@ -168,12 +176,12 @@ def _facts(session: Session, table: ts.Table, latest: ts.Snapshot | None, pictur
     session.out.facts(facts, columns)
 
 
-def _expiry(left: Upkeep, name: str) -> str | None:
+def _expiry(left: "Upkeep", name: str) -> str | None:
     due = f"{left.due_snapshots} snapshot(s) are due: tablestore expire snapshots {name}" if left.due_snapshots else None
     return "; ".join(text for text in (due, f"held back by {left.held_by}" if left.held_by else None) if text) or None
 
 
-def _columns(session: Session, table: ts.Table) -> None:
+def _columns(session: Session, table: "ts.Table") -> None:
     records = []
     for field in table.table_schema.fields:
         roles = [
@@ -190,12 +198,16 @@ def _columns(session: Session, table: ts.Table) -> None:
         session.out.say("  ".join(text for text in record.values() if text))
 
 
-def _bucket_key(table: ts.Table) -> Sequence[str]:
+def _bucket_key(table: "ts.Table") -> Sequence[str]:
     """Only where it is not the key anyway."""
     return table.table_schema.bucket_keys if "bucket-key" in table.options() else ()
 
 
-def _write_svg(path: Path, title: str, pictures: Sequence[BucketPicture], *, keyed: bool) -> None:
+def _write_svg(path: Path, title: str, pictures: "Sequence[BucketPicture]", *, keyed: bool) -> None:
+    from rich.console import Console, Group, RenderableType
+
+    from tablestore.cli.text.picture import draw_buckets
+
     console = Console(record=True, width=SVG_WIDTH, file=StringIO(), force_terminal=True, color_system="truecolor")
     picture: RenderableType = draw_buckets(pictures, console, keyed=keyed) if pictures else Text("The table is empty.")
     console.print(Group(picture))

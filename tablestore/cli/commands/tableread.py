@@ -91,7 +91,7 @@ def show(
 ) -> None:
     """Print a system table: what a table is made of, as rows."""
     # Not for help and completion: these would load the tables too.
-    from tablestore.table.system.systemtable import SEPARATOR, SYSTEM_TABLES
+    from tablestore.table.system.systemkinds import SEPARATOR, SYSTEM_TABLES
 
     if system is None and SEPARATOR not in name.rpartition("/")[2]:
         records = [{"name": one} for one in SYSTEM_TABLES]

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 
 import tablestore as ts
@@ -11,7 +10,6 @@ from tablestore.catalog.identifier import parse_identifier
 from tablestore.catalog.refusals import materialized_stays
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, complete_table, parse_pairs
-from tablestore.cli.rows.rowsource import schema_of_file
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.safetext import safe
 from tablestore.cli.text.schematext import parse_columns
@@ -111,10 +109,9 @@ def create_table(
     """Create a table: keyed with --primary-key, else append-only."""
     if (schema is None) == (schema_from is None):
         raise typer.BadParameter("give the columns by one of --schema and --schema-from", param_hint="'--schema'")
-    columns: pa.Schema = parse_columns(schema) if schema is not None else schema_of_file(str(schema_from))
     table = session.catalog().create_table(
         name,
-        schema=columns,
+        schema=parse_columns(schema) if schema is not None else _columns_of(str(schema_from)),
         primary_key=split_names(primary_key or ""),
         partition_by=split_names(partition_by or ""),
         options=parse_pairs(option or (), "--option"),
@@ -207,7 +204,13 @@ def history(
     session.out.listing("history", _HISTORY, events[:limit], empty="Nothing happened yet.")
 
 
-def _summary(catalog: ts.Catalog, name: str) -> dict[str, Any]:
+def _columns_of(path: str) -> Any:
+    from tablestore.cli.rows.rowsource import schema_of_file
+
+    return schema_of_file(path)
+
+
+def _summary(catalog: "ts.Catalog", name: str) -> dict[str, Any]:
     """One line of ``table list --long``; a table that cannot be opened is listed with the reason."""
     try:
         table = catalog.table(name)

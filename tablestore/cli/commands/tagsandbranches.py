@@ -8,7 +8,6 @@ from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command
 from tablestore.cli.text.render import Column
 from tablestore.options import parse_duration
-from tablestore.store.history.references import BranchMetadata, branch_directories
 
 tag_app = typer.Typer(no_args_is_help=True, help="Tags: snapshots that are kept under a name.")
 branch_app = typer.Typer(no_args_is_help=True, help="Branches: further histories of a table.")
@@ -137,6 +136,8 @@ def create_branch(
 @command(branch_app, "delete", "tablestore branch delete shop.orders trial --yes")
 def delete_branch(session: Session, name: TableName, branch: BranchName, yes: Yes = False) -> None:
     """Delete a branch with what was written to it."""
+    from tablestore.store.history.references import BranchMetadata, branch_directories
+
     table = session.table(name)
     files = table.context.main_files
     if branch not in branch_directories(files):

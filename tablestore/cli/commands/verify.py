@@ -10,10 +10,7 @@ from rich.text import Text
 import tablestore as ts
 from tablestore.cli.command import FoundProblems, Session, TableName, Yes, command
 from tablestore.cli.text.render import STATUS_STYLES
-from tablestore.table.inspect.check import check_table
 from tablestore.table.inspect.findings import TABLE, Finding
-from tablestore.table.inspect.repair import do_repair, plan_repairs
-from tablestore.table.upkeep.expiry import clean
 
 app = typer.Typer()
 
@@ -56,6 +53,8 @@ def repair(
     That is what the table's upkeep would do later: finish expiries that have begun, remove branches that were half made, write
     hints anew. No file that a snapshot, tag or branch names is removed. Exit code 3 if something is lost that nothing brings back.
     """
+    from tablestore.table.inspect.repair import do_repair, plan_repairs
+
     table = session.table(name)
     findings = _checked(session, table)
     plan = plan_repairs(findings)
@@ -78,7 +77,9 @@ def repair(
         raise FoundProblems
 
 
-def _checked(session: Session, table: ts.Table, *, deep: bool = False) -> tuple[Finding, ...]:
+def _checked(session: Session, table: "ts.Table", *, deep: bool = False) -> tuple[Finding, ...]:
+    from tablestore.table.inspect.check import check_table
+
     with session.out.progress("checking", 1) as bar:
         found = check_table(table.context, deep=deep, progress=bar.show)
     return tuple(replace(finding, fix=finding.fix.replace(TABLE, table.name)) for finding in found)
@@ -96,7 +97,9 @@ def _problems(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.severity == "problem"]
 
 
-def _orphans(table: ts.Table) -> list[Finding]:
+def _orphans(table: "ts.Table") -> list[Finding]:
+    from tablestore.table.upkeep.expiry import clean
+
     try:
         report = clean(table.context, dry_run=True)
     except ts.TablestoreError:

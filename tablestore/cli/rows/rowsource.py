@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, BinaryIO
 
@@ -23,47 +22,13 @@ import pyarrow.parquet as pq
 
 from tablestore.cli.rows.csvfaults import Fault, find_fault
 from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, is_text_first, json_batches
+from tablestore.cli.rows.rowformat import COMPRESSIONS, FileFormat, ReadSettings, format_of
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.io.opening import open_store
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.typestring import type_to_sql
 
 _BATCH_ROWS = 65_536
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-
-
-class FileFormat(StrEnum):
-    """What a file of rows may be."""
-
-    PARQUET = "parquet"
-    ARROW = "arrow"
-    CSV = "csv"
-    TSV = "tsv"
-    JSON = "json"
-
-
-_SUFFIXES = {
-    ".parquet": FileFormat.PARQUET,
-    ".pq": FileFormat.PARQUET,
-    ".arrow": FileFormat.ARROW,
-    ".feather": FileFormat.ARROW,
-    ".csv": FileFormat.CSV,
-    ".tsv": FileFormat.TSV,
-    ".json": FileFormat.JSON,
-    ".jsonl": FileFormat.JSON,
-    ".ndjson": FileFormat.JSON,
-}
-
-
-@dataclass(kw_only=True)
-class ReadSettings:
-    """How to read a file: which format (None: by name), and how its CSV is written."""
-
-    file_format: FileFormat | None = None
-    delimiter: str | None = None
-    null: str = ""
-    header: bool = True
-    columns: Sequence[str] | None = None
 
 
 @dataclass(kw_only=True)
@@ -91,12 +56,12 @@ def schema_of_file(path: str, settings: ReadSettings | None = None) -> pa.Schema
 def open_rows(path: str, settings: ReadSettings | None = None, *, target: pa.Schema | None = None) -> Iterator[RowSource]:
     """Open a file, URL, or ``-`` for standard input. Raises InvalidInputError for other files."""
     settings = settings or ReadSettings()
-    chosen = settings.file_format or _format_of(path)
+    chosen = settings.file_format or format_of(path)
     with ExitStack() as opened:
         with _as_ours(path):
             raw = _open(path, opened)
             counted = _Counted(raw)
-            compression = _COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
+            compression = COMPRESSIONS.get(PurePosixPath(path).suffix.lower())
             size = _size(raw)
             if chosen is FileFormat.PARQUET:
                 schema, batches = _parquet(raw, path, settings)
@@ -114,27 +79,6 @@ def open_rows(path: str, settings: ReadSettings | None = None, *, target: pa.Sch
                         schema, batches = _csv(stream, settings, chosen, target)
                     batches = placed.rows(batches)
         yield RowSource(name=path, schema=schema, batches=batches, size=size, position=counted.position)
-
-
-def looks_like_rows(path: str) -> bool:
-    """Whether the name says that it is a file of rows."""
-    return _named_format(path) is not None
-
-
-def _named_format(path: str) -> FileFormat | None:
-    pure = PurePosixPath(path)
-    if pure.suffix.lower() in _COMPRESSIONS:
-        pure = pure.with_suffix("")
-    return _SUFFIXES.get(pure.suffix.lower())
-
-
-def _format_of(path: str) -> FileFormat:
-    found = _named_format(path)
-    if found is None:
-        raise InvalidInputError(
-            f"cannot tell from the name what {path!r} is: expected {', '.join(_SUFFIXES)}; pass --file-format", kind="file-format"
-        )
-    return found
 
 
 def _open(path: str, opened: ExitStack) -> BinaryIO:

@@ -9,10 +9,7 @@ Atomic types are those of a schema file (``typestring``).
 
 import re
 
-import pyarrow as pa
-
 from tablestore.errors import FormatError, InvalidInputError
-from tablestore.types.arrowtypes import COMMENT_KEY, to_arrow_schema
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType, with_nullable
 from tablestore.types.typestring import MAX_TYPE_DEPTH, parse_type
 
@@ -25,13 +22,9 @@ _PAIRS = {"(": ")", "<": ">"}
 _EXAMPLE = 'for example "id BIGINT NOT NULL, name STRING, tags ARRAY<STRING>"'
 
 
-def parse_columns(text: str) -> pa.Schema:
-    """The Arrow schema that the text says. Raises InvalidInputError, or UnsupportedError for types nobody stores."""
-    fields = _columns(text, 0)
-    # The canonical schema says nothing of comments; a schema for a new table does.
-    return pa.schema(
-        [_with_comment(column, field.description) for column, field in zip(to_arrow_schema(fields), fields, strict=True)]
-    )
+def parse_columns(text: str) -> tuple[Field, ...]:
+    """The columns that the text says. Raises InvalidInputError, or UnsupportedError for types nobody stores."""
+    return _columns(text, 0)
 
 
 def parse_column(text: str) -> Field:
@@ -45,10 +38,6 @@ def parse_column(text: str) -> Field:
 def parse_type_text(text: str) -> DataType:
     """A type, nested ones as in SQL."""
     return _type(text, 0)
-
-
-def _with_comment(column: pa.Field, comment: str | None) -> pa.Field:
-    return column if comment is None else column.with_metadata({**(column.metadata or {}), COMMENT_KEY: comment.encode()})
 
 
 def _columns(text: str, depth: int) -> tuple[Field, ...]:

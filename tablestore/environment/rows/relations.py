@@ -1,13 +1,13 @@
 """What do the table references of one statement read?
 
-    managed table                 one snapshot a table, the newest or the one that is asked for, fixed for the whole statement
-    … with computed columns       a SELECT over it
-    table$ro                      its fully compacted part, as a managed table
-    other system tables           rows that tablestore makes
-    table_changes('t', 1, 5)      rows that tablestore makes: the changes of snapshots 2 to 5
-    temporary view                its query, its names filled up as they were when it was made; or rows of Python
-    table with a connector        whatever the engine reads under that name
-    none of these                 the engine's own
+managed table                 one snapshot a table, the newest or the one that is asked for, fixed for the whole statement
+… with computed columns       a SELECT over it
+table$ro                      its fully compacted part, as a managed table
+other system tables           rows that tablestore makes
+table_changes('t', 1, 5)      rows that tablestore makes: the changes of snapshots 2 to 5
+temporary view                its query, its names filled up as they were when it was made; or rows of Python
+table with a connector        whatever the engine reads under that name
+none of these                 the engine's own
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,8 @@ from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.parameters import Parameters, bind_parameters, literal_value, may_have_markers
 from tablestore.sql.query.tablereferences import Reference, TimeTravel
 from tablestore.sql.source import Fragment, Span
-from tablestore.table.system.systemtable import READ_OPTIMIZED, SystemTable
+from tablestore.table.system.systemkinds import READ_OPTIMIZED
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.table import Table
 from tablestore.types.rowposition import POSITION_COLUMNS
 from tablestore.types.typestring import quote_identifier

@@ -12,35 +12,14 @@ nothing can be lost. Pure.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergefunction import MergeFunction
-from tablestore.names import did_you_mean
 from tablestore.types.arrowtypes import is_list_like
 from tablestore.types.datatypes import ArrayType, DataType, Field, MapType, MultisetType, RowType
 from tablestore.types.evolution.fieldpaths import Path
-
-
-class MissingColumns(StrEnum):
-    """What a write does about columns that its rows lack and whose stored values would be lost."""
-
-    REFUSE = "refuse"
-    NULL = "null"
-    KEEP = "keep"
-
-    @classmethod
-    def of(cls, text: "str | MissingColumns") -> "MissingColumns":
-        """The choice of that name. Raises InvalidInputError that names all of them."""
-        known = [choice.value for choice in cls]
-        if text not in known:
-            raise InvalidInputError(
-                f"expected missing_columns to be one of {', '.join(known)}, found {text!r:.100}{did_you_mean(str(text), known)}",
-                kind="missing-columns",
-            )
-        return cls(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

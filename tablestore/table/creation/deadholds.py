@@ -21,7 +21,7 @@ from tablestore.store.history.holds import Hold, Holds, hold_uuid
 from tablestore.store.history.references import branch_directories
 from tablestore.store.schemas import Schemas, table_uuid_of
 from tablestore.table.creation.creationtools import CreationTools
-from tablestore.table.system.systemtable import SEPARATOR
+from tablestore.table.system.systemkinds import SEPARATOR
 from tablestore.types.typestring import quote_identifier
 
 

@@ -12,8 +12,7 @@
 Names and types of columns are Paimon's. A system table is read-only and computed anew by each scan.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -24,137 +23,13 @@ from tablestore.format.snapshot import Snapshot
 from tablestore.names import did_you_mean
 from tablestore.store.context import TableContext
 from tablestore.table.read.scan import ArrowSource, Readable, ReadOptimizedScan, check_columns
+from tablestore.table.system.systemkinds import AUDIT_LOG, METADATA, READ_OPTIMIZED, SEPARATOR, SYSTEM_TABLES, fields_of
 from tablestore.types.arrowtypes import to_arrow_schema
-from tablestore.types.datatypes import MAX_LENGTH, AtomicType, Field, TypeRoot
+from tablestore.types.datatypes import Field
 from tablestore.types.filter.filters import Filter, parse_filter
 from tablestore.types.filter.predicate import Predicate, evaluate
-from tablestore.types.schema import TableSchema
-from tablestore.types.typestring import parse_type
 
-SEPARATOR = "$"
-KIND_COLUMN = "rowkind"
 BATCH_ROWS = 65_536
-
-_TIME = "TIMESTAMP(3)"
-_STRINGS = {"type": "ARRAY", "element": "STRING"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Kind:
-    """A system table of metadata; ``systemrows`` makes its rows. ``travels``: it can be asked about an older snapshot."""
-
-    columns: Mapping[str, object]
-    travels: bool = False
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        return tuple(Field(id=i, name=name, type=parse_type(text)) for i, (name, text) in enumerate(self.columns.items()))
-
-
-_SUMS = {
-    "record_count": "BIGINT NOT NULL",
-    "file_size_in_bytes": "BIGINT NOT NULL",
-    "file_count": "BIGINT NOT NULL",
-    "last_update_time": _TIME,
-}
-_METADATA: dict[str, _Kind] = {
-    "snapshots": _Kind(
-        columns={
-            "snapshot_id": "BIGINT NOT NULL",
-            "schema_id": "BIGINT NOT NULL",
-            "commit_user": "STRING NOT NULL",
-            "commit_identifier": "BIGINT NOT NULL",
-            "commit_kind": "STRING NOT NULL",
-            "commit_time": f"{_TIME} NOT NULL",
-            "base_manifest_list": "STRING NOT NULL",
-            "delta_manifest_list": "STRING NOT NULL",
-            "changelog_manifest_list": "STRING",
-            "total_record_count": "BIGINT",
-            "delta_record_count": "BIGINT",
-            "changelog_record_count": "BIGINT",
-            "watermark": "BIGINT",
-            "next_row_id": "BIGINT",
-        },
-    ),
-    "schemas": _Kind(
-        columns={
-            "schema_id": "BIGINT NOT NULL",
-            "fields": "STRING NOT NULL",
-            "partition_keys": "STRING NOT NULL",
-            "primary_keys": "STRING NOT NULL",
-            "options": "STRING NOT NULL",
-            "comment": "STRING",
-            "update_time": f"{_TIME} NOT NULL",
-        },
-    ),
-    "options": _Kind(columns={"key": "STRING NOT NULL", "value": "STRING NOT NULL"}),
-    "manifests": _Kind(
-        travels=True,
-        columns={
-            "file_name": "STRING NOT NULL",
-            "file_size": "BIGINT NOT NULL",
-            "num_added_files": "BIGINT NOT NULL",
-            "num_deleted_files": "BIGINT NOT NULL",
-            "schema_id": "BIGINT NOT NULL",
-            "min_partition_stats": "STRING",
-            "max_partition_stats": "STRING",
-            "min_row_id": "BIGINT",
-            "max_row_id": "BIGINT",
-        },
-    ),
-    "files": _Kind(
-        travels=True,
-        columns={
-            "partition": "STRING",
-            "bucket": "INT NOT NULL",
-            "file_path": "STRING NOT NULL",
-            "file_format": "STRING NOT NULL",
-            "schema_id": "BIGINT NOT NULL",
-            "level": "INT NOT NULL",
-            "record_count": "BIGINT NOT NULL",
-            "file_size_in_bytes": "BIGINT NOT NULL",
-            "min_key": "STRING",
-            "max_key": "STRING",
-            "null_value_counts": "STRING NOT NULL",
-            "min_value_stats": "STRING NOT NULL",
-            "max_value_stats": "STRING NOT NULL",
-            "min_sequence_number": "BIGINT",
-            "max_sequence_number": "BIGINT",
-            "creation_time": _TIME,
-            "deleteRowCount": "BIGINT",
-            "file_source": "STRING",
-            "first_row_id": "BIGINT",
-            "write_cols": _STRINGS,
-        },
-    ),
-    "partitions": _Kind(
-        travels=True,
-        columns={
-            "partition": "STRING",
-            **_SUMS,
-            "created_at": _TIME,
-            "created_by": "STRING",
-            "updated_by": "STRING",
-            "options": "STRING",
-        },
-    ),
-    "buckets": _Kind(travels=True, columns={"partition": "STRING", "bucket": "INT NOT NULL", **_SUMS}),
-    "tags": _Kind(
-        columns={
-            "tag_name": "STRING NOT NULL",
-            "snapshot_id": "BIGINT NOT NULL",
-            "schema_id": "BIGINT NOT NULL",
-            "commit_time": f"{_TIME} NOT NULL",
-            "record_count": "BIGINT",
-            "create_time": _TIME,
-            "time_retained": "STRING",
-        },
-    ),
-    "branches": _Kind(columns={"branch_name": "STRING NOT NULL", "create_time": f"{_TIME} NOT NULL"}),
-    "consumers": _Kind(columns={"consumer_id": "STRING NOT NULL", "next_snapshot_id": "BIGINT NOT NULL"}),
-}
-AUDIT_LOG, READ_OPTIMIZED = "audit_log", "ro"
-SYSTEM_TABLES = (*_METADATA, AUDIT_LOG, READ_OPTIMIZED)
 
 
 class NotOfASystemTableError(UnsupportedError, AttributeError):
@@ -196,9 +71,7 @@ class SystemTable(ArrowSource):
     @property
     def fields(self) -> tuple[Field, ...]:
         """The columns with their logical types."""
-        if (kind := _METADATA.get(self._kind)) is not None:
-            return kind.fields
-        return _fields_of(self._kind, self._base.table_schema)
+        return fields_of(self._kind, self._base.table_schema)
 
     @property
     def schema(self) -> pa.Schema:
@@ -210,9 +83,9 @@ class SystemTable(ArrowSource):
 
         Raises InvalidInputError, NotFoundError, ConflictError as ``Table.scan`` does; what cannot look back, when it is read.
         """
-        kind = _METADATA.get(self._kind)
+        kind = METADATA.get(self._kind)
         if at and (self._kind == AUDIT_LOG or (kind is not None and not kind.travels)):
-            able = [name for name, one in _METADATA.items() if one.travels]
+            able = [name for name, one in METADATA.items() if one.travels]
             raise InvalidInputError(
                 f"{self.name} is not about one snapshot, so {next(iter(at))} means nothing here; it does for "
                 f"{', '.join((*able, READ_OPTIMIZED))}",
@@ -278,18 +151,11 @@ class _MetadataScan(ArrowSource):
                     yield kept.select(list(self._columns))
 
 
-def _fields_of(kind: str, schema: TableSchema) -> tuple[Field, ...]:
-    if kind == READ_OPTIMIZED:
-        return schema.fields
-    kind_field = Field(id=schema.highest_field_id + 1, name=KIND_COLUMN, type=AtomicType(root=TypeRoot.VARCHAR, length=MAX_LENGTH))
-    return (kind_field, *schema.fields)
-
-
 def _metadata(context: TableContext, name: str, snapshot: Snapshot | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     # Only who reads metadata as rows needs what makes them.
     from tablestore.table.system.systemrows import ROWS
 
-    return _batched(ROWS[name](context if _METADATA[name].travels else context.still_there(), snapshot), schema)
+    return _batched(ROWS[name](context if METADATA[name].travels else context.still_there(), snapshot), schema)
 
 
 def _batched(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

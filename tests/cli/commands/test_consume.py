@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.table.system.systemtable import SYSTEM_TABLES
+from tablestore.table.system.systemkinds import SYSTEM_TABLES
 from tests.support.commandline import Ran
 
 Run = Callable[..., Ran]

@@ -8,7 +8,7 @@ import pytest
 
 from tablestore.store.history.branchfiles import branch_files
 from tablestore.table.catalog import Catalog
-from tablestore.table.system.systemtable import SYSTEM_TABLES
+from tablestore.table.system.systemkinds import SYSTEM_TABLES
 from tablestore.table.table import Table
 
 if TYPE_CHECKING:

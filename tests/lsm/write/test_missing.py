@@ -7,7 +7,8 @@ import pytest
 
 from tablestore.errors import InvalidInputError
 from tablestore.lsm.functions.mergeoptions import merge_function
-from tablestore.lsm.write.missingcolumns import Lost, MissingColumns, lost_to_nulls, path_text
+from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.lsm.write.missingcolumns import Lost, lost_to_nulls, path_text
 from tablestore.types.newschema import new_schema
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.int32()), ("d", pa.int32())]))])

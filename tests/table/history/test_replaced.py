@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.table.system.systemtable import SYSTEM_TABLES
+from tablestore.table.system.systemkinds import SYSTEM_TABLES
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.string(), nullable=False)])
 

@@ -12,7 +12,8 @@ import pytest
 import tablestore as ts
 from tablestore.store.history.branchfiles import branch_files
 from tablestore.store.history.consumers import Consumers
-from tablestore.table.system.systemtable import SYSTEM_TABLES, SystemTable
+from tablestore.table.system.systemkinds import SYSTEM_TABLES
+from tablestore.table.system.systemtable import SystemTable
 from tablestore.table.system.systemtext import duration_text
 
 SCHEMA = pa.schema(

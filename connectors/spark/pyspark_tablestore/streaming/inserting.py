@@ -15,7 +15,7 @@ from pyspark_tablestore.streaming.batches import BatchWriter, running_checkpoint
 from pyspark_tablestore.streaming.streamoptions import place_of
 from tablestore.environment.engine import BoundQuery, InsertTarget
 from tablestore.errors import ConflictError, InvalidInputError, StorageError, TablestoreError
-from tablestore.lsm.write.missingcolumns import MissingColumns
+from tablestore.lsm.write.missingchoice import MissingColumns
 
 _MODES = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION"
 _TWICE = "CONCURRENT_STREAM_LOG_UPDATE"

@@ -1,15 +1,18 @@
 """``tablestore mt stage|compare|promote|rollback|discard``: another version of a materialized table, built beside it."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import typer
 
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import FoundProblems, Session, command
 from tablestore.cli.commands.materialized.refreshes import Name
 from tablestore.cli.commands.sql import EngineOption, open_environment
-from tablestore.environment.materialized.evolution.comparing import CompareReport
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablestore.environment.materialized.evolution.comparing import CompareReport
 
 app = typer.Typer()
 
@@ -97,7 +100,7 @@ def discard(session: Session, name: Name, engine: EngineOption = None) -> None:
     session.out.done({"discarded": name}, f"{name} has one version less.")
 
 
-def _record(report: CompareReport) -> dict[str, Any]:
+def _record(report: "CompareReport") -> dict[str, Any]:
     return {
         "version": report.role.value,
         "equal": report.is_equal,
@@ -112,7 +115,7 @@ def _record(report: CompareReport) -> dict[str, Any]:
     }
 
 
-def _examples(report: CompareReport) -> dict[str, list[dict[str, Any]]]:
+def _examples(report: "CompareReport") -> dict[str, list[dict[str, Any]]]:
     given: dict[str, pa.Table | None] = {
         "only_current": report.examples_only_current,
         "only_other": report.examples_only_other,

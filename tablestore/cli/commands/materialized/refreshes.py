@@ -1,6 +1,6 @@
 """``tablestore mt list|history|refresh|suspend|resume``: how fresh materialized tables are, and refreshing them."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,10 +10,12 @@ from tablestore.cli.command import FAILED, Session, command, complete_table
 from tablestore.cli.commands.sql import EngineOption, open_environment
 from tablestore.cli.text.render import Column
 from tablestore.cli.text.units import human_duration
-from tablestore.environment.materialized.due import DueRefresh
-from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
 from tablestore.sql.parse.statement import parse_path
 from tablestore.types.typestring import quote_identifier
+
+if TYPE_CHECKING:
+    from tablestore.environment.materialized.due import DueRefresh
+    from tablestore.environment.materialized.figures.freshnessfigures import FreshnessFigures, PastRefresh
 
 app = typer.Typer()
 
@@ -128,7 +130,7 @@ def resume(session: Session, name: Name, engine: EngineOption = None) -> None:
     session.out.done({"resumed": name}, f"{name} is refreshed again.")
 
 
-def say_refresh(session: Session, one: DueRefresh) -> None:
+def say_refresh(session: Session, one: "DueRefresh") -> None:
     """One line about a refresh that was due: what it did, or why it failed."""
     if session.out.as_json:
         session.out.line(due_record(one))
@@ -139,7 +141,7 @@ def say_refresh(session: Session, one: DueRefresh) -> None:
     session.out.flush()
 
 
-def due_record(one: DueRefresh) -> dict[str, Any]:
+def due_record(one: "DueRefresh") -> dict[str, Any]:
     """A refresh that was due, as JSON shows it."""
     report = one.report
     return {
@@ -153,7 +155,7 @@ def due_record(one: DueRefresh) -> dict[str, Any]:
     }
 
 
-def figures_record(one: FreshnessFigures, *, as_json: bool) -> dict[str, Any]:
+def figures_record(one: "FreshnessFigures", *, as_json: bool) -> dict[str, Any]:
     """The figures of a table as a listing shows them; durations in milliseconds for programs."""
     last = one.last
     return {
@@ -169,7 +171,7 @@ def figures_record(one: FreshnessFigures, *, as_json: bool) -> dict[str, Any]:
     }
 
 
-def _past_record(one: PastRefresh, *, as_json: bool) -> dict[str, Any]:
+def _past_record(one: "PastRefresh", *, as_json: bool) -> dict[str, Any]:
     return {
         "snapshot_id": one.snapshot_id,
         "at": one.at_ms,

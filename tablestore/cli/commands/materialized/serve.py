@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +18,6 @@ import tablestore as ts
 from tablestore.cli.command import Session, command
 from tablestore.cli.commands.materialized.refreshes import say_refresh
 from tablestore.cli.commands.sql import EngineOption, open_environment
-from tablestore.environment.materialized.figures.openmetrics import CONTENT_TYPE, metrics_text
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.options import parse_duration
 
@@ -90,6 +88,8 @@ class Server:
 
     def look(self) -> None:
         """One look: refresh what is due, and count. An error of the warehouse is noted; the next look tries again."""
+        from tablestore.environment.materialized.figures.openmetrics import metrics_text
+
         try:
             self._refresh()
             self.metrics = metrics_text(self.environment.freshness(), self._failures)
@@ -137,6 +137,9 @@ def _until_signal() -> Iterator[Wait]:
 @contextmanager
 def served_metrics(host: str, port: int, text: Callable[[], str]) -> Iterator[int]:
     """Serve a text at ``/metrics`` from threads of its own; the port. Raises InvalidInputError for a port that is taken."""
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    from tablestore.environment.materialized.figures.openmetrics import CONTENT_TYPE
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -3,13 +3,11 @@
 from io import BytesIO
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
 import tablestore as ts
 from tablestore.cli import wordcompletion
 from tablestore.cli.command import Session, TableName, Yes, command, parse_pairs
-from tablestore.cli.rows.jsonlines import json_batches
 
 app = typer.Typer()
 
@@ -40,6 +38,10 @@ def insert(
 
     Files, also of JSON lines from standard input, are loaded by `tablestore import`.
     """
+    import pyarrow as pa
+
+    from tablestore.cli.rows.jsonlines import json_batches
+
     table = session.table(name)
     text = "\n".join(row.replace("\n", " ") for row in rows)
     schema, batches = json_batches(BytesIO(text.encode()), "the rows", table.schema)
@@ -104,11 +106,11 @@ def _condition(where: str | None, every: bool) -> str | None:
     return where
 
 
-def _rows(count: int, table: ts.Table, condition: str | None) -> str:
+def _rows(count: int, table: "ts.Table", condition: str | None) -> str:
     return f"{count:,} row(s) of {table.name}" + ("" if condition is None else f", those where {condition}")
 
 
-def _say(session: Session, table: ts.Table, snapshot: ts.Snapshot | None, sentence: str, rows: int) -> None:
+def _say(session: Session, table: "ts.Table", snapshot: "ts.Snapshot | None", sentence: str, rows: int) -> None:
     document = {"table": table.name, "rows": rows, "snapshot": None if snapshot is None else snapshot.id}
     landed = "no snapshot: nothing changed" if snapshot is None else f"snapshot {snapshot.id}"
     session.out.done(document, f"{sentence} ({landed}).")

@@ -11,9 +11,9 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.command import Session, TableName, command, is_path, parse_pairs
+from tablestore.cli.commands.changes.consume import Brokers
 from tablestore.cli.commands.sql import Engine, open_environment
 from tablestore.cli.text.render import Bar
-from tablestore.environment.engine import ingest_engine
 
 app = typer.Typer()
 _SUFFIX = "_dead_letters"
@@ -43,6 +43,41 @@ class BadRecords(StrEnum):
     STOP = "stop"
 
 
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")]
+Format = Annotated[RecordFormat, typer.Option("--format", "-f", help="What the records are.")]
+Name = Annotated[str | None, typer.Option("--name", metavar="NAME", help="Keep its progress under this name; else the topic's.")]
+Follow = Annotated[bool, typer.Option("--follow", "-F", help="Wait for further records; end with Ctrl-C.")]
+Start = Annotated[StartAt, typer.Option("--start", help="Where the first run begins.")]
+Reset = Annotated[bool, typer.Option("--reset", help="Forget the progress and begin at --start.")]
+DeadLetters = Annotated[
+    str | None,
+    typer.Option(
+        "--dead-letters", metavar="TABLE", help=f"Where records go that cannot become rows; else TABLE{_SUFFIX}. It is made."
+    ),
+]
+OnError = Annotated[BadRecords, typer.Option("--on-error", help="What happens to records that cannot become rows.")]
+Evolve = Annotated[bool, typer.Option("--evolve", help="Add columns that records have, and widen those too narrow.")]
+AvroSchema = Annotated[
+    Path | None, typer.Option("--avro-schema", metavar="FILE", help="The schema of Avro records.", exists=True, dir_okay=False)
+]
+AvroSchemaId = Annotated[
+    int | None, typer.Option("--avro-schema-id", metavar="N", help="Its number, if records name it (Confluent).")
+]
+AvroKeySchema = Annotated[
+    Path | None, typer.Option("--avro-key-schema", metavar="FILE", help="The schema of Avro keys.", exists=True, dir_okay=False)
+]
+AvroKeySchemaId = Annotated[int | None, typer.Option("--avro-key-schema-id", metavar="N", help="Its number, if keys name it.")]
+TaskEngine = Annotated[
+    Engine | None, typer.Option("--engine", help="Read and write with tasks of this engine (spark); left out: in this process.")
+]
+CommitEvery = Annotated[float, typer.Option("--commit-every", metavar="SECONDS", help="Commit at least so often.")]
+CommitRecords = Annotated[int, typer.Option("--commit-records", metavar="N", min=1, help="Commit after so many records.")]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option("--property", "-p", metavar="KEY=VALUE", help="A property of the Kafka client. May be repeated."),
+]
+
+
 @command(
     app,
     "ingest",
@@ -53,54 +88,24 @@ class BadRecords(StrEnum):
 def ingest(
     session: Session,
     name: TableName,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.")],
-    brokers: Annotated[
-        str | None,
-        typer.Option(
-            "--brokers", metavar="HOST:PORT,...", envvar="TABLESTORE_KAFKA_BOOTSTRAP_SERVERS", help="Brokers to begin with."
-        ),
-    ] = None,
-    format: Annotated[RecordFormat, typer.Option("--format", "-f", help="What the records are.")] = RecordFormat.DEBEZIUM_JSON,
-    job: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Keep its progress under this name; else the topic's.")
-    ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-F", help="Wait for further records; end with Ctrl-C.")] = False,
-    start: Annotated[StartAt, typer.Option("--start", help="Where the first run begins.")] = StartAt.EARLIEST,
-    reset: Annotated[bool, typer.Option("--reset", help="Forget the progress and begin at --start.")] = False,
-    dead_letters: Annotated[
-        str | None,
-        typer.Option(
-            "--dead-letters", metavar="TABLE", help=f"Where records go that cannot become rows; else TABLE{_SUFFIX}. It is made."
-        ),
-    ] = None,
-    on_error: Annotated[
-        BadRecords, typer.Option("--on-error", help="What happens to records that cannot become rows.")
-    ] = BadRecords.DEAD_LETTER,
-    evolve: Annotated[bool, typer.Option("--evolve", help="Add columns that records have, and widen those too narrow.")] = False,
-    avro_schema: Annotated[
-        Path | None, typer.Option("--avro-schema", metavar="FILE", help="The schema of Avro records.", exists=True, dir_okay=False)
-    ] = None,
-    avro_schema_id: Annotated[
-        int | None, typer.Option("--avro-schema-id", metavar="N", help="Its number, if records name it (Confluent).")
-    ] = None,
-    avro_key_schema: Annotated[
-        Path | None,
-        typer.Option("--avro-key-schema", metavar="FILE", help="The schema of Avro keys.", exists=True, dir_okay=False),
-    ] = None,
-    avro_key_schema_id: Annotated[
-        int | None, typer.Option("--avro-key-schema-id", metavar="N", help="Its number, if keys name it.")
-    ] = None,
-    engine: Annotated[
-        Engine | None, typer.Option("--engine", help="Read and write with tasks of this engine (spark); left out: in this process.")
-    ] = None,
-    commit_every: Annotated[float, typer.Option("--commit-every", metavar="SECONDS", help="Commit at least so often.")] = 10.0,
-    commit_records: Annotated[
-        int, typer.Option("--commit-records", metavar="N", min=1, help="Commit after so many records.")
-    ] = 1_000_000,
-    properties: Annotated[
-        list[str] | None,
-        typer.Option("--property", "-p", metavar="KEY=VALUE", help="A property of the Kafka client. May be repeated."),
-    ] = None,
+    topic: Topic,
+    brokers: Brokers = None,
+    format: Format = RecordFormat.DEBEZIUM_JSON,
+    job: Name = None,
+    follow: Follow = False,
+    start: Start = StartAt.EARLIEST,
+    reset: Reset = False,
+    dead_letters: DeadLetters = None,
+    on_error: OnError = BadRecords.DEAD_LETTER,
+    evolve: Evolve = False,
+    avro_schema: AvroSchema = None,
+    avro_schema_id: AvroSchemaId = None,
+    avro_key_schema: AvroKeySchema = None,
+    avro_key_schema_id: AvroKeySchemaId = None,
+    engine: TaskEngine = None,
+    commit_every: CommitEvery = 10.0,
+    commit_records: CommitRecords = 1_000_000,
+    properties: Properties = None,
 ) -> None:
     """Read a topic into a table: rows, and the changes of rows, each exactly once.
 
@@ -110,6 +115,8 @@ def ingest(
 
     Under --json each commit is a line of its own, and the last line is the sum.
     """
+    from tablestore.environment.engine import ingest_engine
+
     table = session.table(name)
     letters = _letters(session, table, name, dead_letters) if on_error is BadRecords.DEAD_LETTER else None
     with (
@@ -149,7 +156,7 @@ class _Shown:
     def __init__(self, session: Session, bar: Bar) -> None:
         self._session, self._bar, self._done = session, bar, 0
 
-    def __call__(self, commit: ts.IngestCommit) -> None:
+    def __call__(self, commit: "ts.IngestCommit") -> None:
         self._done += commit.records
         if self._session.out.as_json:
             self._session.out.line(asdict(commit))
@@ -160,7 +167,7 @@ class _Shown:
         )
 
 
-def _letters(session: Session, table: ts.Table, name: str, given: str | None) -> ts.Table:
+def _letters(session: Session, table: "ts.Table", name: str, given: str | None) -> "ts.Table":
     if given is not None and is_path(given):
         return session.table(given)
     if given is None and is_path(name):

@@ -1,0 +1,1 @@
+"""Changes on their way out of a table and into one: ``tablestore consume`` and ``ingest``."""

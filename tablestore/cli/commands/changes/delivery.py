@@ -1,0 +1,41 @@
+"""Bringing changes elsewhere: what ``tablestore consume --to`` and the like do."""
+
+from dataclasses import asdict
+from typing import cast
+
+import tablestore as ts
+from tablestore.cli.command import Session
+from tablestore.cli.commands.changes.asked import Asked, Delivery
+from tablestore.cli.rows.rowformat import RowFormat
+from tablestore.log.follow.request import ScanMode
+
+
+def deliver(session: Session, name: str, asked: Asked, wanted: Delivery) -> None:
+    """Deliver, and say what was brought; under ``--json`` each commit is a line."""
+    table = session.table(name)
+    to: ts.Table | ts.Topic | str
+    if wanted.topic is not None:
+        to = ts.Topic(wanted.topic, wanted.brokers, wanted.topic_format.value)
+    else:
+        to = session.table(wanted.table) if wanted.table is not None else str(wanted.folder)
+    report = ts.deliver(
+        table,
+        to,
+        format="parquet" if wanted.format is RowFormat.PARQUET else "json",
+        storage_options=session.storage,
+        name=wanted.name,
+        scan=cast("ScanMode | None", asked.scan),
+        columns=asked.columns,
+        filter=asked.filter,
+        follow=asked.follow,
+        consumer_id=asked.consumer,
+        on_discontinuity="skip" if asked.gaps == "skip" else "raise",
+        on_commit=lambda done: _say_delivered(session, done),
+    )
+    session.out.done(asdict(report), f"{name} to {to if isinstance(to, str) else to.name}: {report}.")
+
+
+def _say_delivered(session: Session, done: ts.DeliveryReport) -> None:
+    if session.out.as_json:
+        session.out.line(asdict(done))
+        session.out.flush()

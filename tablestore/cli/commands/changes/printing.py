@@ -1,0 +1,126 @@
+"""Printing changes, or writing them to a file: what ``tablestore consume`` does."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, cast
+
+import pyarrow as pa
+
+import tablestore as ts
+from tablestore.cli.command import Session
+from tablestore.cli.commands.changes.asked import Asked, Shown
+from tablestore.cli.commands.tableread import say_written
+from tablestore.cli.rows.rowformat import RowFormat
+from tablestore.cli.rows.rowsink import write_rows
+from tablestore.log.events import Event
+from tablestore.log.follow.consumption import ChangeBatch
+from tablestore.log.follow.request import ScanMode
+from tablestore.table.read.changes import earliest_start
+from tablestore.types.rowkind import ROW_KIND_COLUMN
+
+
+def print_changes(session: Session, name: str, asked: Asked, shown: Shown) -> None:
+    """Print the changes between two snapshots, or those from a place on."""
+    session.says_itself = True
+    table, sink = session.table(name), _Sink(session, shown)
+    if asked.onward:
+        _print_onward(sink, table, asked)
+    else:
+        start = _earliest(session, table, pairs=asked.pairs) if asked.from_snapshot is None else asked.from_snapshot
+        _print_between(sink, table, asked, start)
+
+
+def _print_onward(sink: "_Sink", table: ts.Table, asked: Asked) -> None:
+    batches = table.consume(
+        cast("ScanMode | None", asked.scan),
+        consumer_id=asked.consumer,
+        timestamp=asked.timestamp,
+        columns=asked.columns,
+        filter=asked.filter,
+        pairs=asked.pairs,
+        follow=asked.follow,
+        on_discontinuity=asked.gaps,
+    )
+    fields = [table.schema.field(one) for one in (table.schema.names if asked.columns is None else asked.columns)]
+    sink.follow(fields, batches, recorded=asked.consumer is not None)
+
+
+def _print_between(sink: "_Sink", table: ts.Table, asked: Asked, start: int) -> None:
+    gaps: Literal["raise", "skip"] = "skip" if asked.gaps == "skip" else "raise"
+    changes = table.changes(
+        start,
+        asked.to_snapshot,
+        asked.columns,
+        asked.filter,
+        pairs=asked.pairs,
+        snapshot_ids=asked.snapshot_ids,
+        on_discontinuity=gaps,
+    )
+    sink.write(changes.schema, changes.to_batches())
+    for gap in changes.discontinuities() if gaps == "skip" else ():
+        sink.session.out.note(f"some changes are left out: {gap.reason}")
+
+
+def _earliest(session: Session, table: ts.Table, *, pairs: bool) -> int:
+    """The earliest snapshot whose changes are there."""
+    start = earliest_start(table.context, pairs=pairs)
+    if start:
+        session.out.note(f"the changes up to snapshot {start} have expired; --scan full begins with the rows instead")
+    return start
+
+
+@dataclass(frozen=True)
+class _Sink:
+    """Where the changes go, and how they look there."""
+
+    session: Session
+    shown: Shown
+
+    def write(self, schema: pa.Schema, rows: Iterable[pa.RecordBatch], *, draw: bool = True) -> None:
+        """Write rows, and say how many a file has got."""
+        out, shown = self.session.out, self.shown
+        written = write_rows(out, schema, rows, row_format=shown.format, output=shown.output, limit=shown.limit, draw=draw)
+        say_written(self.session, written, "changes", shown.output)
+
+    def follow(self, fields: "Sequence[pa.Field[Any]]", batches: Iterator[ChangeBatch], *, recorded: bool) -> None:
+        """Write batches as they come, and their events; ``recorded``: keep in the table how far this has come."""
+        out = self.session.out
+        at_end, row_format = self.shown.at_end, self.shown.format
+        as_lines = not at_end and (row_format is RowFormat.JSON or (row_format is None and out.as_json))
+        on_event = _event_line if as_lines else lambda event: out.note(str(event))
+        recording = _Recording(batches, recorded=recorded, at_end=at_end, on_event=on_event)
+        kind = pa.field(ROW_KIND_COLUMN, pa.string(), nullable=False)
+        self.write(pa.schema([kind, *fields]), recording.rows(), draw=False)
+        recording.record()
+
+
+def _event_line(event: Event) -> None:
+    """Behind the rows before it: those were written when this one was asked for."""
+    sys.stdout.buffer.write(json.dumps({"_event": event.name, **asdict(event)}).encode() + b"\n")
+
+
+class _Recording:
+    """Batches on their way out. A batch counts as done when the next one is asked for: then it has been written."""
+
+    def __init__(self, batches: Iterator[ChangeBatch], *, recorded: bool, at_end: bool, on_event: Callable[[Event], None]) -> None:
+        self._batches, self._recorded, self._at_end, self._on_event = batches, recorded, at_end, on_event
+        self._done: ChangeBatch | None = None
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows of each batch."""
+        for batch in self._batches:
+            if batch.event is not None:
+                self._on_event(batch.event)
+            yield batch.rows
+            self._done = batch
+            if not self._at_end:
+                sys.stdout.flush()
+                self.record()
+
+    def record(self) -> None:
+        """Keep in the table how far this has come."""
+        if self._recorded and self._done is not None:
+            self._done.commit()
+        self._done = None

@@ -1,0 +1,205 @@
+"""Loading files of rows into a table: what ``tablestore import`` does.
+
+Either each batch is written as it is read, with a commit at the end or after so many rows, or the rows replace the partitions that
+they fall into, in one commit.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+import typer
+
+import tablestore as ts
+from tablestore.cli.command import Refused, Session, is_path
+from tablestore.cli.rows.filenames import find_files
+from tablestore.cli.rows.rowformat import ReadSettings, looks_like_rows
+from tablestore.cli.rows.rowsource import RowSource, open_rows, schema_of_file
+from tablestore.cli.text.render import Bar
+from tablestore.lsm.write.missingchoice import MissingColumns
+from tablestore.names import did_you_mean
+from tablestore.types.rowkind import ROW_KIND_COLUMN
+
+Way: TypeAlias = Literal["upsert", "append", "overwrite"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTable:
+    """What a table that is to be made has besides the columns of the first file."""
+
+    primary_key: Sequence[str]
+    partition_by: Sequence[str]
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Load:
+    """Which files go into which table, and how. ``way`` None: what the table does by itself."""
+
+    table: str
+    files: Sequence[str]
+    settings: ReadSettings
+    create: NewTable | None
+    way: Way | None
+    missing_columns: MissingColumns
+    commit_every: int | None
+
+
+@dataclass(kw_only=True)
+class Loaded:
+    """How far a load has come."""
+
+    rows: int = 0
+    committed_rows: int = 0
+    snapshot_ids: list[int]
+
+    def committed(self, snapshot: ts.Snapshot | None) -> None:
+        """All rows so far are committed."""
+        self.committed_rows = self.rows
+        if snapshot is not None:
+            self.snapshot_ids.append(snapshot.id)
+
+
+def load(session: Session, wanted: Load, *, yes: bool) -> None:
+    """Load, and say what landed; of a load that fails too. ``yes``: an overwrite needs no further word."""
+    named = wanted.settings.file_format is None
+    files = find_files(wanted.files, looks_like_rows if named else lambda path: True)
+    table = _opened(session, wanted.table, files[0]) if wanted.create is None else _created(session, wanted, files[0])
+    _check_way(table, wanted.way)
+    loaded = Loaded(snapshot_ids=[])
+    try:
+        if wanted.way == "overwrite":
+            _confirm_overwrite(session, table, files, yes)
+            _overwrite(session, table, files, wanted.settings, loaded)
+        else:
+            _write(session, table, files, wanted, loaded)
+    except BaseException:
+        if loaded.snapshot_ids:
+            session.out.note(
+                f"{loaded.committed_rows:,} rows were committed before that (snapshots {loaded.snapshot_ids[0]} to "
+                f"{loaded.snapshot_ids[-1]}); rows after them were not"
+            )
+        raise
+    document = {"table": table.name, "rows": loaded.rows, "files": list(files), "snapshots": loaded.snapshot_ids}
+    commits = f"snapshot {loaded.snapshot_ids[-1]}" if loaded.snapshot_ids else "no snapshot: there were no rows"
+    session.out.done(document, f"Imported {loaded.rows:,} rows into {table.name} ({commits}).")
+
+
+def _opened(session: Session, name: str, first: str) -> ts.Table:
+    try:
+        return session.table(name)
+    except ts.NotFoundError as error:
+        if is_path(name) or session.catalog().table_exists(name):
+            raise
+        raise ts.NotFoundError(
+            f"{error}; --create makes it with the columns of {first}, and --primary-key names its key", kind=error.kind
+        ) from error
+
+
+def _created(session: Session, wanted: Load, first: str) -> ts.Table:
+    assert wanted.create is not None, "it is only created where that was asked for"
+    if first == "-":
+        raise typer.BadParameter(
+            "standard input cannot be read twice: create the table with 'table create'", param_hint="'--create'"
+        )
+    session.catalog().create_table(
+        wanted.table,
+        schema=schema_of_file(first, wanted.settings),
+        primary_key=wanted.create.primary_key,
+        partition_by=wanted.create.partition_by,
+        options=wanted.create.options,
+        ignore_if_exists=True,
+    )
+    return session.table(wanted.table)
+
+
+def _check_way(table: ts.Table, way: Way | None) -> None:
+    if way == "append" and table.primary_key:
+        raise Refused(
+            f"table {table.name} has the primary key {', '.join(table.primary_key)}: rows of a known key replace the old ones; "
+            "leave out --append"
+        )
+    if way == "upsert" and not table.primary_key:
+        raise Refused(f"table {table.name} has no primary key to upsert by: leave out --upsert")
+
+
+def _confirm_overwrite(session: Session, table: ts.Table, files: Sequence[str], yes: bool) -> None:
+    latest = table.context.snapshots.latest()
+    rows = latest.total_record_count if latest else 0
+    what = f"the partitions ({', '.join(table.partition_by)}) that the rows fall into" if table.partition_by else "all rows"
+    sentence = f"Replaces {what} of {table.name}, which stores {rows:,} record(s) now, by the rows of {', '.join(files)}."
+    session.confirm(yes, sentence, {"table": table.name, "replaces": what, "records": rows, "files": list(files)})
+
+
+def _write(session: Session, table: ts.Table, files: Sequence[str], wanted: Load, loaded: Loaded) -> None:
+    every = wanted.commit_every
+    with table.new_writer() as writer:
+        for batch in _batches(session, files, wanted.settings, table.schema, loaded):
+            for piece in _pieces(batch, every, loaded.rows - loaded.committed_rows):
+                writer.write(piece, missing_columns=wanted.missing_columns)
+                loaded.rows += piece.num_rows
+                if every is not None and loaded.rows - loaded.committed_rows >= every:
+                    loaded.committed(writer.commit())
+        if loaded.rows > loaded.committed_rows:
+            loaded.committed(writer.commit())
+
+
+def _pieces(batch: pa.RecordBatch, commit_every: int | None, pending: int) -> Iterator[pa.RecordBatch]:
+    """The batch, cut where a commit falls."""
+    if commit_every is None:
+        yield batch
+        return
+    start = 0
+    while start < batch.num_rows:
+        piece = batch.slice(start, commit_every - pending)
+        yield piece
+        start += piece.num_rows
+        pending = (pending + piece.num_rows) % commit_every
+
+
+def _overwrite(session: Session, table: ts.Table, files: Sequence[str], settings: ReadSettings, loaded: Loaded) -> None:
+    stream = _batches(session, files, settings, table.schema, loaded)
+    first = next(stream, None)
+    if first is None:
+        raise ts.InvalidInputError(
+            f"there are no rows in {', '.join(files)}; to empty {table.name}, delete its rows", kind="no-rows"
+        )
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in _chained(first, stream):
+            loaded.rows += batch.num_rows
+            yield batch.cast(first.schema) if batch.schema != first.schema else batch
+
+    loaded.committed(table.overwrite(pa.RecordBatchReader.from_batches(first.schema, rows())))
+
+
+def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _batches(
+    session: Session, files: Sequence[str], settings: ReadSettings, target: pa.Schema, loaded: Loaded
+) -> Iterator[pa.RecordBatch]:
+    """All rows of all files, with a bar for each file."""
+    for path in files:
+        with open_rows(path, settings, target=target) as source, session.out.progress(path, source.size) as bar:
+            _check_columns(path, source.schema.names, target.names)
+            for batch in source:
+                yield batch
+                _show(bar, source, loaded)
+
+
+def _check_columns(path: str, found: Sequence[str], known: Sequence[str]) -> None:
+    for name in found:
+        if name not in known and name != ROW_KIND_COLUMN:
+            raise ts.InvalidInputError(
+                f"{path} has a column {name!r} that the table does not have (columns: {', '.join(known)})"
+                f"{did_you_mean(name, known)}; choose with --columns, or add it: tablestore table alter add-column",
+                kind="unknown-column",
+            )
+
+
+def _show(bar: Bar, source: RowSource, loaded: Loaded) -> None:
+    bar.reach(source.position(), f"{source.name}  {loaded.rows:,} rows")

@@ -1,0 +1,25 @@
+"""What a write does about columns that its rows lack: a user's choice. What is lost by it: ``missingcolumns``."""
+
+from enum import StrEnum
+
+from tablestore.errors import InvalidInputError
+from tablestore.names import did_you_mean
+
+
+class MissingColumns(StrEnum):
+    """What a write does about columns that its rows lack and whose stored values would be lost."""
+
+    REFUSE = "refuse"
+    NULL = "null"
+    KEEP = "keep"
+
+    @classmethod
+    def of(cls, text: "str | MissingColumns") -> "MissingColumns":
+        """The choice of that name. Raises InvalidInputError that names all of them."""
+        known = [choice.value for choice in cls]
+        if text not in known:
+            raise InvalidInputError(
+                f"expected missing_columns to be one of {', '.join(known)}, found {text!r:.100}{did_you_mean(str(text), known)}",
+                kind="missing-columns",
+            )
+        return cls(text)
