@@ -54,7 +54,8 @@ class DuckDBRows:
             self._sessions.check_files(run)
             relation = run.relation()
             schema = schema_of(relation) if schema is None else schema
-            yield pa.RecordBatch.from_pylist([], schema)
+            # Not from lists of Python: Arrow would look for pandas first, and load it.
+            yield pa.RecordBatch.from_arrays([pa.nulls(0, column.type) for column in schema], schema=schema)
             with closing(relation.to_arrow_reader(BATCH_ROWS)) as reader:
                 while True:
                     run.check()
