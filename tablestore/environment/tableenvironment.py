@@ -211,6 +211,16 @@ class TableEnvironment(DeprecatedNames):
 
         return refresh_due(self._session, skip=skip)
 
+    def refresh_chain(self, path: str) -> "tuple[DueRefresh, ...]":
+        """Refresh a materialized table now, behind those that it is made from, all from one set of snapshots.
+
+        One of these that is suspended, or refreshed partition by partition, is read as it is. What each did; the last one may be
+        why it failed, and nothing is refreshed then that is made from it. Raises NotFoundError, InvalidInputError.
+        """
+        from tablestore.environment.materialized.due import refresh_chain
+
+        return tuple(refresh_chain(self._session, self._session.expand(parse_path(path))))
+
     def freshness(self, database: str | None = None) -> "tuple[FreshnessFigures, ...]":
         """How fresh each materialized table of the current catalog is, or each of one of its databases. No engine is needed."""
         from tablestore.environment.materialized.figures.freshnessfigures import figures_of

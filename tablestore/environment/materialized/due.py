@@ -3,6 +3,7 @@
     due(definition, …)   the time that a refresh is due for, None if none is; pure
     refresh_due(…)       every table of a catalog whose refresh is due, sources before what is made from them, all from one set of
                          snapshots: one round; previous versions of tables that were kept for long enough go
+    refresh_chain(…)     a table, due or not, behind those that it is made from: one round too
 
 Two processes that find the same table due both refresh it; one of them lands, and the other finds nothing due any more. A
 continuous table is due only where its job does not run. A workflow of another scheduler is left to that.
@@ -27,10 +28,11 @@ from tablestore.environment.materialized.refreshing import (
     partition_of_schedule,
     refresh_once,
     refresh_session,
+    refresh_until_landed,
     zone_of,
 )
 from tablestore.environment.materialized.refreshreport import RefreshReport
-from tablestore.environment.materialized.storing import Found, open_materialized
+from tablestore.environment.materialized.storing import Found, check_not_initializing, open_materialized
 from tablestore.environment.materialized.workflows import EMBEDDED, scheduler_of
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.session.session import Session
@@ -93,9 +95,62 @@ def _begin(session: Session, paths: Sequence[ObjectPath], now: int, this_round: 
             found = open_materialized(session, path)
             if _is_anothers(session, found) or due(found, last_refresh(found), now) is None:
                 continue
-            sources = find_sources(refresh_session(session), found.definition.expanded_query, this_round)
-            if isinstance(sources, Sources):
-                hold_back(found.table, sources.sources)
+            _hold_sources(session, found, this_round)
+
+
+def _hold_sources(session: Session, found: Found, this_round: Round) -> None:
+    sources = find_sources(refresh_session(session), found.definition.expanded_query, this_round)
+    if isinstance(sources, Sources):
+        hold_back(found.table, sources.sources)
+
+
+def refresh_chain(session: Session, path: ObjectPath) -> Iterator[DueRefresh]:
+    """Refresh a table behind the materialized tables that it is made from, through others too, all from one set of snapshots.
+
+    Of these, one that is suspended, or refreshed partition by partition, is read as it is. The first that fails is the last that
+    is refreshed. Raises NotFoundError, InvalidInputError for another table.
+    """
+    check_not_initializing(open_materialized(session, path), "refresh")
+    now, this_round, chain = session.clock.now_ms(), Round(), _chain(session, path)
+    for one in chain:
+        # What is wrong with a table is said when it is refreshed.
+        with suppress(TablestoreError):
+            _hold_sources(session, open_materialized(session, one), this_round)
+
+    def once(found: Found) -> RefreshReport:
+        return refresh_once(session, found, before=last_refresh(found), in_round=this_round)
+
+    for one in chain:
+        try:
+            found = open_materialized(session, one)
+            report = refresh_until_landed(session, found, once)
+            this_round.move_on(found.table)
+        except TablestoreError as error:
+            yield DueRefresh(table=one, schedule_ms=now, error=error)
+            return
+        yield DueRefresh(table=one, schedule_ms=now, report=report)
+
+
+def _chain(session: Session, path: ObjectPath) -> Sequence[ObjectPath]:
+    """A table behind those that are refreshed with it."""
+    sorter: TopologicalSorter[ObjectPath] = TopologicalSorter()
+    waiting, seen = [path], {path}
+    while waiting:
+        one = waiting.pop()
+        sources = [source for source in _sources(session, one) if _is_refreshed_with_others(session, source)]
+        sorter.add(one, *sources)
+        waiting += [source for source in sources if source not in seen]
+        seen.update(sources)
+    return _sorted(sorter, tuple(seen))
+
+
+def _is_refreshed_with_others(session: Session, path: ObjectPath) -> bool:
+    try:
+        found = open_materialized(session, path)
+    except TablestoreError:
+        return False
+    by_partition = any(partition_date_column(key) for key in found.definition.options)
+    return found.upkeep.status is RefreshStatus.ACTIVATED and not by_partition
 
 
 def refresh_scheduled(
@@ -145,17 +200,24 @@ def _in_order(session: Session) -> Sequence[ObjectPath]:
     tables = dict(materialized_tables(session, session.catalogs.current))
     sorter: TopologicalSorter[ObjectPath] = TopologicalSorter()
     for path in tables:
-        try:
-            sources = sources_of(open_materialized(session, path).definition.expanded_query)
-        except TablestoreError:
-            # What is wrong with it is said when it is refreshed.
-            sources = ()
-        sorter.add(path, *(one for one in sources if one in tables and one != path))
+        sorter.add(path, *(one for one in _sources(session, path) if one in tables and one != path))
+    return _sorted(sorter, tuple(tables))
+
+
+def _sources(session: Session, path: ObjectPath) -> Sequence[ObjectPath]:
+    try:
+        return sources_of(open_materialized(session, path).definition.expanded_query)
+    except TablestoreError:
+        # What is wrong with it is said when it is refreshed.
+        return ()
+
+
+def _sorted(sorter: "TopologicalSorter[ObjectPath]", unsorted: Sequence[ObjectPath]) -> Sequence[ObjectPath]:
     try:
         return tuple(sorter.static_order())
     except CycleError:
         # Two were altered at one time. Each refresh still lands whole.
-        return tuple(tables)
+        return unsorted
 
 
 def materialized_tables(session: Session, catalog: str, database: str | None = None) -> Iterator[tuple[ObjectPath, Table]]:

@@ -48,6 +48,18 @@ def test_a_suspended_table_is_not_due(run: Run, totals: str, catalog: ts.Catalog
     assert "not a materialized table" in run("mt", "resume", "shop.orders", code=1).err
     assert "Usage" in run("mt", "refresh", code=2).err
     assert "Usage" in run("mt", "refresh", totals, "--due", code=2).err
+    assert "Usage" in run("mt", "refresh", totals, "--with-upstream", "--partition", "item=ink", code=2).err
+
+
+def test_a_table_is_refreshed_with_those_that_it_is_made_from(run: Run, totals: str) -> None:
+    run("sql", "-e", "CREATE MATERIALIZED TABLE shop.most REFRESH_MODE = FULL AS SELECT max(total) AS most FROM shop.totals")
+    lines = run("mt", "refresh", "shop.most", "--with-upstream", "--json").out.splitlines()
+    assert [(json.loads(line)["table"], json.loads(line)["mode"]) for line in lines] == [
+        ("tablestore.shop.totals", "full"),
+        ("tablestore.shop.most", "full"),
+    ]
+    run("sql", "-e", "ALTER TABLE shop.orders DROP COLUMN price")
+    assert "tablestore.shop.totals: " in run("mt", "refresh", "shop.most", "--with-upstream", code=1).err
 
 
 def test_a_partition_is_refreshed(run: Run, orders: ts.Table) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 import tablestore as ts
 from tablestore.environment.materialized import due as dues
+from tablestore.environment.materialized.due import refresh_chain
+from tablestore.environment.objectpath import ObjectPath
 from tablestore.store.history.holds import Holds
 from tablestore.testing.deterministic import ManualClock
 
@@ -121,3 +123,42 @@ def test_a_refresh_of_a_partition_leaves_no_hold_and_no_cursor(env: ts.TableEnvi
     assert rows_of(env.sql_query("SELECT id, x FROM p ORDER BY id")) == [(1, 9), (2, 8)]
     env.execute_sql("DROP MATERIALIZED TABLE p")
     assert not list(holds.all())
+
+
+def test_a_chain_is_one_round_whatever_the_freshness_of_its_tables(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.execute_sql("ALTER MATERIALIZED TABLE high SET FRESHNESS = INTERVAL '1' DAY")
+    env.execute_sql(
+        "CREATE MATERIALIZED TABLE top REFRESH_MODE = FULL AS SELECT both.id, both.x, s.x AS now FROM both JOIN s ON both.id = s.id"
+    )
+    source = env.catalog().table("default.s")
+    assert isinstance(source, ts.Table)
+    for x in range(1, 4):
+        env.execute_sql(f"INSERT INTO s VALUES (1, {x})")
+        done = iter(refresh_chain(env._session, ObjectPath("tablestore", "default", "top")))
+        first = next(done)
+        # What comes now is of the next round, and what the round reads does not expire.
+        for _ in range(4):
+            env.execute_sql(f"INSERT INTO s VALUES (1, {x + 100})")
+        source.expire_snapshots(retain_max=1, retain_min=1)
+        names = [one.table.name for one in (first, *done) if one.error is None]
+        assert set(names[:2]) == {"low", "high"} and names[2:] == ["both", "top"]
+        assert rows_of(env.sql_query("SELECT x, y FROM both")) == [(x, x + 1)]
+        assert rows_of(env.sql_query("SELECT x, now FROM top")) == [(x, x)]
+    assert [one.report.mode for one in env.refresh_chain("default.top") if one.report] == ["incremental"] * 4
+    assert rows_of(env.sql_query("SELECT x, now FROM top")) == [(103, 103)]
+    assert [one.report.mode for one in env.refresh_chain("both") if one.report] == ["none"] * 3
+
+
+def test_a_chain_reads_what_is_suspended_as_it_is_and_ends_at_what_fails(env: ts.TableEnvironment, rows_of: Rows) -> None:
+    env.refresh_chain("both")
+    env.execute_sql("ALTER MATERIALIZED TABLE low SUSPEND")
+    env.execute_sql("INSERT INTO s VALUES (1, 7)")
+    assert [one.table.name for one in env.refresh_chain("both")] == ["high", "both"]
+    assert rows_of(env.sql_query("SELECT x, y FROM both")) == [(0, 8)]
+    env.execute_sql("ALTER MATERIALIZED TABLE low RESUME")
+    env.execute_sql("ALTER TABLE s RENAME COLUMN x TO z")
+    (failed,) = env.refresh_chain("both")
+    assert failed.table.name in ("low", "high") and failed.report is None and "x" in str(failed.error)
+    for name, message in (("s", "is not a materialized table"), ("nowhere", "does not exist")):
+        with pytest.raises(ts.TablestoreError, match=message):
+            env.refresh_chain(name)

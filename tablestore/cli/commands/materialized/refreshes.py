@@ -73,6 +73,7 @@ def history(session: Session, name: Name) -> None:
     "refresh",
     "tablestore mt refresh shop.totals",
     "tablestore mt refresh shop.totals --partition day=2026-03-01",
+    "tablestore mt refresh shop.totals --with-upstream",
     "tablestore mt refresh --due",
 )
 def refresh(
@@ -84,21 +85,27 @@ def refresh(
         list[str] | None, typer.Option("--partition", "-p", metavar="COLUMN=VALUE", help="Only this partition. May be repeated.")
     ] = None,
     due: Annotated[bool, typer.Option("--due", help="All tables whose refresh is due: for cron, Airflow and the like.")] = False,
+    upstream: Annotated[
+        bool,
+        typer.Option("--with-upstream", help="First the materialized tables that it is made from, all from one set of snapshots."),
+    ] = False,
     engine: EngineOption = None,
 ) -> None:
     """Refresh a table, or with --due all that are due now, sources before what is made from them.
 
     Several may do this at one time: each refresh happens once. With --due the exit code is 1 if one of them failed; the others
-    are refreshed all the same.
+    are refreshed all the same. With --with-upstream what is made from one that failed is not refreshed.
     """
     if due == (name is not None):
         raise typer.BadParameter("name a table, or pass --due", param_hint="'TABLE'")
-    session.says_itself = due
+    if upstream and (due or partition):
+        raise typer.BadParameter("takes a table, and all of it", param_hint="'--with-upstream'")
+    session.says_itself = due or upstream
     if name is not None:
         session.table(name)
     with open_environment(session, engine) as environment:
-        if name is None:
-            done = environment.refresh_due()
+        if name is None or upstream:
+            done = environment.refresh_due() if name is None else environment.refresh_chain(name)
             for one in done:
                 say_refresh(session, one)
             if not done and not session.out.as_json:
