@@ -137,7 +137,7 @@ def main(
 
 def _start_peers(stack: ExitStack, report: Report) -> list[Peer]:
     try:
-        python = find_interpreter()
+        python = find_interpreter("pypaimon")
         started = [stack.enter_context(Peer(python, mode)) for mode in ("native", "pure")]
     except (PeerUnavailable, PeerFailed) as error:
         report.skipped.append(f"pypaimon: {error}")

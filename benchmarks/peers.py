@@ -20,23 +20,23 @@ _SETUP = _HERE.parent / "tests" / "interop" / "setup_oracles.py"
 
 
 class PeerUnavailable(Exception):
-    """There is no pypaimon here; the message says why."""
+    """It is not here; the message says why."""
 
 
 class PeerFailed(Exception):
     """pypaimon refused a command."""
 
 
-def find_interpreter() -> Path:
-    """The interpreter that has pypaimon, installed if it is not there yet. Raises PeerUnavailable."""
-    setup = load_setup()
+def find_interpreter(name: Literal["pypaimon", "tpc"]) -> Path:
+    """The interpreter that has another implementation, installed if it is not there yet. Raises PeerUnavailable."""
+    setup = _load_setup()
     try:
-        return Path(setup.ensure_pypaimon())
+        return Path(setup.ensure_environment(name))
     except setup.SetupError as error:
         raise PeerUnavailable(str(error)) from error
 
 
-def load_setup() -> ModuleType:
+def _load_setup() -> ModuleType:
     """The module that installs other implementations. Raises PeerUnavailable."""
     if not _SETUP.exists():
         raise PeerUnavailable(f"{_SETUP.name} is not part of this checkout")

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import tablestore as ts
-from benchmarks.peers import PeerUnavailable, load_setup
+from benchmarks.peers import PeerUnavailable, find_interpreter
 
 Kind = Literal["tpch", "tpcds"]
 _WORKER = Path(__file__).with_name("tpc_worker.py")
@@ -71,19 +71,10 @@ class TpcData:
             raise WrongAnswer(f"{self.kind} query {number}: {why}")
 
 
-def find_tpc() -> Path:
-    """The interpreter that makes the data, installed if it is not there yet. Raises PeerUnavailable."""
-    setup = load_setup()
-    try:
-        return Path(setup.ensure_tpc())
-    except setup.SetupError as error:
-        raise PeerUnavailable(str(error)) from error
-
-
 def prepare(kind: Kind, scale: float, directory: Path) -> TpcData:
     """Make the data, if the directory does not have it yet. Raises PeerUnavailable."""
     if not (directory / "queries.json").exists():
-        command = [str(find_tpc()), str(_WORKER), kind, str(scale), str(directory)]
+        command = [str(find_interpreter("tpc")), str(_WORKER), kind, str(scale), str(directory)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise PeerUnavailable(f"{kind}: {done.stderr[-2000:]}")

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,21 +35,27 @@ def _serve(oracle: Oracle) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def interpreter() -> Callable[[str], Path]:
+    """The Python of an environment of its own, by its name."""
+    return lambda name: _ensure(partial(setup_oracles.ensure_environment, name))
+
+
+@pytest.fixture(scope="session")
 def java() -> Iterator[JavaOracle]:
     """The Java core of Paimon."""
     yield from _serve(JavaOracle(_ensure(setup_oracles.ensure_java)))
 
 
 @pytest.fixture(scope="session")
-def pypaimon_pure() -> Iterator[PypaimonOracle]:
+def pypaimon_pure(interpreter: Callable[[str], Path]) -> Iterator[PypaimonOracle]:
     """pypaimon, pure Python."""
-    yield from _serve(PypaimonOracle(_ensure(setup_oracles.ensure_pypaimon), native=False))
+    yield from _serve(PypaimonOracle(interpreter("pypaimon"), native=False))
 
 
 @pytest.fixture(scope="session")
-def pypaimon_native() -> Iterator[PypaimonOracle]:
+def pypaimon_native(interpreter: Callable[[str], Path]) -> Iterator[PypaimonOracle]:
     """pypaimon with its Rust code; where that would fall back to Python, the oracle refuses."""
-    yield from _serve(PypaimonOracle(_ensure(setup_oracles.ensure_pypaimon), native=True))
+    yield from _serve(PypaimonOracle(interpreter("pypaimon"), native=True))
 
 
 @pytest.fixture

@@ -29,9 +29,12 @@ from filelock import FileLock
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "interop"
 JAVA_VERSIONS = ("2.0.0", "1.4.2")
-PYPAIMON_PINS = ("pypaimon==2.1.0", "pypaimon-rust==0.4.0")
-# The extensions are for exactly this DuckDB.
-TPC_PINS = ("duckdb==1.4.4", "duckdb-ext-tpch==1.4.4.20260205", "duckdb-ext-tpcds==1.4.4.20260205")
+# What is in each environment.
+PINS = {
+    "pypaimon": ("pypaimon==2.1.0", "pypaimon-rust==0.4.0"),
+    # The extensions are for exactly this DuckDB.
+    "tpc": ("duckdb==1.4.4", "duckdb-ext-tpch==1.4.4.20260205", "duckdb-ext-tpcds==1.4.4.20260205"),
+}
 COMMAND = "python tests/interop/setup_oracles.py"
 
 Say = Callable[[str], None]
@@ -73,17 +76,9 @@ def java_passed_over() -> list[str]:
     return [str(reason) for reason in reasons] if isinstance(reasons, list) else []
 
 
-def ensure_pypaimon(say: Say = print) -> Path:
-    """The interpreter of the environment that has pypaimon, made if needed."""
-    return _ensure_environment("pypaimon", PYPAIMON_PINS, say)
-
-
-def ensure_tpc(say: Say = print) -> Path:
-    """The interpreter of the environment that makes the data, queries and answers of TPC-H and TPC-DS, made if needed."""
-    return _ensure_environment("tpc", TPC_PINS, say)
-
-
-def _ensure_environment(name: str, pins: Sequence[str], say: Say) -> Path:
+def ensure_environment(name: str, say: Say = print) -> Path:
+    """The interpreter of an environment of ``PINS``, made if needed."""
+    pins = PINS[name]
     home = CACHE / name
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     wanted = {"pins": list(pins), "python": sys.version_info[:2], "prefix": sys.base_prefix}
@@ -95,7 +90,8 @@ def _ensure_environment(name: str, pins: Sequence[str], say: Say) -> Path:
         say(f"creating {home} with {', '.join(pins)}")
         stamp.unlink(missing_ok=True)
         venv.create(home, clear=True, with_pip=True)
-        _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins], f"pip cannot install {name}")
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins]
+        _run(install, f"'pip install {' '.join(pins)}' fails")
         stamp.write_text(json.dumps(wanted))
     return python
 
@@ -224,14 +220,14 @@ def main() -> None:
         (CACHE / "java" / "lib.stamp").unlink(missing_ok=True)
     try:
         ensure_java()
-        python, tpc = ensure_pypaimon(), ensure_tpc()
+        pythons = {name: ensure_environment(name) for name in ("pypaimon", "tpc")}
     except SetupError as error:
         sys.exit(str(error))
     print(f"java: Paimon {java_version()}")
     for reason in java_passed_over():
         print(f"  {reason[:400]}")
-    print(f"pypaimon: {', '.join(PYPAIMON_PINS)} in {python}")
-    print(f"TPC: {', '.join(TPC_PINS)} in {tpc}")
+    for name, python in pythons.items():
+        print(f"{name}: {', '.join(PINS[name])} in {python}")
 
 
 if __name__ == "__main__":
