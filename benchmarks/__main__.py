@@ -69,12 +69,12 @@ def main(
     seed: Annotated[int, typer.Option(help="What the rows are made from.")] = 7,
     quick: Annotated[bool, typer.Option(help="A tenth of the rows, two rounds: is everything in order?")] = False,
     engine: Annotated[str, typer.Option(help="Which engine runs the queries of tpch and tpcds.")] = "duckdb",
-    peers: Annotated[bool, typer.Option(help="Measure pypaimon too.")] = True,
+    peers: Annotated[bool, typer.Option(help="Measure pypaimon and deltalake too.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write the report as Markdown.")] = None,
     directory: Annotated[Path | None, typer.Option(help="Where the tables are made; a temporary directory if not given.")] = None,
 ) -> None:
-    """Measure tablestore next to pyarrow and pypaimon, all on one core, and print medians, ratios and bars."""
+    """Measure tablestore next to pyarrow and peers, all on one core, and print medians, ratios and bars."""
     if quick:
         rows, repeats = min(rows, 100_000), min(repeats, 2)
     core = pin_to_one_core()
@@ -86,7 +86,8 @@ def main(
             settings["size"] = "smaller than the bars are meant for: fixed costs weigh more, so their verdicts do not count"
         report = Report(settings=settings, machine=machine())
         found = _start_peers(stack, report) if peers and suite in (Suite.ALL, Suite.WRITE, Suite.SCAN) else []
-        setting = Setting(directory=work, rows=rows, repeats=repeats, seed=seed, report=report, peers=found)
+        delta = _find_deltalake(report) if peers and suite in (Suite.ALL, Suite.MERGE) else None
+        setting = Setting(directory=work, rows=rows, repeats=repeats, seed=seed, report=report, peers=found, deltalake=delta)
         if suite in (Suite.ALL, Suite.WRITE):
             bench_write.run(setting)
         if suite in (Suite.ALL, Suite.SCAN):
@@ -144,6 +145,14 @@ def _start_peers(stack: ExitStack, report: Report) -> list[Peer]:
         return []
     report.machine = {**report.machine, **{f"peer {name}": version for name, version in started[0].versions.items()}}
     return started
+
+
+def _find_deltalake(report: Report) -> Path | None:
+    try:
+        return find_interpreter("deltalake")
+    except PeerUnavailable as error:
+        report.skipped.append(f"deltalake: {error}")
+        return None
 
 
 if __name__ == "__main__":

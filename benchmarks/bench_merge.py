@@ -1,4 +1,4 @@
-"""What does a merge cost, from Python and as MERGE INTO through Spark, next to an upsert of the same rows?
+"""What does a merge cost, from Python and as MERGE INTO through Spark, next to an upsert of the same rows? And to deltalake's?
 
 10 M rows in 4 buckets, compacted; 100,000 rows into them, nine of ten with a key that is there, scattered over all keys. Spark's
 source is a cached DataFrame, as for the upsert. Each way has a table of its own, round by round; those of a merge of every
@@ -8,7 +8,9 @@ column and of an upsert hold the same rows in the end.
     with the old row  quantity = t.quantity + s.quantity where the price differs; new rows are inserted
 """
 
-from collections.abc import Callable
+import json
+import subprocess
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ import pyarrow as pa
 import tablestore as ts
 from benchmarks import ours
 from benchmarks.measure import Case, Sample, WrongRows, tree_stopwatch
+from benchmarks.peers import PeerFailed
 from benchmarks.report import Result
 from benchmarks.setting import Setting
 from benchmarks.sparksession import start_spark, why_no_spark
@@ -27,10 +30,12 @@ from tablestore.table.read.keylookup import KeyLookup
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_DELTA_WORKER = Path(__file__).with_name("delta_worker.py")
 BUCKETS = 4
 THERE = 0.9
 UPSERT, EVERY_COLUMN, WITH_OLD = "pyspark_tablestore.write", "MERGE of every column", "MERGE with the old row"
 LOOK_AND_UPSERT, EVERY, OLD = "look-up and upsert", "table.merge of every column", "table.merge with the old row"
+DELTA = "deltalake's merge of every column"
 _INTO = "MERGE INTO {table} AS t USING changes AS s ON t.id = s.id"
 _MERGES = {
     EVERY_COLUMN: f"{_INTO} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
@@ -82,7 +87,10 @@ def _python_merge(setting: Setting, space: Path) -> None:
 
         return Case(name, attempt)
 
-    timings = setting.take_turns([case(LOOK_AND_UPSERT, look_and_upsert), case(EVERY, every), case(OLD, with_old)])
+    cases = [case(LOOK_AND_UPSERT, look_and_upsert), case(EVERY, every), case(OLD, with_old)]
+    if setting.deltalake is not None:
+        cases.append(Case(DELTA, _DeltaMerge(setting.deltalake, space, workload, changes).attempt))
+    timings = setting.take_turns(cases)
     result = Result(
         name=f"table.merge of {count:,} rows into {workload.rows:,}",
         question="What does a merge cost next to an upsert of the same rows and a look-up of their keys?",
@@ -94,6 +102,8 @@ def _python_merge(setting: Setting, space: Path) -> None:
     setting.add(result)
     for name in (EVERY, OLD):
         setting.add_bar(result.bar(f"{name} / {LOOK_AND_UPSERT}", name, LOOK_AND_UPSERT, 1.5))
+    if setting.deltalake is not None:
+        setting.add_bar(result.bar(f"{EVERY} / {DELTA}", EVERY, DELTA, 0.5))
 
 
 def _merge(setting: Setting, spark: "SparkSession", space: Path) -> None:
@@ -150,6 +160,34 @@ class _Changes:
         first = self._workload.rows + version * self._count
         numbers = np.concatenate([there, np.arange(first, first + self._count - len(there))])
         return self._workload.table(numbers.astype(np.uint64), version)
+
+
+class _DeltaMerge:
+    """The table of deltalake, and its merges: each in a process of its own, which takes the time."""
+
+    def __init__(self, python: Path, space: Path, workload: Workload, changes: _Changes) -> None:
+        self._python, self._space, self._changes = python, space, changes
+        self._run("create", workload.schema, workload.base())
+
+    def attempt(self) -> Sample:
+        rows = self._changes.next(DELTA)
+        done = json.loads(self._run("merge", rows.schema, [rows]))
+        there = int(len(rows) * THERE)
+        expected, found = (there, len(rows) - there), (done["updated"], done["inserted"])
+        if found != expected:
+            raise WrongRows(f"{DELTA}: expected {expected} rows updated and inserted, found {found}")
+        return Sample(done["wall"], done["cpu"])
+
+    def _run(self, command: str, schema: pa.Schema, parts: Iterable[pa.Table]) -> str:
+        path = self._space / "delta-rows.arrow"
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema) as writer:
+            for part in parts:
+                writer.write_table(part)
+        arguments = [str(self._python), str(_DELTA_WORKER), command, str(self._space / "delta"), str(path)]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise PeerFailed(f"deltalake refused {command!r}: {done.stderr[-2000:]}")
+        return done.stdout
 
 
 def _table(space: Path, name: str, workload: Workload) -> ts.Table:

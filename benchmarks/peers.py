@@ -27,7 +27,7 @@ class PeerFailed(Exception):
     """pypaimon refused a command."""
 
 
-def find_interpreter(name: Literal["pypaimon", "tpc"]) -> Path:
+def find_interpreter(name: Literal["pypaimon", "deltalake", "tpc"]) -> Path:
     """The interpreter that has another implementation, installed if it is not there yet. Raises PeerUnavailable."""
     setup = _load_setup()
     try:

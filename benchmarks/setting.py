@@ -29,6 +29,7 @@ class Setting:
     seed: int
     report: Report
     peers: Sequence[Peer] = ()
+    deltalake: Path | None = None  # The interpreter that has it.
     warm_up: bool = True
     kinds: Sequence[KeyKind] = KEY_KINDS
     _count: int = field(default=0)

@@ -4,6 +4,7 @@
     .cache/interop/java/classes        the program of java/, compiled by javac
     .cache/interop/pypaimon            a virtual environment of its own (pypaimon pins another pyarrow)
     .cache/interop/tpc                 another one, with the DuckDB that has the data of TPC-H and TPC-DS
+    .cache/interop/deltalake           another one, for the benchmarks; made where it is asked for
 
 Each part carries a stamp with a hash of what it was made from and is left alone while that matches, so a second run
 takes no time and needs no network. A lock makes concurrent runs wait for each other.
@@ -34,6 +35,7 @@ PINS = {
     "pypaimon": ("pypaimon==2.1.0", "pypaimon-rust==0.4.0"),
     # The extensions are for exactly this DuckDB.
     "tpc": ("duckdb==1.4.4", "duckdb-ext-tpch==1.4.4.20260205", "duckdb-ext-tpcds==1.4.4.20260205"),
+    "deltalake": ("deltalake==1.6.6", "pyarrow==26.0.1"),
 }
 COMMAND = "python tests/interop/setup_oracles.py"
 
