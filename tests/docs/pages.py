@@ -7,7 +7,7 @@ A page is one program in one empty folder. Its ``python`` blocks share a namespa
     <!-- test: spark -->         needs Spark
     <!-- test: kafka -->         needs a broker; localhost:9092 stands for it
     <!-- test: s3 -->            needs a server with the bucket lake; http://localhost:9000 stands for it
-    <!-- test: deltalake -->     needs another system's package, as does `pyiceberg`
+    <!-- test: deltalake -->     needs another system's package, as do `pyiceberg`, `ray` and `daft`
 
 A ``json`` block is what the ``bash`` block before it prints. ``console`` blocks (installing, services that run for ever) and
 ``text`` are shown and not run.
@@ -29,13 +29,11 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 OTHERS = [PROJECT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
 RUN = ("python", "bash", "sql", "json")
 SHOWN = ("console", "text", "mermaid")
-PACKAGES = ("deltalake", "pyiceberg")
+PACKAGES = ("deltalake", "pyiceberg", "ray", "daft")
 NEEDS = ("slow", "spark", "kafka", "s3", *PACKAGES)
 BROKER, S3 = "localhost:9092", "http://localhost:9000"
 
-_FENCE = re.compile(
-    r"^(?:<!-- test: (?P<need>[a-z0-9]+) -->\n)?```(?P<language>\S*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
-)
+_FENCE = re.compile(r"^(?:<!-- test: (?P<need>[a-z0-9]+) -->\n)?```(?P<language>\S*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

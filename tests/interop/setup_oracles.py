@@ -4,7 +4,8 @@
     .cache/interop/java/classes        the program of java/, compiled by javac
     .cache/interop/pypaimon            a virtual environment of its own (pypaimon pins another pyarrow)
     .cache/interop/tpc                 another one, with the DuckDB that has the data of TPC-H and TPC-DS
-    .cache/interop/deltalake           another one, for the benchmarks; made where it is asked for
+    .cache/interop/deltalake           another one, for the benchmarks; this and the next ones are made where they are asked for
+    .cache/interop/ray, daft           others, with what tablestore needs
 
 Each part carries a stamp with a hash of what it was made from and is left alone while that matches, so a second run
 takes no time and needs no network. A lock makes concurrent runs wait for each other.
@@ -21,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,12 +32,15 @@ from filelock import FileLock
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "interop"
 JAVA_VERSIONS = ("2.0.0", "1.4.2")
+_NEEDS = tuple(tomllib.loads((HERE.parents[1] / "pyproject.toml").read_text())["project"]["dependencies"])
 # What is in each environment.
 PINS = {
     "pypaimon": ("pypaimon==2.1.0", "pypaimon-rust==0.4.0"),
     # The extensions are for exactly this DuckDB.
     "tpc": ("duckdb==1.4.4", "duckdb-ext-tpch==1.4.4.20260205", "duckdb-ext-tpcds==1.4.4.20260205"),
     "deltalake": ("deltalake==1.6.6", "pyarrow==26.0.1"),
+    "ray": ("ray[data]==2.60.0", *_NEEDS),
+    "daft": ("daft==0.7.26", *_NEEDS),
 }
 COMMAND = "python tests/interop/setup_oracles.py"
 
