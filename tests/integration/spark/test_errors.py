@@ -42,6 +42,7 @@ def test_catalog_table_is_refused_where_spark_asks_the_source(spark: "SparkSessi
     assert not spark.catalog.tableExists("kept")
 
 
+@pytest.mark.slow
 def test_catalog_table_with_columns_says_in_each_use_what_works_and_its_drop_leaves_nothing(
     spark: "SparkSession", table: Table, tmp_path: Path
 ) -> None:
