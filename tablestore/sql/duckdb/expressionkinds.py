@@ -29,6 +29,7 @@ class Kinds:
     tables: Mapping[str, Columns]
     _names: Names = field(init=False)
     _aliases: dict[str, list[exp.Expr]] = field(init=False)
+    _given: set[str] = field(init=False)
     _known: dict[int, Kind | None] = field(default_factory=dict, init=False)
     _open: set[int] = field(default_factory=set, init=False)
     _circles: int = field(default=0, init=False)
@@ -37,6 +38,8 @@ class Kinds:
         self._names, self._aliases = Names(self.tables, self.of), {}
         for alias in self.tree.find_all(exp.Alias):
             self._aliases.setdefault(alias.alias.casefold(), []).append(alias.this)
+        self._given = {column.name.casefold() for alias in self.tree.find_all(exp.TableAlias) for column in alias.columns}
+        self._given |= {column.casefold() for columns in self.tables.values() for column, _ in columns}
 
     def of(self, node: exp.Expr) -> Kind | None:
         """The kind of an expression. The tree may not change between two calls."""
@@ -59,9 +62,7 @@ class Kinds:
     def made(self, name: str) -> Sequence[exp.Expr]:
         """What stands in the tree under a name; nothing if a table has a column of this name too."""
         folded = name.casefold()
-        given = {column.name.casefold() for alias in self.tree.find_all(exp.TableAlias) for column in alias.columns}
-        given |= {column.casefold() for columns in self.tables.values() for column, _ in columns}
-        return () if folded in given else [found for found in self._aliases.get(folded, ()) if not _hands_on(found, folded)]
+        return () if folded in self._given else [found for found in self._aliases.get(folded, ()) if not _hands_on(found, folded)]
 
     def _of(self, node: exp.Expr) -> Kind | None:
         match node:
