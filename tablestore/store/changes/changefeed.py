@@ -25,6 +25,7 @@ from tablestore.store.changes.changeplan import (
     Source,
     StoredChanges,
     change_rule,
+    found_rule,
     plan_changes,
     source_of,
 )
@@ -45,6 +46,9 @@ from tablestore.types.schema import TableSchema
 class ChangeFeed:
     """Reads changes of one table as ``context``'s schema sees it.
 
+    ``as_given``: rows of ``changelog-producer = input`` are the changes as their writer gave them; without, what these rows changed
+    is found in the data files, as if there were no producer.
+
     Batches hold ``_VALUE_KIND`` and then ``columns``. ``pairs``: an update comes as ``-U`` and ``+U``, also where the table
     stores only the row after it; without, no ``-U`` comes, and of plain tables nothing is looked up.
     """
@@ -53,6 +57,7 @@ class ChangeFeed:
     columns: tuple[str, ...]
     predicate: Predicate | None = None
     pairs: bool = True
+    as_given: bool = True
 
     def plan(self, snapshot: Snapshot) -> "SnapshotChanges":
         """What to read for one snapshot."""
@@ -69,6 +74,10 @@ class ChangeFeed:
         if source is Source.FRAMES:
             return self.plan(snapshot).gap
         return source if isinstance(source, Discontinuity) else self._scope(snapshot, then).gap(snapshot)
+
+    def has_changes(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot may have changes, known or not."""
+        return source_of(snapshot, self._then(snapshot)[1]) is not Source.NOWHERE
 
     def looks_up(self, snapshot: Snapshot) -> bool:
         """Whether the changes of a snapshot are found by looking up rows that were there before it."""
@@ -103,7 +112,8 @@ class ChangeFeed:
     def _then(self, snapshot: Snapshot) -> tuple[TableContext, ChangeRule]:
         """The table at the snapshot's schema, and the rule of that."""
         then = self.context.at_schema(self.context.schemas.read(snapshot.schema_id))
-        return then, change_rule(then)
+        rule = change_rule(then)
+        return then, rule if self.as_given else found_rule(rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

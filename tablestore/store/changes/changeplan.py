@@ -26,7 +26,7 @@ its manifests: partition (as bytes), bucket, file by lowest sequence number and 
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from tablestore import options as opt
@@ -140,6 +140,11 @@ def rule_of(schema: TableSchema, settings: TableSettings) -> ChangeRule:
         postponed=settings.total_buckets == POSTPONE_BUCKET,
         reads_overwrite=TableOptions(schema.options).flag(opt.STREAMING_READ_OVERWRITE),
     )
+
+
+def found_rule(rule: ChangeRule) -> ChangeRule:
+    """The rule that believes no writer: what rows of ``changelog-producer = input`` changed is found, as without a producer."""
+    return replace(rule, changelog=replace(rule.changelog, producer=NONE)) if rule.changelog.producer == INPUT else rule
 
 
 def source_of(snapshot: Snapshot, rule: ChangeRule) -> Source | Discontinuity:

@@ -54,12 +54,13 @@ class Changes(ArrowSource):
         pairs: bool = True,
         snapshot_ids: bool = False,
         on_discontinuity: OnDiscontinuity = "raise",
+        as_given: bool = True,
     ) -> None:
         self._context, self._predicate = context, predicate
         self._from, self._to = from_snapshot, to_snapshot
         self._columns, self._snapshot_ids = columns, snapshot_ids
         self._on_discontinuity = on_discontinuity
-        self._feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=pairs)
+        self._feed = ChangeFeed(context=context, columns=columns, predicate=predicate, pairs=pairs, as_given=as_given)
 
     @property
     def from_snapshot(self) -> int:
@@ -160,14 +161,18 @@ def read_changes(
     context: TableContext,
     from_snapshot: int,
     to_snapshot: int | None,
-    columns: object,
-    predicate: Predicate | None,
+    columns: object = None,
+    predicate: Predicate | None = None,
     *,
-    pairs: bool,
-    snapshot_ids: bool,
-    on_discontinuity: OnDiscontinuity,
+    pairs: bool = True,
+    snapshot_ids: bool = False,
+    on_discontinuity: OnDiscontinuity = "raise",
+    as_given: bool = True,
 ) -> Changes:
-    """The checked recipe of ``table.changes``. Raises InvalidInputError, NotFoundError for snapshots that are not there."""
+    """The checked recipe of ``table.changes``; ``as_given`` as in :class:`tablestore.store.changes.changefeed.ChangeFeed`.
+
+    Raises InvalidInputError, NotFoundError for snapshots that are not there.
+    """
     for name, value in (("from_snapshot", from_snapshot), ("to_snapshot", to_snapshot)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise InvalidInputError(f"expected {name} to be a snapshot id, 0 or more, found {value!r:.80}")
@@ -193,6 +198,7 @@ def read_changes(
         pairs=pairs,
         snapshot_ids=snapshot_ids,
         on_discontinuity=on_discontinuity,
+        as_given=as_given,
     )
     if from_snapshot < last and context.snapshots.find(from_snapshot + 1) is None:
         kept = Changelogs(context.files).find(from_snapshot + 1)

@@ -2,6 +2,9 @@
 
 A new snapshot is pinned where the changes recorded up to it add up to its rows: of tables whose compactions write the changelog,
 the newest one of which everything is compacted.
+
+What a writer says of its changes is not believed: of a table with ``changelog-producer = input`` the rows that came and went are
+found in its data files, as of one without a producer.
 """
 
 from collections.abc import Sequence
@@ -20,8 +23,9 @@ from tablestore.errors import NotFoundError
 from tablestore.format.snapshot import CommitKind, Snapshot
 from tablestore.sql.incremental.shapes import WEIGHT, FullRefresh, SourceShape
 from tablestore.sql.query.tablereferences import find_references
+from tablestore.store.changes.changefeed import ChangeFeed
 from tablestore.store.changes.changeplan import change_rule
-from tablestore.store.producer import INPUT
+from tablestore.table.read.changes import read_changes as changes_of
 from tablestore.table.table import Table
 from tablestore.types.rowkind import ROW_KIND_COLUMN
 
@@ -129,13 +133,13 @@ def is_ahead(cursor: Cursor, source: Source) -> bool:
 
 
 def has_changed(cursor: Cursor, source: Source) -> bool:
-    """Whether anything but compactions came since. The changes up to then are known."""
+    """Whether anything came since but compactions that changed nothing. The changes up to then are known."""
     point = cursor.of_source(source.name)
     assert point is not None, "a source of the cursor"
     first, last = (point.snapshot_id or 0) + 1, source.now.id if source.now else 0
     snapshots = (source.table.context.snapshots.find(number) for number in range(first, last + 1))
-    on_compaction = change_rule(source.table.context).changelog.on_compaction
-    return any(one is None or on_compaction or one.commit_kind is not CommitKind.COMPACT for one in snapshots)
+    feed = ChangeFeed(context=source.table.context, columns=(), as_given=False)
+    return any(one is None or one.commit_kind is not CommitKind.COMPACT or feed.has_changes(one) for one in snapshots)
 
 
 def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Table | None:
@@ -144,7 +148,7 @@ def read_changes(source: Source, cursor: Cursor, names: frozenset[str]) -> pa.Ta
     assert point is not None, "a source of the cursor"
     fields = [field.name for field in source.table.table_schema.fields if field.name.lower() in names]
     last = source.now.id if source.now else 0
-    changes = source.table.changes(point.snapshot_id or 0, last, fields or None)
+    changes = changes_of(source.table.context, point.snapshot_id or 0, last, fields or None, as_given=False)
     batches, rows = [], 0
     for batch in changes.to_batches():
         rows += batch.num_rows
@@ -181,13 +185,10 @@ def _is_in_frame(table: Table, snapshot: Snapshot) -> bool:
 
 def _why_not(point: Point, source: Source) -> str | None:
     table, now, name = source.table, source.now, source.name
-    rule = change_rule(table.context)
     if point.table_uuid != table.context.table_uuid:
         return f"source {name} is another table than before: it was dropped and made anew, or replaced"
     if table.context.schemas.read(point.schema_id).fields != table.table_schema.fields:
         return f"the columns of source {name} were altered"
-    if rule.keyed and rule.producer == INPUT:
-        return f"source {name} has changelog-producer = input: its changes need not say which rows they replace"
     if point.snapshot_id is None:
         return None if now is None else _gap(source, 0)
     old = table.context.snapshots.find(point.snapshot_id)
@@ -203,7 +204,8 @@ def _why_not(point: Point, source: Source) -> str | None:
 def _gap(source: Source, first: int) -> str | None:
     assert source.now is not None, "there is a snapshot"
     try:
-        gaps = source.table.changes(first, source.now.id, on_discontinuity="skip").discontinuities()
+        changes = changes_of(source.table.context, first, source.now.id, on_discontinuity="skip", as_given=False)
+        gaps = changes.discontinuities()
     except NotFoundError as error:
         return f"the changes of source {source.name} are not all there any more: {error.message}"
     return f"of source {source.name}, {gaps[0].reason}" if gaps else None

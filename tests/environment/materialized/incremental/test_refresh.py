@@ -61,6 +61,40 @@ def test_a_compaction_of_a_source_is_no_change(env: ts.TableEnvironment) -> None
     assert run(env).mode == "none"
 
 
+def test_rows_that_a_compaction_of_a_source_brings_out_are_a_change(env: ts.TableEnvironment) -> None:
+    env.execute_sql(
+        "CREATE TABLE late (id BIGINT, g INT, v BIGINT, PRIMARY KEY (id) NOT ENFORCED) "
+        "WITH ('deletion-vectors.enabled' = 'true', 'write-only' = 'true')"
+    )
+    query, source = QUERY.replace("FROM t", "FROM late"), env.catalog().table("default.late")
+    env.execute_sql("INSERT INTO late VALUES (1, 1, 10), (2, 2, 5)")
+    source.compact(full=True)
+    run(env, query=query)
+    env.execute_sql("INSERT INTO late VALUES (1, 2, 10)")
+    assert run(env, query=query).rows_out == 0 and rows(env) == [(1, 1, 10), (2, 1, 5)]
+    source.compact(full=True)
+    assert run(env, query=query).mode == "incremental" and rows(env) == [(2, 2, 15)]
+
+
+def test_what_a_writer_says_of_its_changes_is_not_believed(env: ts.TableEnvironment) -> None:
+    env.execute_sql(
+        "CREATE TABLE said (id BIGINT, g INT, v BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('changelog-producer' = 'input')"
+    )
+    source, query = env.catalog().table("default.said"), QUERY.replace("FROM t", "FROM said")
+    schema = source.schema.append(pa.field("_row_kind", pa.string()))
+
+    def write(*changes: tuple[int, int, int, str]) -> None:
+        source.write_changes(pa.table([list(column) for column in zip(*changes, strict=True)], schema=schema))
+
+    write((1, 1, 10, "+I"), (2, 1, 5, "+I"))
+    run(env, query=query)
+    # It leaves out what it replaced, or says that it was another row.
+    write((1, 2, 10, "+U"), (3, 9, 99, "-D"))
+    write((2, 7, 1, "-U"))
+    report = run(env, query=query)
+    assert (report.mode, rows(env)) == ("incremental", [(2, 1, 10)]) and check(env, query=query).is_equal
+
+
 def test_a_change_that_adds_up_to_nothing_moves_the_cursor_only(env: ts.TableEnvironment) -> None:
     run(env)
     env.execute_sql("INSERT INTO t VALUES (1, 1, 11)")
