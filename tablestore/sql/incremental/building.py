@@ -1,11 +1,13 @@
 """From the tree of a query to the nodes that have rules, or to the reason why there is none."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from tablestore.sql.incremental.determinism import is_aggregate
 from tablestore.sql.incremental.nodes import Block, Equality, Input, Keyed, Node, Union, aliased
+from tablestore.sql.incremental.outerjoins import APART, write_as_left_joins
 from tablestore.sql.incremental.reading import NO_SUBQUERY, conjuncts
 from tablestore.sql.incremental.shapes import NoRuleError
 from tablestore.sql.query.use import PREFIX
@@ -30,18 +32,18 @@ def build(query: exp.Expr, *, top: bool = True) -> Node:
         sides = (build(query.left, top=False), build(query.right, top=False))
         flat = tuple(part for side in sides for part in (side.sides if isinstance(side, Union) else (side,)))
         if not query.args.get("distinct"):
-            return Union(flat)
+            return Union(flat, query.meta.get(APART, ()))
         return _distinct_over(Union(flat))
     if not isinstance(query, exp.Select):
         raise NoRuleError(f"it has {type(query).__name__.upper()}, for which there is no rule")
-    return _select(query)
+    return _select(query, top=top)
 
 
-def _select(select: exp.Select) -> Node:
+def _select(select: exp.Select, *, top: bool = False) -> Node:
     _check_clauses(select, _CLAUSES)
     if select.args.get("from_") is None:
         raise NoRuleError("a SELECT of it reads no table")
-    _turn_right_join(select)
+    write_as_left_joins(select)
     block = Block(select, tuple(_inputs(select)))
     windows = [found for part in _own_parts(select) for found in part.find_all(exp.Window)]
     grouped = select.args.get("group") is not None or any(_aggregates(select))
@@ -61,20 +63,10 @@ def _select(select: exp.Select) -> Node:
     if grouped and windows:
         raise NoRuleError("it has groups and windows in one SELECT; name the groups in a WITH")
     if grouped:
-        return Keyed(block, _group_keys(select))
+        return Keyed(block, _group_keys(select, top=top), is_grouped=True)
     if windows:
         return Keyed(block, _window_keys(windows))
     return block
-
-
-def _turn_right_join(select: exp.Select) -> None:
-    """Write ``a RIGHT JOIN b`` at the beginning of a FROM as ``b LEFT JOIN a``."""
-    first, *_ = select.args.get("joins") or (None,)
-    if first is not None and first.side.upper() == "RIGHT" and first.kind.upper() in ("", "OUTER") and not first.method:
-        left, right = select.args["from_"].this, first.this
-        select.args["from_"].set("this", right)
-        first.set("this", left)
-        first.set("side", "LEFT")
 
 
 def _distinct_over(node: Node) -> Node:
@@ -92,7 +84,7 @@ def _check_clauses(query: exp.Query, known: "frozenset[str] | set[str]") -> None
 
 
 def _inputs(select: exp.Select) -> list[Input]:
-    inputs = [_input(select.args["from_"].this, ())]
+    inputs = [_input(select.args["from_"].this)]
     for join in select.args.get("joins") or ():
         kind, side = (join.args.get("kind") or "").upper(), (join.args.get("side") or "").upper()
         if (
@@ -103,11 +95,11 @@ def _inputs(select: exp.Select) -> list[Input]:
         ):
             words = " ".join(filter(None, (join.args.get("method"), side, kind)))
             raise NoRuleError(f"it has a {words} JOIN, for which there is no rule")
+        found = _input(join.this)
         if side == "LEFT" or kind in ("SEMI", "ANTI"):
-            word = kind if kind in ("SEMI", "ANTI") else "LEFT"
-            inputs.append(_input(join.this, _equalities(join, [one.alias for one in inputs], word)))
-        else:
-            inputs.append(_input(join.this, ()))
+            word = {"SEMI": "a SEMI", "ANTI": "an ANTI"}.get(kind, "an outer")
+            found = replace(found, equalities=_equalities(join, [one.alias for one in inputs], word))
+        inputs.append(found)
     aliases = [one.alias for one in inputs]
     laterals = {alias.name for one in select.args.get("laterals") or () if (alias := one.args.get("alias")) is not None}
     for name, value in select.args.items():
@@ -129,15 +121,16 @@ def _check_expressions(value: object, clause: str, aliases: set[str]) -> None:
                 raise NoRuleError(f"{column.name} is not a column of the tables beside it")
 
 
-def _input(place: exp.Expr, equalities: tuple[Equality, ...]) -> Input:
-    if place.args.get("joins") or place.args.get("pivots") or place.args.get("sample"):
+def _input(place: exp.Expr) -> Input:
+    nested = isinstance(place, exp.Subquery) and isinstance(place.this, exp.Table)
+    if nested or place.args.get("joins") or place.args.get("pivots") or place.args.get("sample"):
         raise NoRuleError("it has joins in parentheses, a PIVOT or a TABLESAMPLE")
     if isinstance(place, exp.Subquery):
-        return Input(place.alias_or_name, build(place.this, top=False), equalities)
+        return Input(place.alias_or_name, build(place.this, top=False))
     number = place.name.removeprefix(PREFIX)
     if not isinstance(place, exp.Table) or number == place.name or not number.isdecimal():
         raise NoRuleError(f"it reads {place.sql()}, which is no managed table")
-    return Input(place.alias_or_name, int(number), equalities)
+    return Input(place.alias_or_name, int(number))
 
 
 def _equalities(join: exp.Join, before: Sequence[str], word: str) -> tuple[Equality, ...]:
@@ -149,7 +142,7 @@ def _equalities(join: exp.Join, before: Sequence[str], word: str) -> tuple[Equal
                     found.append(Equality(outer, inner, type(condition)))
                     break
     if not found:
-        raise NoRuleError(f"it has a {word} JOIN without an equality between its sides")
+        raise NoRuleError(f"it has {word} JOIN without an equality between its sides")
     return tuple(found)
 
 
@@ -167,10 +160,12 @@ def _aggregates(select: exp.Select) -> list[exp.Expr]:
     return [one for one in found if is_aggregate(one) and one.find_ancestor(exp.Window) is None]
 
 
-def _group_keys(select: exp.Select) -> tuple[exp.Expr, ...]:
+def _group_keys(select: exp.Select, *, top: bool) -> tuple[exp.Expr, ...]:
     group = select.args.get("group")
     if group is None or (not group.expressions and not any(group.args.values())):
-        raise NoRuleError("it aggregates all rows in one group")
+        if not top:
+            raise NoRuleError("a part of it aggregates all rows in one group, on which all that reads it depends")
+        return ()
     if {name for name, value in group.args.items() if value} != {"expressions"} or group.find(
         exp.Rollup, exp.Cube, exp.GroupingSets
     ):

@@ -5,7 +5,8 @@
     count    old + those that came - those that went
     sum      the same, of whole numbers and short decimals; NULL where no value is left, which a count(x) beside it says
     min      the least of the old one and those that came; max alike
-    group    goes with its last row, which count(*) says
+    group    goes with its last row, which count(*) says; without GROUP BY all rows are one group, which never goes
+    constant stays as it is
 
 What the target does not say is computed anew, of these groups only: a min or max that went, a group that lost rows where there is
 no count(*), a sum that has fewer values where there is no count(x) and they may
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from tablestore.sql.incremental.keyliterals import literal_kind
 from tablestore.sql.incremental.nodes import (
     Input,
     Keyed,
@@ -46,7 +48,7 @@ _THERE, _CHANGES = "tablestore_there", "changes"
 class _Total:
     """One aggregate: ``kind`` is rows (count(*)), count, sum, min or max of ``value``; ``counted``: the count of its values.
 
-    ``required``: no value is NULL.
+    ``required``: no value is NULL. A constant is of kind constant.
     """
 
     kind: str
@@ -55,6 +57,7 @@ class _Total:
     value: exp.Expr | None = None
     counted: str | None = None
     required: bool = False
+    constant: exp.Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class GroupState:
             return known, []
         keys = [(_col(merged, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
         again = projected(exp.select().from_(named(merged, merged)), keys).where(_col(merged, "unknown"), copy=False)
-        name, found = steps.keep(again)
+        name, found = steps.keep(again) if keys else ("", pa.table({}))
         computed = weighed(self.node.limited("new", name, found), self.node.columns, 1)
         return known, [computed, target_rows(self.outputs, [field.name for _, field in self.keys], name, found)]
 
@@ -125,9 +128,10 @@ class GroupState:
     def _came_and_went(self, total: _Total, value: exp.Expr, weight: exp.Expr) -> list[tuple[str, exp.Expr]]:
         came = exp.GT(this=weight, expression=exp.Literal.number(0))
         present = exp.Not(this=exp.Is(this=value, expression=exp.null()))
-        if total.kind == "rows":
+        if total.kind in ("rows", "constant"):
             return []
-        more = exp.Sum(this=_case(present, weight, exp.Literal.number(0)))
+        # Of no rows at all it is NULL.
+        more = exp.Coalesce(this=exp.Sum(this=_case(present, weight, exp.Literal.number(0))), expressions=[exp.Literal.number(0)])
         if total.kind == "count":
             return [("delta", more)]
         gone = exp.and_(exp.LT(this=weight, expression=exp.Literal.number(0)), present, copy=True)
@@ -150,26 +154,26 @@ class GroupState:
             ),
             "old",
         )
-        on = exp.and_(
-            *(
-                exp.NullSafeEQ(this=_col("old", name), expression=_col(changes, f"key_{n}"))
-                for n, (name, _) in enumerate(self.keys)
-            ),
-            copy=False,
-        )
+        same_key = [
+            exp.NullSafeEQ(this=_col("old", name), expression=_col(changes, f"key_{n}")) for n, (name, _) in enumerate(self.keys)
+        ]
+        on = exp.and_(*same_key, copy=False) if same_key else exp.true()
         columns: list[Projection] = [(_col(changes, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
         columns += [(_col("old", name), f"old_{name}") for name, _ in self.outputs]
         news = [(total, self._new(total, changes, n)) for n, total in enumerate(self.totals)]
         columns += [(value, f"new_{total.name}") for total, value in news]
         columns.append((_is_there(), _THERE))
         counted = next((total for total in self.totals if total.kind == "rows"), None)
-        left = _sum(_col("old", counted.name), _col(changes, "rows")) if counted else exp.Literal.number(1)
+        rows = _sum(_col("old", counted.name), _col(changes, "rows")) if counted else exp.Literal.number(1)
+        left = rows if self.keys else exp.Literal.number(1)
         columns.append((left, "left_over"))
         equal: list[exp.Expr] = [exp.NullSafeEQ(this=_col("old", total.name), expression=value.copy()) for total, value in news]
         same = exp.and_(_is_there(), exp.GT(this=left.copy(), expression=exp.Literal.number(0)), *equal, copy=True)
         columns.append((same, "same"))
-        doubts: list[exp.Expr] = [exp.LT(this=left.copy(), expression=exp.Literal.number(0))]
-        if counted is None:
+        doubts: list[exp.Expr] = [exp.LT(this=rows.copy(), expression=exp.Literal.number(0))]
+        if not self.keys:
+            doubts.append(exp.Not(this=_is_there()))
+        elif counted is None:
             doubts.append(exp.LT(this=_col(changes, "least"), expression=exp.Literal.number(0)))
         doubts += [doubt for n, total in enumerate(self.totals) if (doubt := self._doubt(total, changes, n)) is not None]
         unknown = exp.Coalesce(this=exp.Paren(this=exp.or_(*doubts, copy=False)), expressions=[exp.true()])
@@ -178,6 +182,8 @@ class GroupState:
         return query
 
     def _new(self, total: _Total, changes: str, n: int) -> exp.Expr:
+        if total.constant is not None:
+            return exp.cast(total.constant, spark_type(total.field.type), dialect=Spark4)
         old = _col("old", total.name)
         if total.kind in ("rows", "count"):
             counted = _sum(old, _col(changes, "rows" if total.kind == "rows" else f"delta_{n}"))
@@ -194,7 +200,8 @@ class GroupState:
             nothing: exp.Expr = exp.and_(_is_null(old), exp.EQ(this=_col(changes, f"more_{n}"), expression=exp.Literal.number(0)))
             if total.counted is not None:
                 place = [other.name for other in self.totals].index(total.counted)
-                left = _sum(_col("old", total.counted), _col(changes, f"delta_{place}"))
+                delta_name = "rows" if self.totals[place].kind == "rows" else f"delta_{place}"
+                left = _sum(_col("old", total.counted), _col(changes, delta_name))
                 nothing = exp.EQ(this=left, expression=exp.Literal.number(0))
             return _case(nothing, exp.null(), new)
         came = _col(changes, f"came_{n}")
@@ -231,7 +238,7 @@ class GroupState:
 
 def group_state(node: Node, outputs: Sequence[tuple[str, Field]], sources: Sequence[SourceShape]) -> GroupState | None:
     """The rule for a grouped query; None where it has no such rule."""
-    if not isinstance(node, Keyed) or node.block.select.args.get("having") or not node.block.select.args.get("group"):
+    if not isinstance(node, Keyed) or not node.is_grouped or node.block.select.args.get("having"):
         return None
     fields, texts = dict(outputs), {key.sql(): n for n, key in enumerate(node.keys)}
     keys: dict[int, tuple[str, Field]] = {}
@@ -250,6 +257,11 @@ def group_state(node: Node, outputs: Sequence[tuple[str, Field]], sources: Seque
     if len(keys) < len(node.keys):
         return None
     counts = {total.value.sql(): total.name for total in totals if total.kind == "count" and total.value is not None}
+    if not node.keys:
+        # The group of all rows stays when it is empty, and its sums are NULL then.
+        rows = next((total.name for total in totals if total.kind == "rows"), None)
+        counts |= {total.value.sql(): rows for total in totals if total.required and total.value is not None and rows is not None}
+        totals = [replace(total, required=False) for total in totals]
     totals = [replace(total, counted=counts.get(total.value.sql()) if total.value is not None else None) for total in totals]
     return GroupState(node, tuple(outputs), tuple(keys[n] for n in range(len(node.keys))), tuple(totals)).with_step()
 
@@ -272,6 +284,8 @@ def _total(value: exp.Expr, name: str, field: Field, types: Mapping[tuple[str, s
             if known is None or not isinstance(known, AtomicType) or is_float(known):
                 return None
             return _Total("min" if isinstance(value, exp.Min) else "max", name, field, inner)
+        case exp.Literal() if literal_kind(field.type) == ("text" if value.is_string else "number" if value.is_int else ""):
+            return _Total("constant", name, field, constant=value)
     return None
 
 

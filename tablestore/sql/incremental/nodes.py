@@ -72,9 +72,13 @@ class Node(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """UNION ALL. The names of columns are those of the first side."""
+    """UNION ALL. The names of columns are those of the first side.
+
+    ``apart``: pairs of columns of both sides of a FULL JOIN (:data:`tablestore.sql.incremental.outerjoins.APART`).
+    """
 
     sides: tuple[Node, ...]
+    apart: tuple[tuple[str, str], ...] = ()
 
     @property
     def columns(self) -> Sequence[str]:
@@ -227,10 +231,14 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A block with groups, DISTINCT or windows: its rows of one key follow from the joined rows of that key."""
+    """A block with groups, DISTINCT or windows: its rows of one key follow from the joined rows of that key.
+
+    Without keys all joined rows are one group, which is there also where there are none.
+    """
 
     block: Block
     keys: tuple[exp.Expr, ...]
+    is_grouped: bool = False
 
     @property
     def columns(self) -> Sequence[str]:
@@ -266,7 +274,9 @@ class Keyed:
 
 
 def limit(select: exp.Select, name: str, values: Sequence[tuple[exp.Expr, type[exp.Binary]]]) -> None:
-    """Keep the joined rows with values that are among the keys of a step."""
+    """Keep the joined rows with values that are among the keys of a step. Without keys these are all."""
+    if not values:
+        return
     on = [
         sign(this=value.copy(), expression=exp.column(f"key_{n}", table=name, quoted=True))
         for n, (value, sign) in enumerate(values)

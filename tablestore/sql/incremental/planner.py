@@ -123,7 +123,13 @@ def plan_incremental(
         kinds = {
             (number, field.name.lower()): literal_kind(field.type) for number, one in enumerate(sources) for field in one.fields
         }
-        plan = IncrementalPlan(node, outputs, names, kinds, group_state(node, outputs, sources))
+        state = group_state(node, outputs, sources)
+        if state is None and isinstance(node, Keyed) and not node.keys:
+            raise NoRuleError(
+                "it aggregates all rows in one group, and not all of its columns follow from their last values: count, min, max, "
+                "constants, and sums of whole numbers and short decimals do"
+            )
+        plan = IncrementalPlan(node, outputs, names, kinds, state)
         if any(not plan.is_replaced_by_key(found) for found in nodes_with_ties(node, sources)):
             raise NoRuleError(
                 "a window of it orders rows by columns in which several may be equal; add those of the primary key to its ORDER BY"

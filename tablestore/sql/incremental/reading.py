@@ -37,6 +37,7 @@ def read_query(text: str, source_of: Sequence[int], sources: Sequence[SourceShap
         try:
             tree = sqlglot.parse_one(_named(text, source_of, sources), read=Spark4)
             check_deterministic(tree)
+            _check_joins(tree)
             tree = qualify(tree, dialect=Spark4, schema=schema, expand_stars=True)
         except (SqlglotError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise NoRuleError("its text is not understood by the planner of incremental refreshes") from error
@@ -47,6 +48,16 @@ def read_query(text: str, source_of: Sequence[int], sources: Sequence[SourceShap
         for select in list(tree.find_all(exp.Select)):
             _join_subqueries(select, numbers)
         return tree
+
+
+def _check_joins(query: exp.Expr) -> None:
+    """Raise NoRuleError for USING behind a join after which a column of that name is none of one table."""
+    for select in query.find_all(exp.Select):
+        outer = ""
+        for join in select.args.get("joins") or ():
+            if outer and (join.args.get("using") or join.method):
+                raise NoRuleError(f"it has a JOIN with USING, or a NATURAL one, behind a {outer} JOIN; write its condition with ON")
+            outer = outer or (join.side.upper() if join.side.upper() in ("RIGHT", "FULL") else "")
 
 
 def conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:

@@ -3,11 +3,12 @@
     FROM orders o JOIN people p ON o.person = p.id       o.id does: it is the key of o, and says which p.id there is
     FROM orders o LEFT JOIN people p ON o.person = p.id  so it does: one person at most is found for an order
     FROM orders o JOIN visits v ON o.person = v.person   o.id alone does not, o.id and the key of v do
+    FROM orders o FULL JOIN bills b ON o.id = b.id       coalesce(o.id, b.id) does, where both are keys
 
 Only what follows from primary keys, groups and equalities of columns is known; NULL equals NULL here.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
@@ -26,17 +27,45 @@ _Column = tuple[str, str]
 def names_rows(columns: Collection[str], node: Node, sources: Sequence[SourceShape]) -> bool:
     """Whether no two rows of a part of the query share these columns of it."""
     if isinstance(node, Union):
-        return False
+        return _names_full_join(columns, node, sources)
     block = block_of(node)
     selected = {one.alias_or_name: one.unalias() for one in block.select.expressions}
     if any(value.find(*_ROW_MAKERS) is not None for value in selected.values()):
         return False
     held = [selected[name] for name in columns if name in selected]
-    known = {(value.table, value.name) for value in held if isinstance(value, exp.Column)}
+    known = {found for value in held if (found := _known(value)) is not None}
     if isinstance(node, Keyed) and next(windows_of(block.select), None) is None:
         texts, following = {value.sql() for value in held}, _following(block, known, sources)[0]
         return all(key.sql() in texts or (isinstance(key, exp.Column) and (key.table, key.name) in following) for key in node.keys)
     return names_joined_rows(known, block, sources)
+
+
+def _known(value: exp.Expr) -> _Column | None:
+    """A column, or the first that is not NULL of two columns of one input, which counts as another column of it."""
+    if isinstance(value, exp.Column):
+        return value.table, value.name
+    if isinstance(value, exp.Coalesce) and len(value.expressions) == 1:
+        both = [value.this, *value.expressions]
+        if all(isinstance(one, exp.Column) for one in both) and both[0].table == both[1].table:
+            return both[0].table, _either(one.name for one in both)
+    return None
+
+
+def _either(names: Iterable[str]) -> str:
+    return f"coalesce({', '.join(sorted(names))})"
+
+
+def _names_full_join(columns: Collection[str], union: Union, sources: Sequence[SourceShape]) -> bool:
+    """Whether the values that a FULL JOIN compares are there in all of its rows, and name those of both of its sides."""
+    if not union.apart or any(_either(pair) not in columns for pair in union.apart):
+        return False
+    for place, side in enumerate(union.sides):
+        names, block = [pair[place] for pair in union.apart], block_of(side)
+        values = {one.alias_or_name: one.unalias() for one in block.select.expressions}
+        types = [_type_of(values[name], block, sources) for name in names]
+        if any(found is None or found.nullable for found in types) or not names_rows(names, side, sources):
+            return False
+    return True
 
 
 def names_joined_rows(columns: Collection[_Column], block: Block, sources: Sequence[SourceShape]) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from tablestore.sql.incremental.planner import plan_incremental
 from tablestore.sql.incremental.shapes import FullRefresh, SourceShape, TargetShape
 from tablestore.sql.query.tablereferences import find_references
-from tablestore.types.datatypes import AtomicType, Field, MapType, TypeRoot
+from tablestore.types.datatypes import AtomicType, Field, MapType, TypeRoot, with_nullable
 
 BIGINT = AtomicType(root=TypeRoot.BIGINT)
 
@@ -16,7 +16,11 @@ def columns(*names: str) -> tuple[Field, ...]:
 
 
 SOURCES = [
-    SourceShape(name="lake.shop.orders", fields=columns("id", "customer", "Price"), primary_key=("id",)),
+    SourceShape(
+        name="lake.shop.orders",
+        fields=(Field(id=9, name="id", type=with_nullable(BIGINT, False)), *columns("customer", "Price")),
+        primary_key=("id",),
+    ),
     SourceShape(name="lake.shop.people", fields=columns("id", "age")),
 ]
 
@@ -47,11 +51,21 @@ def steps_of(query: str, target: tuple[str, ...] = ("id",), changed: frozenset[i
         ("SELECT shop.net(id) AS id FROM orders", "it calls net()"),
         ("SELECT first(id) AS id FROM orders GROUP BY customer", "it calls first()"),
         ("SELECT id FROM orders ORDER BY id LIMIT 3", "it has a LIMIT"),
-        ("SELECT count(*) AS id FROM orders", "it aggregates all rows in one group"),
+        ("SELECT avg(id) AS id FROM orders", "it aggregates all rows in one group, and not all of its columns follow"),
+        ("SELECT count(*) AS id FROM orders HAVING count(*) > 1", "it aggregates all rows in one group, and not all"),
+        ("SELECT id FROM orders JOIN (SELECT max(age) AS age FROM people) p ON id = age", "a part of it aggregates all rows"),
+        ("SELECT DISTINCT count(*) AS id FROM orders", "a part of it aggregates all rows in one group"),
+        ("SELECT count(*) AS id FROM orders UNION ALL SELECT id FROM people", "a part of it aggregates all rows in one group"),
         ("SELECT row_number() OVER (ORDER BY id) AS id FROM orders", "it has a window over all rows"),
-        ("SELECT o.id FROM orders o JOIN people p ON o.id = p.id RIGHT JOIN people q ON o.id = q.id", "it has a RIGHT JOIN"),
-        ("SELECT orders.id FROM orders FULL JOIN people ON orders.id = people.id", "it has a FULL JOIN"),
-        ("SELECT orders.id FROM orders LEFT JOIN people ON orders.id < people.id", "it has a LEFT JOIN without an equality"),
+        ("SELECT orders.id FROM orders LEFT JOIN people ON orders.id < people.id", "it has an outer JOIN without an equality"),
+        ("SELECT orders.id FROM orders FULL JOIN people ON orders.id < people.id", "it has an outer JOIN without an equality"),
+        (
+            "SELECT o.id FROM orders o JOIN people p ON o.id = p.id RIGHT JOIN people q ON o.id < q.id",
+            "it has an outer JOIN without an equality",
+        ),
+        ("SELECT id FROM orders o FULL JOIN people p USING (id) JOIN people q USING (id)", "it has a JOIN with USING"),
+        ("SELECT age FROM orders o RIGHT JOIN people p USING (id) NATURAL JOIN people q", "it has a JOIN with USING, or a NATURAL"),
+        ("SELECT o.id FROM orders o FULL JOIN (people p JOIN people q ON p.id = q.id) ON o.id = p.id", "it has joins in parenth"),
         ("SELECT id FROM orders WHERE id NOT IN (SELECT id FROM people)", "it has a subquery in an expression"),
         ("SELECT id FROM orders WHERE price = (SELECT max(age) FROM people)", "it has a subquery in an expression"),
         ("SELECT count(*) AS id FROM orders GROUP BY ROLLUP (customer)", "it has GROUP BY ALL, ROLLUP"),
@@ -204,6 +218,21 @@ def test_few_keys_are_said_as_literals_beside_columns_of_their_kind() -> None:
         ("SELECT a.id, max(a.price) AS price FROM orders a JOIN orders b ON a.customer = b.id GROUP BY a.id, b.price", True),
         ("SELECT a.id, max(a.price) AS price FROM orders a JOIN orders b ON a.price = b.price GROUP BY a.id, b.id", False),
         ("SELECT id, price FROM orders UNION ALL SELECT id, age FROM people", False),
+        ("SELECT id, o.price FROM orders o FULL JOIN orders v USING (id)", True),
+        ("SELECT coalesce(v.id, o.id) AS id, o.price FROM orders o FULL JOIN orders v ON v.id = o.id WHERE v.price > 1", True),
+        ("SELECT id, o.price FROM orders o FULL JOIN people p USING (id)", False),
+        ("SELECT id, q.n AS price FROM orders o FULL JOIN (SELECT id, count(*) AS n FROM people GROUP BY id) q USING (id)", False),
+        ("SELECT coalesce(o.id, v.id) AS id, v.price FROM orders o FULL JOIN orders v ON o.id = v.id AND o.price > v.price", False),
+        ("SELECT coalesce(o.id, v.id) AS id, v.price FROM orders o FULL JOIN orders v ON o.id = v.customer", False),
+        ("SELECT o.id, v.price FROM orders o FULL JOIN orders v ON o.id = v.id", False),
+        (
+            "SELECT coalesce(o.id, v.id) AS id, o.price FROM orders u LEFT JOIN orders o ON u.customer = o.id "
+            "FULL JOIN orders v ON v.id = o.id",
+            False,
+        ),
+        ("SELECT o.id, v.price FROM people p JOIN orders v ON p.id = v.id RIGHT JOIN orders o ON o.customer = v.id", False),
+        ("SELECT o.id, v.price FROM orders u JOIN orders v ON u.id = v.id RIGHT JOIN orders o ON o.customer = v.id", True),
+        ("SELECT 7 AS id, count(*) AS price FROM orders", True),
     ],
 )
 def test_whether_rows_have_keys_of_their_own_follows_from_keys_and_equalities(query: str, unique: bool) -> None:

@@ -4,6 +4,8 @@ k    keyed by id: g and h are small numbers, often NULL; r never is; x whole num
      decimals; f floats with NaN, infinities and both zeros; s short texts
 l    keyed by (a, b), joined to k by a, b or g
 p    appended rows, some of them equal
+i    keyed by id, with changelog-producer = input and a writer that says anything: -U and -D of rows that never were, +U alone
+v    keyed by id, with deletion vectors: what is written shows when it is compacted
 o    keyed, with names that need quotes, dates, times, truth values and bytes up to the ends of their ranges
 """
 
@@ -26,6 +28,9 @@ CREATE TABLE k (
     PRIMARY KEY (id) NOT ENFORCED
 );
 CREATE TABLE l (a INT, b INT, n BIGINT, t STRING, PRIMARY KEY (a, b) NOT ENFORCED);
+CREATE TABLE i (id INT, g INT, x BIGINT, f DOUBLE, PRIMARY KEY (id) NOT ENFORCED) WITH ('changelog-producer' = 'input');
+CREATE TABLE v (id INT, g INT, s STRING, PRIMARY KEY (id) NOT ENFORCED)
+    WITH ('deletion-vectors.enabled' = 'true', 'write-only' = 'true');
 CREATE TABLE p (r INT NOT NULL, g INT, x BIGINT, s STRING, f DOUBLE);
 CREATE TABLE `o-1` (
     `select` INT, `a b` STRING, `n.n` SMALLINT, `d``d` DATE, `t s` TIMESTAMP(6), `"b"` BOOLEAN, `by tes` BYTES,
@@ -166,6 +171,67 @@ SHAPES |= {
         'SELECT DISTINCT `d``d`, `t s`, `"b"` AS `b"b`, `by tes` FROM `o-1`',
         '`d``d` DATE, `t s` TIMESTAMP(6), `b"b` BOOLEAN, `by tes` BYTES',
     ),
+    "full_join": Shape(
+        "SELECT k.id, l.b, l.t, k.x FROM k FULL JOIN l ON k.g = l.a AND k.h > l.b", "id BIGINT, b INT, t STRING, x BIGINT"
+    ),
+    "full_join_null_safe": Shape(
+        "SELECT p.x, count(*) AS n, min(k.id) AS id FROM p FULL OUTER JOIN k ON p.g <=> k.h AND p.s IS NULL WHERE k.f IS NULL "
+        "OR k.f <> 1.5 GROUP BY p.x",
+        "x BIGINT, n BIGINT, id BIGINT",
+    ),
+    "full_join_using": Shape(
+        "SELECT g, k.s, p.s AS t FROM k FULL JOIN p USING (g) WHERE k.h = 1 OR p.x = 1", "g INT, s STRING, t STRING"
+    ),
+    "full_join_by_key": Shape(
+        "SELECT id, k.s, i.f, k.g + i.g AS g FROM k FULL JOIN i USING (id)", "id BIGINT, s STRING, f DOUBLE, g INT", "id"
+    ),
+    "full_join_of_groups": Shape(
+        "SELECT coalesce(u.g, v.b) AS g, u.n, v.m FROM (SELECT g, count(*) AS n FROM k GROUP BY g) AS u "
+        "FULL JOIN (SELECT b, max(n) AS m FROM l GROUP BY b) AS v ON u.g = v.b",
+        "g INT, n BIGINT, m BIGINT",
+    ),
+    "full_join_behind_others": Shape(
+        "SELECT k.id, l.t, p.x, q.b FROM k JOIN l ON k.g = l.a AND k.h = l.b FULL JOIN p ON p.g = l.b AND p.r <= k.r "
+        "LEFT JOIN l AS q ON q.a = k.h AND q.b = p.g WHERE k.id IS NULL OR k.id > 3",
+        "id BIGINT, t STRING, x BIGINT, b INT",
+    ),
+    "full_joins": Shape(
+        "SELECT k.id, l.t, p.x FROM k FULL JOIN l ON k.g = l.a AND k.h = l.b FULL JOIN p ON p.g = coalesce(k.g, l.a) AND p.s = l.t",
+        "id BIGINT, t STRING, x BIGINT",
+    ),
+    "full_join_unread": Shape("SELECT 1 AS one FROM k FULL JOIN l ON l.a <=> k.g AND l.b = k.h", "one INT"),
+    "right_join_behind_others": Shape(
+        "SELECT k.id, l.t, p.x FROM k LEFT JOIN l ON k.g = l.a RIGHT JOIN p ON p.g = k.h AND p.s = l.t WHERE p.x = 1 OR p.r > 0",
+        "id BIGINT, t STRING, x BIGINT",
+    ),
+    "sums_of_right_join_behind_others": Shape(
+        "SELECT p.g, count(*) AS n, sum(k.h) AS s, max(l.n) AS m FROM k JOIN l ON k.g = l.a "
+        "RIGHT JOIN p ON p.g = k.h AND p.r < l.b WHERE NOT EXISTS (SELECT 1 FROM `o-1` AS o WHERE o.`select` = p.g) GROUP BY p.g",
+        "g INT, n BIGINT, s BIGINT, m BIGINT",
+    ),
+    "total": Shape(
+        "SELECT count(*) AS n, count(x) AS c, sum(h) AS s, sum(e) AS e, sum(r) AS r, min(x) AS low, max(s) AS high FROM k",
+        "n BIGINT, c BIGINT, s BIGINT, e DECIMAL(22, 3), r BIGINT, low BIGINT, high STRING",
+    ),
+    "total_often_empty": Shape(
+        "SELECT 1 AS id, 'two' AS name, sum(r) AS r, sum(h) AS s, count(h) AS c, count(*) AS n FROM k WHERE g = 1 AND h = 2",
+        "id INT, name STRING, r BIGINT, s BIGINT, c BIGINT, n BIGINT",
+        "id",
+    ),
+    "total_uncounted": Shape("SELECT sum(r) AS r, sum(a) AS a FROM k JOIN l ON k.g = l.a AND k.h = l.b", "r BIGINT, a BIGINT"),
+    "total_of_full_join": Shape(
+        "SELECT count(*) AS n, count(id) AS k, count(b) AS l FROM k FULL JOIN l ON k.g = l.a AND k.h = l.b",
+        "n BIGINT, k BIGINT, l BIGINT",
+    ),
+    "sums_beside_a_constant": Shape(
+        "SELECT 'of k' AS source, g, count(*) AS n, sum(r) AS s FROM k GROUP BY g", "source STRING, g INT, n BIGINT, s BIGINT"
+    ),
+    "given_changes": Shape("SELECT id, x, f FROM i WHERE g IS NULL OR g > 0", "id INT, x BIGINT, f DOUBLE", "id"),
+    "sums_of_given_changes": Shape("SELECT g, count(*) AS n, max(x) AS m FROM i GROUP BY g", "g INT, n BIGINT, m BIGINT"),
+    "join_of_given_and_late_changes": Shape(
+        "SELECT i.id, v.s, i.f FROM i FULL JOIN v ON i.id = v.id AND i.g = v.g", "id INT, s STRING, f DOUBLE"
+    ),
+    "late_changes": Shape("SELECT s, count(g) AS c, sum(g) AS g FROM v GROUP BY s", "s STRING, c BIGINT, g BIGINT"),
 }
 
 _NUMBERS = (None, 0, 1, 2, 3)
@@ -213,6 +279,15 @@ def change_sources(env: ts.TableEnvironment, rng: random.Random) -> None:
         if rng.random() < 0.5:
             odd = [_odd(rng) for _ in range(rng.randint(1, 4))]
             table("default.o-1").write_changes(_table(odd, table("default.o-1").schema))
+        if rng.random() < 0.5:
+            given = [_given(rng) for _ in range(rng.randint(1, 4))]
+            table("default.i").write_changes(_table(given, table("default.i").schema))
+        if rng.random() < 0.3:
+            late = [{"id": rng.randint(0, 7), "g": rng.choice(_NUMBERS), "s": rng.choice(_TEXTS), "_row_kind": _kind(rng)}]
+            table("default.v").write_changes(_table(late, table("default.v").schema))
+        if rng.random() < 0.2:
+            table("default.v").compact(full=rng.random() < 0.5)
+            table("default.i").compact(full=rng.random() < 0.5)
         if rng.random() < 0.1:
             table("default.k").compact(full=rng.random() < 0.5)
 
@@ -237,6 +312,16 @@ def _keyed(rng: random.Random) -> dict[str, Any]:
         "f": rng.choice(_FLOATS),
         "s": rng.choice(_TEXTS),
         "_row_kind": _kind(rng),
+    }
+
+
+def _given(rng: random.Random) -> dict[str, Any]:
+    return {
+        "id": rng.randint(0, 7),
+        "g": rng.choice(_NUMBERS),
+        "x": rng.choice((None, 1, 2**62)),
+        "f": rng.choice(_FLOATS),
+        "_row_kind": rng.choice(("+I", "-U", "+U", "+U", "-D")),
     }
 
 
