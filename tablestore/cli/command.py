@@ -16,7 +16,7 @@ examples in the help, and the one place where errors become an exit code:
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
@@ -88,7 +88,7 @@ class Session:
     warehouse: str | None = None
     storage: Mapping[str, Any] = field(default_factory=dict)
     ids: RememberedIds = field(default_factory=RememberedIds)
-    opened: "list[ts.Table]" = field(default_factory=list)
+    opened: "dict[str, ts.Table]" = field(default_factory=dict)
     # It says what it has done as it goes: Ctrl-C is how it ends, without a word.
     says_itself: bool = False
 
@@ -98,7 +98,10 @@ class Session:
             raise typer.BadParameter(
                 f"no warehouse is named: pass --warehouse, or set {WAREHOUSE_VARIABLE}", param_hint="'--warehouse'"
             )
-        return ts.open_catalog(self.warehouse, ids=self.ids, **self.storage)
+        # Not for help and completion.
+        from tablestore.cli.watchedcatalog import open_watched
+
+        return open_watched(self.warehouse, self.storage, self.ids, self._watch)
 
     def table(self, name: str) -> "ts.Table":
         """A table by ``database.table`` or by path; ``$branch_b`` behind it is a branch. A system table is refused."""
@@ -107,7 +110,7 @@ class Session:
             raise ts.InvalidInputError(
                 f"{name} is a system table, which can only be read: tablestore table show '{name}'", kind="system-table"
             )
-        self.opened.append(found)
+        self._watch(found)
         return found
 
     def source(self, name: str) -> "ts.Table | ts.SystemTable":
@@ -127,6 +130,16 @@ class Session:
         from tablestore.cli.tableparts import find_parts
 
         return find_parts(name, self.warehouse, self.storage, self.ids, is_path=is_path(name))
+
+    def what_landed(self, uuids: Collection[str]) -> str:
+        """What was committed under these uuids to the tables that were opened; it raises nothing."""
+        try:
+            return what_landed(self.opened.values(), uuids)
+        except ts.TablestoreError as error:
+            return unknown(error)
+
+    def _watch(self, table: "ts.Table") -> None:
+        self.opened[table.location] = table
 
     def confirm(self, yes: bool, sentence: str, plan: Mapping[str, Any]) -> None:
         """Go on if ``--yes`` was given; else show the plan and stop with exit code 3."""
@@ -285,7 +298,7 @@ def parse_storage(pairs: Sequence[str]) -> dict[str, Any]:
 
 def _guarded(work: Callable[[], None], session: Session, debug: bool) -> None:
     output = session.out
-    raise_at_ctrl_c()
+    raise_at_ctrl_c(session.ids)
     try:
         work()
         output.flush()
@@ -334,10 +347,7 @@ def _message(error: Exception) -> str:
 
 
 def _say_interrupted(session: Session) -> None:
-    try:
-        message = what_landed(session.opened, session.ids)
-    except ts.TablestoreError as error:
-        message = unknown(error)
+    message = f"Interrupted: {session.what_landed(session.ids.given)}."
     if session.out.as_json:
         session.out.error_line({"error": {"type": "KeyboardInterrupt", "kind": "interrupted", "message": message}})
     else:

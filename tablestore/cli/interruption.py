@@ -1,7 +1,8 @@
 """Ctrl-C: the command ends, and says what it had committed by then.
 
     before the command's own work       the process leaves at once: imports are not interrupted half-way, and nothing has landed
-    while it works                      KeyboardInterrupt, as ever; then the tables that it opened are looked at
+    while it works                      KeyboardInterrupt, as ever; then the tables that it opened are looked at. An import that
+                                        a command begins with ends at once too, as long as no id was drawn: nothing can have landed
 
 A snapshot is ours if its uuid, which is drawn for each commit, was drawn by this program. So a commit that was interrupted between
 its landing and its return is found too, and those of others that landed meanwhile are left out.
@@ -9,8 +10,9 @@ its landing and its return is found too, and those of others that landed meanwhi
 
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from tablestore.errors import TablestoreError
@@ -20,22 +22,26 @@ if TYPE_CHECKING:
     from tablestore.table.table import Table
 
 INTERRUPTED = 130
-NOTHING = "Interrupted: nothing was committed."
+NOTHING = "nothing was committed"
 # So many of the newest snapshots of a table are looked at.
 _LOOKED_AT = 100
 
 
 class RememberedIds:
-    """Ids that know which of them they have given out."""
+    """Ids that know which of them they have given out, in which order."""
 
     def __init__(self, ids: Ids | None = None) -> None:
-        self._ids, self.given = ids or SystemIds(), set[str]()
+        self._ids, self.given = ids or SystemIds(), dict[str, None]()
 
     def uuid(self) -> str:
         """A fresh one, which is remembered."""
         made = self._ids.uuid()
-        self.given.add(made)
+        self.given[made] = None
         return made
+
+    def since(self, count: int) -> frozenset[str]:
+        """What was given out after so many."""
+        return frozenset(islice(self.given, count, None))
 
     def nonce(self) -> bytes:
         """Random bytes."""
@@ -46,19 +52,19 @@ class RememberedIds:
         return self._ids.fraction()
 
 
-def what_landed(tables: Iterable["Table"], ids: RememberedIds) -> str:
-    """A sentence about the snapshots of ours in these tables."""
-    found = [f"{_numbers(ours)} of {table.name}" for table in tables if (ours := _ours(table, ids))]
+def what_landed(tables: Iterable["Table"], uuids: Collection[str]) -> str:
+    """What was committed to these tables under these uuids: "nothing was committed", "snapshot 5 of shop.orders was committed"."""
+    found = [f"{_numbers(ours)} of {table.name}" for table in tables if (ours := _ours(table, uuids))]
     if not found:
         return NOTHING
     several = len(found) > 1 or found[0].startswith("snapshots")
-    return f"Interrupted: {' and '.join(found)} {'were' if several else 'was'} committed."
+    return f"{' and '.join(found)} {'were' if several else 'was'} committed"
 
 
-def _ours(table: "Table", ids: RememberedIds) -> list[int]:
+def _ours(table: "Table", uuids: Collection[str]) -> list[int]:
     snapshots = table.context.snapshots
     newest = islice(snapshots.back_from(snapshots.latest()), _LOOKED_AT)
-    return sorted(snapshot.id for snapshot in newest if snapshot.uuid in ids.given)
+    return sorted(snapshot.id for snapshot in newest if snapshot.uuid in uuids)
 
 
 def _numbers(ours: list[int]) -> str:
@@ -66,8 +72,8 @@ def _numbers(ours: list[int]) -> str:
 
 
 def unknown(error: TablestoreError) -> str:
-    """The sentence where the tables do not answer."""
-    return f"Interrupted: what was committed is not known ({error}); look with: tablestore snapshot list TABLE"
+    """What is said where the tables do not answer."""
+    return f"what was committed is not known ({error}); look with: tablestore snapshot list TABLE"
 
 
 def leave_at_ctrl_c() -> None:
@@ -77,12 +83,24 @@ def leave_at_ctrl_c() -> None:
         signal.signal(signal.SIGINT, _leave)
 
 
-def raise_at_ctrl_c() -> None:
-    """From now on Ctrl-C raises again."""
+def raise_at_ctrl_c(ids: RememberedIds) -> None:
+    """From now on Ctrl-C raises again, but for an import before the first of these ids is drawn: half an import fails anyhow."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not ids.given and _is_importing(frame):
+            _leave()
+        signal.default_int_handler(number, frame)
+
     if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _leave(*_: object) -> None:
-    os.write(2, f"{NOTHING}\n".encode())
+    os.write(2, f"Interrupted: {NOTHING}.\n".encode())
     os._exit(INTERRUPTED)

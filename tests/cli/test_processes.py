@@ -99,6 +99,31 @@ def test_ctrl_c_while_the_program_is_still_being_loaded() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"Interrupted: nothing was committed.\n")
 
 
+@pytest.mark.parametrize(
+    ("before", "ended"),
+    [("", (130, b"Interrupted: nothing was committed.\n")), ("ids.uuid()", (0, b"interrupted"))],
+    ids=["nothing can have landed", "something may have landed"],
+)
+def test_ctrl_c_in_an_import_ends_the_program_while_nothing_can_have_landed(
+    tmp_path: Path, before: str, ended: tuple[int, bytes]
+) -> None:
+    (tmp_path / "slow.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    program = f"""
+import sys
+from tablestore.cli.interruption import RememberedIds, leave_at_ctrl_c, raise_at_ctrl_c
+leave_at_ctrl_c()
+ids = RememberedIds()
+raise_at_ctrl_c(ids)
+{before}
+try:
+    import slow
+except KeyboardInterrupt:
+    sys.stderr.write("interrupted")
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, cwd=tmp_path)
+    assert (run.returncode, run.stderr) == ended
+
+
 def test_a_program_that_ignores_ctrl_c_goes_on_doing_so() -> None:
     begin = (
         "import signal, tablestore.__main__ as program\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprogram.leave_at_ctrl_c()\n"

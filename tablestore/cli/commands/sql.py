@@ -60,8 +60,6 @@ def sql(
 
     A script stops at the first statement that fails, and says where it is. Ctrl-C cancels the statement that runs.
     """
-    # Each statement says what it did before the next one runs.
-    session.says_itself = True
     with open_environment(session, engine, parse_pairs(settings or (), "--set")) as environment:
         runner = Runner(session, environment, format)
         if execute:
@@ -85,7 +83,10 @@ class Runner:
     """Runs statements and shows what they give."""
 
     def __init__(self, session: Session, environment: "ts.TableEnvironment", row_format: RowFormat | None) -> None:
-        self._out, self._environment, self._format = session.out, environment, row_format
+        self._session, self._environment, self._format = session, environment, row_format
+        self._out = session.out
+        # How many ids were drawn before the statement that runs.
+        self._before = 0
 
     def run_script(self, text: str) -> None:
         """Run every statement of a text; the first that fails ends it."""
@@ -94,20 +95,32 @@ class Runner:
         def show(_: object, result: "Result") -> None:
             self._show(result)
             done.append(result)
+            self._begin()
 
+        self._begin()
         try:
             run_interruptibly(lambda: self._environment.execute_script(text, show), self._cancel)
         except Interrupted:
-            self._out.note(_what_was_done(done))
+            self._out.note(f"{_what_was_done(done)}: {self._what_landed()}.")
             raise typer.Exit(INTERRUPTED) from None
 
     def run(self, text: str) -> None:
-        """Run one statement at the prompt."""
-        run_interruptibly(lambda: self._show(self._environment.execute_sql(text)), self._cancel)
+        """Run one statement at the prompt. Ctrl-C cancels it, and says what it had committed by then."""
+        self._begin()
+        try:
+            run_interruptibly(lambda: self._show(self._environment.execute_sql(text)), self._cancel)
+        except Interrupted:
+            self._out.note(f"Interrupted: the statement was cancelled: {self._what_landed()}.")
 
     def first_column(self, text: str) -> list[str]:
         """The first column of what a statement gives."""
         return [str(value) for value in self._environment.execute_sql(text).to_arrow().column(0).to_pylist()]
+
+    def _begin(self) -> None:
+        self._before = len(self._session.ids.given)
+
+    def _what_landed(self) -> str:
+        return self._session.what_landed(self._session.ids.since(self._before))
 
     def _cancel(self) -> None:
         if self._environment.engine is not None:
@@ -128,10 +141,10 @@ class Runner:
 def _what_was_done(done: "Sequence[Result]") -> str:
     """What a script did before the statement that was cancelled."""
     if not done:
-        return "Interrupted: the first statement of the script was cancelled."
+        return "Interrupted: the first statement of the script was cancelled"
     snapshots = [str(result.snapshot.id) for result in done if result.kind == "snapshot" and result.snapshot is not None]
     landed = f"they committed snapshot(s) {', '.join(snapshots)}" if snapshots else "they committed no rows"
-    return f"Interrupted: {len(done)} statement(s) are done, {landed}; the next one was cancelled."
+    return f"Interrupted: {len(done)} statement(s) are done, {landed}; the next one was cancelled"
 
 
 def _ask(session: Session, environment: "ts.TableEnvironment", runner: Runner) -> None:
@@ -155,8 +168,6 @@ def _ask(session: Session, environment: "ts.TableEnvironment", runner: Runner) -
     for text in prompt.statements(name, say_help):
         try:
             runner.run(text)
-        except Interrupted:
-            session.out.note("cancelled")
         except ts.TablestoreError as error:
             session.out.fail(error)
 

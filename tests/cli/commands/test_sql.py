@@ -11,7 +11,7 @@ import typer
 
 import tablestore as ts
 from tablestore.cli.command import Session
-from tablestore.cli.commands.sql import Runner
+from tablestore.cli.commands.sql import Engine, Runner, open_environment
 from tablestore.cli.text.render import Output
 from tablestore.environment.result import Result
 from tests.support.commandline import Ran
@@ -68,8 +68,11 @@ def test_settings_of_the_session_are_given(run: Run, catalog: ts.Catalog) -> Non
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("SELECT 1 AS stop", "the first statement of the script was cancelled"),
-        ("SHOW DATABASES; SELECT 1 AS stop", "1 statement(s) are done, they committed no rows; the next one was cancelled"),
+        ("SELECT 1 AS stop", "the first statement of the script was cancelled: nothing was committed."),
+        (
+            "SHOW DATABASES; SELECT 1 AS stop",
+            "1 statement(s) are done, they committed no rows; the next one was cancelled: nothing was committed.",
+        ),
         ("DELETE FROM shop.orders WHERE id = 1; SELECT 1 AS stop", "1 statement(s) are done, they committed snapshot(s) 3;"),
     ],
 )
@@ -92,3 +95,36 @@ def test_an_interrupted_script_says_what_it_did(
     with pytest.raises(typer.Exit):
         runner.run_script(script)
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("SELECT 1 AS stop", "Interrupted: the statement was cancelled: nothing was committed."),
+        # Cancelled behind its commit: what landed is said, and of this statement only.
+        (
+            "DELETE FROM shop.orders WHERE id = 1",
+            "Interrupted: the statement was cancelled: snapshot 4 of shop.orders was committed.",
+        ),
+    ],
+)
+def test_ctrl_c_at_the_prompt_says_what_the_statement_committed(
+    orders: ts.Table, warehouse: str, capsys: pytest.CaptureFixture[str], statement: str, said: str
+) -> None:
+    cancelled = threading.Event()
+
+    class Interrupting(Runner):
+        def _show(self, result: Result) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert cancelled.wait(60)
+            raise ts.UnsupportedError("the query was cancelled", kind="cancelled")
+
+        def _cancel(self) -> None:
+            cancelled.set()
+
+    session = Session(out=Output(as_json=False, now_millis=0), warehouse=warehouse)
+    with open_environment(session, Engine.DUCKDB) as environment:
+        Runner(session, environment, None).run("INSERT INTO shop.orders VALUES (7, 'cap', 1.0)")
+        capsys.readouterr()
+        Interrupting(session, environment, None).run(statement)
+    assert " ".join(capsys.readouterr().err.split()) == said
