@@ -21,12 +21,12 @@ from tablestore.lsm.keyorder import KeyOrder
 from tablestore.store.datapaths import DataPaths, entry_path
 from tablestore.store.deletionvectors import DeletionVectors
 from tablestore.store.indexfiles import IndexFiles
-from tablestore.store.manifests import Manifests
+from tablestore.store.manifests import DecodedManifests, Manifests
 from tablestore.store.producer import ChangelogSettings, changelog_settings
-from tablestore.store.schemas import TABLE_UUID_OPTION, FieldsById, Schemas, check_is_same
+from tablestore.store.schemas import TABLE_UUID_OPTION, DecodedSchemas, FieldsById, Schemas, check_is_same
 from tablestore.store.sequence import SequenceNumbers
 from tablestore.store.settings import TableSettings, check_writable, table_settings
-from tablestore.store.snapshots import Snapshots
+from tablestore.store.snapshots import DecodedSnapshots, Snapshots
 from tablestore.types.datatypes import Field
 from tablestore.types.evolution.replacing import is_in_force, keeps_layout, without_condition
 from tablestore.types.schema import TableSchema
@@ -114,7 +114,7 @@ class TableContext:
     def still_there(self) -> "TableContext":
         """Itself. Raises as :meth:`check_is_there`, and reads the schema each time."""
         try:
-            newest = Schemas(self.files).latest()
+            newest = Schemas(self.files, self.schemas.decoded).latest()
         except NotFoundError as error:
             raise NotFoundError(
                 f"table {self.files.root_uri} is not there any more: it was dropped since it was opened; create it again, and "
@@ -228,11 +228,14 @@ def open_context(
     Raises NotFoundError if there is no table, FormatError or UnsupportedError if it cannot be understood.
     """
     ids = ids or SystemIds()
-    schemas = Schemas(files)
-    snapshots = Snapshots(files)
+    shared = shared or Shared()
+    schemas = Schemas(files, shared.once(DecodedSchemas))
+    snapshots = Snapshots(files, shared.once(DecodedSnapshots))
     schema = schema or _that_counts(schemas.latest(), schemas, snapshots)
     settings = table_settings(schema)
-    manifests = Manifests(files, ids, [f.type for f in schema.partition_fields], codec=settings.manifest_codec)
+    partition_types = [field.type for field in schema.partition_fields]
+    decoded = shared.once(DecodedManifests)
+    manifests = Manifests(files, ids, partition_types, codec=settings.manifest_codec, decoded=decoded)
     return TableContext(
         files=files,
         main_files=main_files or files,
@@ -245,7 +248,7 @@ def open_context(
         sequence=SequenceNumbers(snapshots, manifests, KeyOrder.of(schema.key_fields)),
         clock=clock or SystemClock(),
         ids=ids,
-        shared=shared or Shared(),
+        shared=shared,
     )
 
 

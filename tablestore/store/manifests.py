@@ -1,8 +1,8 @@
 """Reading and writing the manifests of one table.
 
-Manifests and lists are immutable and named after their content, so decoded ones are kept in a bounded cache. Every attempt to
-commit writes its own (a nonce makes two attempts differ), so the loser of a race may remove what it wrote: no other commit can
-have used those names.
+Manifests and lists are immutable and named after their content, so decoded ones are kept in a bounded cache, which the handles of
+one catalog share. Every attempt to commit writes its own (a nonce makes two attempts differ), so the loser of a race may remove
+what it wrote: no other commit can have used those names.
 """
 
 from collections import OrderedDict
@@ -41,7 +41,7 @@ _OBJECT_BYTES = 1_100
 
 
 class _EntryCache(Generic[V]):
-    """Least recently used values by name, bounded by the memory they take. Thread-safe."""
+    """Least recently used values by place, bounded by the memory they take. Thread-safe."""
 
     def __init__(self, budget: int, size_of: Callable[[V], int]) -> None:
         self._budget, self._used, self._size_of = budget, 0, size_of
@@ -67,6 +67,14 @@ class _EntryCache(Generic[V]):
                 self._used -= self._sizes.pop(evicted)
 
 
+class DecodedManifests:
+    """Manifests and lists as they were read or written, by their places."""
+
+    def __init__(self) -> None:
+        self.manifests: _EntryCache[ManifestEntry] = _EntryCache(CACHED_BYTES, lambda entry: entry_bytes(entry) + _OBJECT_BYTES)
+        self.lists: _EntryCache[ManifestFile] = _EntryCache(CACHED_BYTES, _list_entry_bytes)
+
+
 @dataclass(kw_only=True)
 class WrittenMetadata:
     """The metadata files that one commit attempt wrote, so that a lost attempt can take them back. ``pending``: those that
@@ -78,13 +86,20 @@ class WrittenMetadata:
 
 
 class Manifests:
-    """The manifest directory of one table."""
+    """The manifest directory of one table. ``decoded``: what is known of this and of other tables already."""
 
-    def __init__(self, files: FileStore, ids: Ids, partition_types: Sequence[DataType], *, codec: str = CODEC) -> None:
+    def __init__(
+        self,
+        files: FileStore,
+        ids: Ids,
+        partition_types: Sequence[DataType],
+        *,
+        codec: str = CODEC,
+        decoded: DecodedManifests | None = None,
+    ) -> None:
         self._files, self._ids, self._codec = files, ids, codec
         self._partition_types = tuple(partition_types)
-        self._manifests: _EntryCache[ManifestEntry] = _EntryCache(CACHED_BYTES, lambda entry: entry_bytes(entry) + _OBJECT_BYTES)
-        self._lists: _EntryCache[ManifestFile] = _EntryCache(CACHED_BYTES, _list_entry_bytes)
+        self._decoded = decoded or DecodedManifests()
 
     @property
     def location(self) -> str:
@@ -95,9 +110,10 @@ class Manifests:
 
     def read_list(self, name: str) -> tuple[ManifestFile, ...]:
         """The manifests that a manifest list names, in order."""
-        if (known := self._lists.get(name)) is None:
-            known = decode_manifest_list(self._read(name), self._describe(name))
-            self._lists.put(name, known)
+        place = self._describe(name)
+        if (known := self._decoded.lists.get(place)) is None:
+            known = decode_manifest_list(self._read(name), place)
+            self._decoded.lists.put(place, known)
         return known
 
     def has_list(self, name: str) -> bool:
@@ -106,9 +122,10 @@ class Manifests:
 
     def read_manifest(self, name: str) -> tuple[ManifestEntry, ...]:
         """The entries of one manifest, in order."""
-        if (known := self._manifests.get(name)) is None:
-            known = decode_manifest(self._read(name), self._describe(name))
-            self._manifests.put(name, known)
+        place = self._describe(name)
+        if (known := self._decoded.manifests.get(place)) is None:
+            known = decode_manifest(self._read(name), place)
+            self._decoded.manifests.put(place, known)
         return known
 
     def read_index(self, snapshot: Snapshot) -> tuple[IndexEntry, ...]:
@@ -155,7 +172,7 @@ class Manifests:
         data = encode_manifest_list(manifests, self._ids.nonce(), codec=self._codec)
         name = manifest_list_name(data, number)
         self._write(name, data, written)
-        self._lists.put(name, tuple(manifests))
+        self._decoded.lists.put(self._describe(name), tuple(manifests))
         return name, len(data)
 
     def write_index(self, entries: Sequence[IndexEntry], written: WrittenMetadata) -> str:
@@ -188,7 +205,7 @@ class Manifests:
         data = encode_manifest(entries, self._ids.nonce(), codec=self._codec)
         name = manifest_name(data, number)
         self._write(name, data, written)
-        self._manifests.put(name, tuple(entries))
+        self._decoded.manifests.put(self._describe(name), tuple(entries))
         return summarise(entries, name, len(data), self._partition_types)
 
     def _write(self, name: str, data: bytes, written: WrittenMetadata) -> None:

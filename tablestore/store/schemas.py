@@ -14,7 +14,7 @@ from tablestore.io.filestore import FileStore
 from tablestore.types.datatypes import Field
 from tablestore.types.schema import TableSchema
 
-_MOST_DECODED = 16
+_MOST_DECODED = 128
 
 TABLE_UUID_OPTION = "tablestore.table-uuid"
 TABLE_REPLACED = "table-replaced"
@@ -39,15 +39,21 @@ class FieldsById(Mapping[int, tuple[Field, ...]]):
         return len(self._schemas.ids())
 
 
-class Schemas:
-    """The schema files of one table. Schemas are immutable, so what was read once is kept."""
+class DecodedSchemas:
+    """Schemas by their bytes: the same bytes say the same, and who reads a schema file again does not understand it again."""
 
-    def __init__(self, files: FileStore) -> None:
+    def __init__(self) -> None:
+        self.decode = lru_cache(maxsize=_MOST_DECODED)(decode_schema)
+
+
+class Schemas:
+    """The schema files of one table. Schemas are immutable, so what was read once is kept. ``decoded``: what is known already."""
+
+    def __init__(self, files: FileStore, decoded: DecodedSchemas | None = None) -> None:
         self._files = files
+        self.decoded = decoded or DecodedSchemas()
         self._cache: dict[int, TableSchema] = {}
         self._refreshed_ids: tuple[int, ...] | None = None
-        # The same bytes say the same: a commit reads the newest schema again and does not have to understand it again.
-        self._decode = lru_cache(maxsize=_MOST_DECODED)(decode_schema)
 
     def ids(self) -> tuple[int, ...]:
         """All schema ids, ascending."""
@@ -59,7 +65,7 @@ class Schemas:
         if (cached := self._cache.get(schema_id)) is not None:
             return cached
         path = schema_path(schema_id)
-        schema = self._decode(self._files.read(path), f"{self._files.root_uri}/{path}")
+        schema = self.decoded.decode(self._files.read(path), f"{self._files.root_uri}/{path}")
         if schema.id != schema_id:
             raise FormatError(
                 f"{self._files.root_uri}/{path} says that it is schema {schema.id}, expected {schema_id}: the file was "

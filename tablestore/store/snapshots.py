@@ -41,7 +41,7 @@ from tablestore.io.filestore import FileStore
 MOST_PROBES = 16
 
 # The oldest snapshot is read behind every commit, and a few beside it.
-_MOST_DECODED = 8
+_MOST_DECODED = 64
 
 T = TypeVar("T")
 
@@ -89,14 +89,23 @@ class _Seen:
     data: bytes
 
 
-class Snapshots:
-    """The snapshot files of one table. It remembers what it has seen of them (see the module); may be used by several threads."""
+class DecodedSnapshots:
+    """Snapshots by their bytes: the same bytes say the same. What a file holds is read each time."""
 
-    def __init__(self, files: FileStore) -> None:
+    def __init__(self) -> None:
+        self.decode = lru_cache(maxsize=_MOST_DECODED)(decode_snapshot)
+
+
+class Snapshots:
+    """The snapshot files of one table. It remembers what it has seen of them (see the module); may be used by several threads.
+
+    ``decoded``: what is known of these and of others already.
+    """
+
+    def __init__(self, files: FileStore, decoded: DecodedSnapshots | None = None) -> None:
         self._files = files
+        self._decode = (decoded or DecodedSnapshots()).decode
         self._seen: _Seen | None = None
-        # The same bytes say the same; what a file holds is read each time.
-        self._decode = lru_cache(maxsize=_MOST_DECODED)(decode_snapshot)
         # How often a listing said what there is. As long as it stays, what is there goes on from what was there before.
         self.histories = 0
 
