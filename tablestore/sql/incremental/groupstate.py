@@ -41,7 +41,7 @@ from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, DataType, Fiel
 
 MOST_DIGITS = 18
 """Of decimals whose sums have a rule: sums of wider ones may overflow on the way."""
-_THERE, _CHANGES = "tablestore_there", "changes"
+_THERE, _CHANGES, _MERGED = "tablestore_there", "changes", "merged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,11 @@ class GroupState:
         return replace(self, step=self._merged(changes).sql(dialect=Spark4))
 
     @property
+    def _counted(self) -> _Total | None:
+        """The count of a group's rows."""
+        return next((total for total in self.totals if total.kind == "rows"), None)
+
+    @property
     def _has_plain_columns(self) -> bool:
         values = [total.value for total in self.totals if total.value is not None]
         return all(isinstance(value, exp.Column) for value in (*self.node.keys, *values))
@@ -115,7 +120,9 @@ class GroupState:
         rows = aliased(union_all(terms), "rows")
         columns: list[Projection] = [(_col("rows", name), name) for _, name in keys]
         weight = _col("rows", WEIGHT)
-        columns += [(exp.Sum(this=weight), "rows"), (exp.Min(this=weight.copy()), "least")]
+        columns.append((exp.Sum(this=weight), "rows"))
+        if self._counted is None:
+            columns.append((exp.Min(this=weight.copy()), "least"))
         for n, total in enumerate(self.totals):
             columns += [(value, f"{what}_{n}") for what, value in self._came_and_went(total, _col("rows", f"value_{n}"), weight)]
         query = projected(exp.select().from_(rows), columns).group_by(*(_col("rows", name) for _, name in keys), copy=False)
@@ -137,10 +144,8 @@ class GroupState:
         gone = exp.and_(exp.LT(this=weight, expression=exp.Literal.number(0)), present, copy=True)
         if total.kind == "sum":
             wide = exp.cast(value, _wide(total.field.type), dialect=Spark4)
-            return [
-                ("delta", exp.Sum(this=_case(came, wide, exp.Neg(this=wide)))),
-                ("more", more),
-            ]
+            delta = ("delta", exp.Sum(this=_case(came, wide, exp.Neg(this=wide))))
+            return [delta] if total.required or total.counted is not None else [delta, ("more", more)]
         best = exp.Min if total.kind == "min" else exp.Max
         return [("came", best(this=_case(came, value, None))), ("gone", best(this=_case(gone, value, None)))]
 
@@ -160,26 +165,35 @@ class GroupState:
         on = exp.and_(*same_key, copy=False) if same_key else exp.true()
         columns: list[Projection] = [(_col(changes, f"key_{n}"), f"key_{n}") for n in range(len(self.keys))]
         columns += [(_col("old", name), f"old_{name}") for name, _ in self.outputs]
-        news = [(total, self._new(total, changes, n)) for n, total in enumerate(self.totals)]
-        columns += [(value, f"new_{total.name}") for total, value in news]
+        columns += [(self._new(total, changes, n), f"new_{total.name}") for n, total in enumerate(self.totals)]
         columns.append((_is_there(), _THERE))
-        counted = next((total for total in self.totals if total.kind == "rows"), None)
-        rows = _sum(_col("old", counted.name), _col(changes, "rows")) if counted else exp.Literal.number(1)
+        doubts = [doubt for n, total in enumerate(self.totals) if (doubt := self._doubt(total, changes, n)) is not None]
+        if self.keys and self._counted is None:
+            doubts.append(exp.LT(this=_col(changes, "least"), expression=exp.Literal.number(0)))
+        if doubts:
+            columns.append((exp.or_(*doubts, copy=False), "doubt"))
+        query = projected(exp.select().from_(source), columns)
+        query.append("joins", exp.Join(this=there, side="LEFT", on=on))
+        return self._judged(query, [name for _, name in columns])
+
+    def _judged(self, query: exp.Select, names: Sequence[str]) -> exp.Select:
+        """Groups with these columns, and what follows from their new values: an engine computes each of these once."""
+        columns: list[Projection] = [(_col(_MERGED, name), name) for name in names if name != "doubt"]
+        rows = exp.Literal.number(1) if self._counted is None else _col(_MERGED, f"new_{self._counted.name}")
         left = rows if self.keys else exp.Literal.number(1)
-        columns.append((left, "left_over"))
-        equal: list[exp.Expr] = [exp.NullSafeEQ(this=_col("old", total.name), expression=value.copy()) for total, value in news]
-        same = exp.and_(_is_there(), exp.GT(this=left.copy(), expression=exp.Literal.number(0)), *equal, copy=True)
-        columns.append((same, "same"))
+        equal = [
+            exp.NullSafeEQ(this=_col(_MERGED, f"old_{total.name}"), expression=_col(_MERGED, f"new_{total.name}"))
+            for total in self.totals
+        ]
+        same = exp.and_(_col(_MERGED, _THERE), exp.GT(this=left, expression=exp.Literal.number(0)), *equal, copy=True)
         doubts: list[exp.Expr] = [exp.LT(this=rows.copy(), expression=exp.Literal.number(0))]
         if not self.keys:
-            doubts.append(exp.Not(this=_is_there()))
-        elif counted is None:
-            doubts.append(exp.LT(this=_col(changes, "least"), expression=exp.Literal.number(0)))
-        doubts += [doubt for n, total in enumerate(self.totals) if (doubt := self._doubt(total, changes, n)) is not None]
+            doubts.append(exp.Not(this=_col(_MERGED, _THERE)))
+        if "doubt" in names:
+            doubts.append(_col(_MERGED, "doubt"))
         unknown = exp.Coalesce(this=exp.Paren(this=exp.or_(*doubts, copy=False)), expressions=[exp.true()])
-        query = projected(exp.select().from_(source), [*columns, (unknown, "unknown")])
-        query.append("joins", exp.Join(this=there, side="LEFT", on=on))
-        return query
+        columns += [(left.copy(), "left_over"), (same, "same"), (unknown, "unknown")]
+        return projected(exp.select().from_(aliased(query, _MERGED)), columns)
 
     def _new(self, total: _Total, changes: str, n: int) -> exp.Expr:
         if total.constant is not None:
