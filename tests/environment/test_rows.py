@@ -202,6 +202,22 @@ def test_delete_update_and_merge_on_keyed_and_append_tables(env: ts.TableEnviron
         assert env.execute_sql(f"DELETE FROM {name} WHERE id = 99").snapshot is None
 
 
+def test_columns_of_a_merge_may_be_called_as_words_of_sql(duck: ts.TableEnvironment, rows_of: Rows) -> None:
+    """Their names are words of the language where they stand without backticks: END, NULL, DAY."""
+    duck.execute_sql("CREATE TABLE k (id INT, `end` INT, `null` STRING, `day` TIMESTAMP, PRIMARY KEY (id) NOT ENFORCED)")
+    duck.execute_sql("INSERT INTO k VALUES (1, 10, 'a', TIMESTAMP '2024-01-01'), (2, 20, 'b', TIMESTAMP '2024-01-31')")
+    duck.execute_sql(
+        "MERGE INTO k AS t USING (SELECT 1 AS id, 11 AS v) AS s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET `end` = v "
+        "WHEN NOT MATCHED BY SOURCE AND CASE WHEN id > 0 THEN TRUE END THEN UPDATE SET "
+        "`end` = CASE WHEN `end` > 5 THEN `end` + t.`end` END, `null` = NULL, `day` = day + INTERVAL '1' DAY"
+    )
+    assert rows_of(duck.execute_sql("SELECT id, `end`, `null`, day(`day`) FROM k ORDER BY id")) == [
+        (1, 11, "a", 1),
+        (2, 40, None, 1),
+    ]
+
+
 def test_values_of_updates_and_merges_are_cast_as_those_of_inserts(env: ts.TableEnvironment, rows_of: Rows) -> None:
     env.execute_sql("CREATE TABLE c (id INT, n INT, a ARRAY<INT>, s STRUCT<x: INT, y: INT>, PRIMARY KEY (id) NOT ENFORCED)")
     values = "1.7D, array(1.5, -1.5), named_struct('x', 2.5, 'y', 3)"

@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
-from tablestore.sql.parse.tokens import Kind
 from tablestore.sql.query.edits import quote_name
 from tablestore.sql.query.extent import Tokens
 from tablestore.sql.query.querytext import Piece, RowText, origin_of
@@ -518,37 +517,15 @@ def _path_of(fragment: Fragment, *, alone: bool = False) -> Path | None:
 
 def _with_table(fragment: Fragment, names: frozenset[str], tables: frozenset[str], table: str) -> list[str | Fragment]:
     """The fragment with a table put before columns of these names, where no table stands, but for those in subqueries."""
-    tokens = Tokens(fragment.text)
-    variables = {tokens.name(at).casefold() for at in range(len(tokens)) if tokens.is_name(at) and _binds(tokens, at)}
+    # sqlglot takes a while to load; most statements do without it.
+    from tablestore.sql.query.barecolumns import bare_columns
+
     pieces: list[str | Fragment] = []
-    at = start = 0
-    while at < len(tokens):
-        if tokens.key(at) == "(" and tokens.key(at + 1) in ("SELECT", "WITH", "FROM", "TABLE", "VALUES"):
-            at = tokens.after_group(at)
-            continue
-        name = tokens.name(at).casefold() if tokens.is_name(at) else ""
-        is_table = name in tables and tokens.key(at + 1) == "."
-        if name in names - variables and not is_table and _is_column(tokens, at):
-            pieces += [_part(fragment, start, tokens[at].start), f"{table}."]
-            start = tokens[at].start
-        at += 1
+    start = 0
+    for place in bare_columns(fragment.text, names, tables):
+        pieces += [_part(fragment, start, place), f"{table}."]
+        start = place
     return [*pieces, _part(fragment, start, len(fragment.text))]
-
-
-def _binds(tokens: Tokens, at: int) -> bool:
-    """Whether a name is a variable of a lambda: ``x -> …``, ``(x, y) -> …``."""
-    while tokens.key(at + 1) in (",", ")") or tokens.is_name(at + 1):
-        if tokens.key(at + 1) == ")":
-            at += 1
-            break
-        at += 1
-    return tokens.key(at + 1) == "-" and tokens.key(at + 2) == ">"
-
-
-def _is_column(tokens: Tokens, at: int) -> bool:
-    """Whether a word is a column by itself: no part of a name, no call, no type, no typed literal."""
-    before, behind = tokens.key(at - 1), tokens.get(at + 1)
-    return before not in (".", "AS", ":") and (behind is None or (behind.key != "(" and behind.kind is not Kind.TEXT))
 
 
 def _part(fragment: Fragment, start: int, end: int) -> Fragment:

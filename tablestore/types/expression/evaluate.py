@@ -40,7 +40,10 @@ class Rows:
 def evaluate_expression(expression: Expression, rows: Rows) -> pa.Array:
     """The values. Raises InvalidInputError for values that do not fit, UnsupportedError for what is not computed here."""
     found = _datum(expression, rows)
-    return pa.repeat(found, rows.count) if isinstance(found, pa.Scalar) else found
+    if not isinstance(found, pa.Scalar):
+        return found
+    # Arrow repeats no nested value zero times.
+    return pa.repeat(found, rows.count) if rows.count else pa.nulls(0, found.type)
 
 
 def holds(condition: Expression, rows: Rows) -> Mask:
