@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.change import change_messages
@@ -24,6 +23,7 @@ from pyspark_tablestore.compact import compact
 from pyspark_tablestore.functions import register_function
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.query.connected import read_connected, write_connected
+from pyspark_tablestore.query.driverrows import held_frame
 from pyspark_tablestore.query.matching import kept, needed_part
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.query.sealing import lists_subqueries, sealed
@@ -305,7 +305,8 @@ class SparkEngine:
         self._check_open()
         if relations is None:
             seals = seals or lists_subqueries(query.text)
-            relations = [self._relation(relation, seals=seals) for relation in query.relations]
+            with query_errors("the query"):
+                relations = [self._relation(relation, seals=seals) for relation in query.relations]
         frames = {f"m{number}": frame for number, frame in enumerate(relations)}
         text = query.edited(lambda number: f"{{m{number}}}", _without_braces)
         given = query.parameters
@@ -338,9 +339,7 @@ class SparkEngine:
                 return self._frame(relation.query, seals=seals)
             case RowsRelation():
                 # System tables are small; the changes of a table take the driver's memory.
-                held = relation.rows.to_arrow()
-                # Without a schema, Spark puts a time without a zone into that of the session.
-                return self._spark.createDataFrame(held, from_arrow_schema(held.schema))
+                return held_frame(self._spark, relation.rows.to_arrow(), relation.name)
             case ConnectorRelation():
                 return read_connected(self._spark, relation)
             case NativeRelation(value=DataFrame() as value):

@@ -54,6 +54,33 @@ def test_a_dataframe_is_a_view_by_a_whole_name_and_hides_a_table(env: ts.TableEn
         env.execute_sql("SELECT * FROM shop.v")
 
 
+def test_rows_of_this_process_are_all_there_however_they_are_cut(env: ts.TableEnvironment) -> None:
+    """Spark passes over what comes behind two empty batches, and over the end of lists that begin in the middle of their data."""
+    kinds = {
+        "id": pa.int64(),
+        "l": pa.list_(pa.timestamp("us")),
+        "s": pa.struct({"x": pa.int32()}),
+        "m": pa.map_(pa.string(), pa.int32()),
+    }
+    rows = pa.Table.from_pylist(
+        [{"id": n, "l": None if n == 1 else [None], "s": {"x": n}, "m": [("k", n)]} for n in range(4)], pa.schema(kinds)
+    )
+    nothing = rows.slice(0, 0)
+    for name, parts in {
+        "cut": [nothing, nothing, rows.slice(0, 1), nothing, nothing, nothing, rows.slice(1), nothing],
+        "none": [nothing],
+        "plain": [nothing.select(["id"]), nothing.select(["id"]), rows.select(["id"])],
+        "filtered": [rows.slice(n, 1).filter(pc.field("id") == 3) for n in range(4)],
+    }.items():
+        given = pa.concat_tables(parts)
+        env.create_temporary_view(name, given)
+        assert env.execute_sql(f"SELECT * FROM {name}").to_arrow().to_pylist() == given.to_pylist(), name
+    env.create_temporary_view("batchless", pa.Table.from_batches([], rows.schema))
+    assert rows_of(env, "SELECT count(*) FROM batchless") == [(0,)]
+    env.create_temporary_view("others", pa.table({"v": pa.array(["a", None], pa.string_view()), "w": pa.array([1, 2], pa.uint8())}))
+    assert rows_of(env, "SELECT v, w + 1 FROM others") == [("a", 2), (None, 3)]
+
+
 def test_functions_of_every_kind_are_called_and_gone_with_the_environment(env: ts.TableEnvironment, spark: "SparkSession") -> None:
     import pandas as pd
     from pyspark.sql import functions as sf
