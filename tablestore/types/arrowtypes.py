@@ -124,6 +124,11 @@ def from_arrow_type(arrow_type: pa.DataType, nullable: bool, next_id: Callable[[
     return _from_arrow(arrow_type, nullable, next_id, where, depth=0)
 
 
+def says_no_type(kind: pa.DataType) -> bool:
+    """Whether values, or what is inside of them, are all NULL or missing, as those of an empty list are."""
+    return pa.types.is_null(kind) or any(says_no_type(kind.field(place).type) for place in range(kind.num_fields))
+
+
 def fields_from_arrow(schema: pa.Schema, *, where: str = "the schema") -> tuple[tuple[Field, ...], int]:
     """Columns of an Arrow schema with fresh ids in pre-order from 0, and the highest id given (-1 if none)."""
     ids = _Counter()

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
+from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import Field
 from tablestore.types.expression.assignment import assigned_values
 from tablestore.types.expression.evaluate import Rows
@@ -44,7 +45,7 @@ class Assignments:
             if isinstance(value, str):
                 expressions[field.name] = parse_expression_text(value, column_of)
             else:
-                expressions[field.name] = literal_value(value, f"column {field.name!r}")
+                expressions[field.name] = literal_value(value, f"column {field.name!r}", to_arrow_type(field.type))
         found = cls(expressions)
         nothing = no_rows(type_of)
         for name in expressions:

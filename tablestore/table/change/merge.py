@@ -22,7 +22,7 @@ from tablestore.log.port import ChangeLog
 from tablestore.store.context import TableContext
 from tablestore.table.change.mergestatement import Action, Match, MergeClause, MergeStatement, On
 from tablestore.table.write.inputrows import Rows, schema_and_tables
-from tablestore.types.arrowtypes import fields_from_arrow
+from tablestore.types.arrowtypes import fields_from_arrow, says_no_type
 from tablestore.types.conform import conform
 
 
@@ -98,8 +98,8 @@ def merge_into(context: TableContext, log: ChangeLog, source: Rows, on: On) -> M
     """A merge without clauses. The rows of the source are held in memory, in the types that a table would have for them."""
     schema, tables = schema_and_tables(source, lambda: context.schema.arrow_schema)
     given = pa.concat_tables([schema.empty_table(), *tables])
-    # Of a column of NULLs no table would know the type.
-    typed = [name for name in given.column_names if not pa.types.is_null(given.schema.field(name).type)]
+    # Of NULLs, and of empty lists, no table would know the type.
+    typed = [name for name in given.column_names if not says_no_type(given.schema.field(name).type)]
     if len(set(given.column_names)) == given.num_columns and typed:
         some = given.select(typed)
         fields, _ = fields_from_arrow(some.schema, where="the rows of a merge")

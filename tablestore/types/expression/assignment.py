@@ -3,7 +3,9 @@
 import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.types.arrays import one_chunk
 from tablestore.types.arrowtypes import fields_from_arrow, to_arrow_type
+from tablestore.types.conform import conform
 from tablestore.types.datatypes import (
     BINARY_ROOTS,
     FLOAT_ROOTS,
@@ -34,6 +36,14 @@ def assigned_values(expression: Expression, field: Field, rows: Rows) -> pa.Arra
     text = expression_text(expression)
     if values.type == to_arrow_type(field.type):
         return values
+    if pa.types.is_nested(values.type) and not isinstance(field.type, AtomicType):
+        if missing := _missing_fields(values.type, to_arrow_type(field.type)):
+            raise InvalidInputError(
+                f"the column {field.name!r} is {type_to_sql(field.type)}, and {text:.200} lacks {', '.join(missing)}; "
+                "name all fields",
+                kind="columns",
+            )
+        return one_chunk(conform(pa.table({field.name: values}), [field], where=f"an update ({text:.200})", fill=False).column(0))
     if not pa.types.is_null(values.type):
         (given,), _ = fields_from_arrow(pa.schema([("value", values.type)]), where=text)
         if not assignable(given.type, field.type):
@@ -58,6 +68,19 @@ def assigned_values(expression: Expression, field: Field, rows: Rows) -> pa.Arra
             "tablestore.TableEnvironment",
             kind="unsupported-cast",
         ) from error
+
+
+def _missing_fields(given: pa.DataType, wanted: pa.DataType) -> list[str]:
+    """The fields of structs, inside of others too, that a value does not say anything about."""
+    if pa.types.is_struct(given) and pa.types.is_struct(wanted):
+        there = {field.name: field.type for field in given}
+        inner = (_missing_fields(there[field.name], field.type) for field in wanted if field.name in there)
+        return [field.name for field in wanted if field.name not in there] + [name for names in inner for name in names]
+    if pa.types.is_list(given) and pa.types.is_list(wanted):
+        return _missing_fields(given.value_type, wanted.value_type)
+    if pa.types.is_map(given) and pa.types.is_map(wanted):
+        return _missing_fields(given.item_type, wanted.item_type)
+    return []
 
 
 def assignable(given: DataType | None, wanted: DataType) -> bool:

@@ -192,7 +192,7 @@ def cast_datum(datum: Datum, kind: pa.DataType) -> Datum:
 
 def _cast_number(datum: Datum, kind: pa.DataType) -> Datum:
     if pa.types.is_decimal(kind):
-        return rounded_to(datum, kind) if not pa.types.is_floating(datum.type) else datum.cast(kind)
+        return _float_to_decimal(datum, kind) if pa.types.is_floating(datum.type) else rounded_to(datum, kind)
     if pa.types.is_floating(kind):
         options = pc.CastOptions(kind, allow_float_truncate=True)
     elif pa.types.is_floating(datum.type):
@@ -200,6 +200,17 @@ def _cast_number(datum: Datum, kind: pa.DataType) -> Datum:
     else:
         options = pc.CastOptions(kind, allow_decimal_truncate=True)
     return pc.cast(datum, options=options)
+
+
+def _float_to_decimal(datum: Datum, kind: pa.DataType) -> Datum:
+    """The digits that a float is written with, rounded half away from zero: 2.675 is 2.68, as for Spark."""
+    double = datum.cast(pa.float64())
+    if not pc.all(pc.fill_null(pc.is_finite(double), True)).as_py():
+        return double.cast(kind)  # Raises, naming the value.
+    # A double has up to 17 digits; of one that is too small for a place the first of them is of no consequence.
+    small = pc.less(pc.abs(double), 10.0 ** -(kind.scale + 1))
+    kept = pc.if_else(small, pa.scalar(0.0), double)
+    return rounded_to(kept.cast(pa.string()).cast(pa.decimal256(_WIDE, kind.scale + 18)), kind)
 
 
 def _cast_moment(datum: Datum, kind: pa.DataType) -> Datum:

@@ -14,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore.errors import InvalidInputError, TablestoreError, UnsupportedError
+from tablestore.recursion import deep_stack
 from tablestore.types.arrays import Mask, Places
+from tablestore.types.arrowtypes import says_no_type
 from tablestore.types.expression.datums import Datum, cast_datum, cast_to, together
 from tablestore.types.expression.expression import Call, Cast, Column, Expression, Value, expression_text
 from tablestore.types.expression.functions import FUNCTIONS
@@ -39,11 +41,16 @@ class Rows:
 
 def evaluate_expression(expression: Expression, rows: Rows) -> pa.Array:
     """The values. Raises InvalidInputError for values that do not fit, UnsupportedError for what is not computed here."""
-    found = _datum(expression, rows)
+    with deep_stack():
+        found = _datum(expression, rows)
     if not isinstance(found, pa.Scalar):
         return found
-    # Arrow repeats no nested value zero times.
-    return pa.repeat(found, rows.count) if rows.count else pa.nulls(0, found.type)
+    # Arrow repeats no list zero times, and no struct in which a field is of no type.
+    if not rows.count:
+        return pa.nulls(0, found.type)
+    if says_no_type(found.type):
+        return pa.array([found.as_py()], found.type).take(pa.array(np.zeros(rows.count, np.int64)))
+    return pa.repeat(found, rows.count)
 
 
 def holds(condition: Expression, rows: Rows) -> Mask:

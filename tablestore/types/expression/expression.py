@@ -4,6 +4,8 @@
 
 A frozen tree. It has no types of its own: those of its columns say what its functions do, and :mod:`.evaluate` finds out by
 computing over no rows. ``case`` has conditions and values in turns, and what holds otherwise last: ``case(c1, v1, c2, v2, v3)``.
+``AND``, ``OR`` and ``||`` have all that they join. A tree has at most :data:`MOST_LEVELS` levels (``a + b + c`` has three), for
+which those who walk over it make room.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +14,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from tablestore.recursion import deep_stack
 from tablestore.types.datatypes import AtomicType, DataType, TypeRoot
 from tablestore.types.expression.sqlwords import literal_text, name_text
 from tablestore.types.typestring import type_to_sql
@@ -50,6 +53,17 @@ class Call:
 
 Expression: TypeAlias = Column | Value | Cast | Call
 
+MOST_LEVELS = 1000
+
+
+def levels(expression: Expression) -> int:
+    """How deep an expression is nested."""
+    depth, level = 0, [expression]
+    while level:
+        depth += 1
+        level = [inner for part in level for inner in _operands(part)]
+    return depth
+
 
 def columns_of(expression: Expression) -> frozenset[Column]:
     """The columns that an expression looks at."""
@@ -61,21 +75,33 @@ def _parts(expression: Expression) -> Iterator[Expression]:
     while stack:
         part = stack.pop()
         yield part
-        if isinstance(part, Cast):
-            stack.append(part.argument)
-        elif isinstance(part, Call):
-            stack += part.arguments
+        stack += _operands(part)
+
+
+def _operands(expression: Expression) -> "tuple[Expression, ...]":
+    match expression:
+        case Cast(argument):
+            return (argument,)
+        case Call(_, arguments):
+            return arguments
+        case _:
+            return ()
 
 
 def renamed_columns(expression: Expression, names: Mapping[str, str]) -> Expression:
     """The same expression with its columns under other names; every one of them is in ``names``."""
+    with deep_stack():
+        return _renamed(expression, names)
+
+
+def _renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
     match expression:
         case Column(name):
             return replace(expression, name=names[name])
         case Cast(argument):
-            return replace(expression, argument=renamed_columns(argument, names))
+            return replace(expression, argument=_renamed(argument, names))
         case Call(_, arguments):
-            return replace(expression, arguments=tuple(renamed_columns(part, names) for part in arguments))
+            return replace(expression, arguments=tuple([_renamed(part, names) for part in arguments]))
         case _:
             return expression
 
@@ -85,6 +111,11 @@ _INFIX = frozenset("+ - * / % || = != < <= > >= <=> AND OR LIKE".split())  # noq
 
 def expression_text(expression: Expression) -> str:
     """SQL text (Spark dialect) that means the same."""
+    with deep_stack():
+        return _text(expression)
+
+
+def _text(expression: Expression) -> str:
     match expression:
         case Column(name, table):
             return f"{table}.{name_text(name)}" if table else name_text(name)
@@ -92,12 +123,14 @@ def expression_text(expression: Expression) -> str:
             return literal_text(value)
         case Cast(argument, kind):
             is_local = isinstance(kind, AtomicType) and kind.root is TypeRoot.TIMESTAMP
-            return f"CAST({expression_text(argument)} AS {'TIMESTAMP_NTZ' if is_local else type_to_sql(kind)})"
+            return f"CAST({_text(argument)} AS {'TIMESTAMP_NTZ' if is_local else type_to_sql(kind)})"
         case Call(function, arguments):
-            parts = [expression_text(part) for part in arguments]
-            if function in _INFIX and len(parts) == 2:
-                return f"({parts[0]} {function} {parts[1]})"
+            parts = [_text(part) for part in arguments]
+            if function in _INFIX and len(parts) > 1:
+                return f"({f' {function} '.join(parts)})"
             match function:
+                case "IN":
+                    return f"({parts[0]} IN ({', '.join(parts[1:])}))"
                 case "NOT" | "-":
                     return f"({function} {parts[0]})"
                 case "IS NULL":

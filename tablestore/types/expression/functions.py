@@ -42,6 +42,11 @@ def _compared(compare: Callable[[Datum, Datum], Datum], data: Sequence[Datum]) -
     return compare(left, right)
 
 
+def _is_among(data: Sequence[Datum]) -> Datum:
+    value, *wanted = data
+    return reduce(pc.or_kleene, (cast_datum(_compared(_equal, [value, one]), pa.bool_()) for one in wanted))
+
+
 def _equal(left: Datum, right: Datum) -> Datum:
     found = pc.equal(left, right)
     return pc.or_(found, pc.and_(pc.is_nan(left), pc.is_nan(right))) if pa.types.is_floating(left.type) else found
@@ -62,6 +67,8 @@ def _null_safe_equal(data: Sequence[Datum]) -> Datum:
 
 
 # -- numbers
+
+_MOST_PLACES = 400
 
 
 def _numbers(data: Sequence[Datum]) -> list[Datum]:
@@ -152,6 +159,10 @@ def _whole(compute: Callable[[Datum], Datum], data: Sequence[Datum]) -> Datum:
 def _round(data: Sequence[Datum]) -> Datum:
     (number,) = _numbers(data[:1])
     digits = _constant(data[1], "the number of digits of round") if len(data) > 1 else 0
+    if not isinstance(digits, int):
+        raise _takes("a whole number of digits", data[1])
+    # Arrow computes the power of ten step by step, and no number has more digits than these.
+    digits = max(-_MOST_PLACES, min(digits, _MOST_PLACES))
     if pa.types.is_integer(number.type):
         return number if digits >= 0 else pc.round(number, digits, "half_towards_infinity").cast(number.type)
     if not pa.types.is_decimal(number.type):
@@ -311,6 +322,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "<=": partial(_compared, _inverted(_swapped(_less))),
     ">=": partial(_compared, _inverted(_less)),
     "<=>": _null_safe_equal,
+    "IN": _is_among,
     "IS NULL": lambda data: pc.is_null(data[0]),
     "+": partial(_sum, pc.add_checked),
     "-": lambda data: _of_number(pc.negate_checked, data) if len(data) == 1 else _sum(pc.subtract_checked, data),

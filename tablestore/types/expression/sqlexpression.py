@@ -6,7 +6,6 @@ BIGINT or DECIMAL, as their digits need; ``1.5`` is a DECIMAL and ``1.5e0`` a DO
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from tablestore.errors import FormatError, InvalidInputError, UnsupportedError
 from tablestore.names import did_you_mean
 from tablestore.recursion import deep_stack
 from tablestore.types.datatypes import AtomicType, TypeRoot
-from tablestore.types.expression.expression import Call, Cast, Column, Expression, Value
+from tablestore.types.expression.expression import MOST_LEVELS, Call, Cast, Column, Expression, Value, levels
 from tablestore.types.expression.instant import parse_instant
 from tablestore.types.expression.sqltree import operands, parse_tree, shorten, unwrapped
 from tablestore.types.typestring import parse_type
@@ -37,7 +36,6 @@ _OPERATORS: Mapping[type[exp.Expression], str] = {
     exp.Mul: "*",
     exp.Div: "/",
     exp.Mod: "%",
-    exp.DPipe: "||",
 }
 # Functions with the arguments that they may have, in order; of these the first is not left out.
 _CALLS: Mapping[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
@@ -74,10 +72,12 @@ def parse_expression_text(text: str, column_of: ColumnOf, *, what: str = "expres
     """The expression of a text. Raises InvalidInputError for other text, UnsupportedError for what is not computed here."""
     if not isinstance(text, str):
         raise InvalidInputError(f"expected an {what} as SQL text, found {text!r:.80}")
+    if not _is_unicode(text):
+        raise InvalidInputError(f"expected an {what} as SQL text, found {text!r:.80}, which is not valid Unicode text")
     try:
         with deep_stack():
             tree = parse_tree(text, what=what, example='"price * 2" or "upper(item)"')
-            return ExpressionReader(text, column_of).read(tree)
+            return ExpressionReader(text, column_of).whole(tree)
     except RecursionError as error:
         raise InvalidInputError(f"the {what} is nested too deeply; write it with fewer parentheses", kind="limit") from error
 
@@ -88,6 +88,17 @@ class ExpressionReader:
     def __init__(self, text: str, column_of: ColumnOf) -> None:
         self._text, self._column_of = text, column_of
         self._is_cast = "TRY_CAST" not in text.upper()
+
+    def whole(self, node: exp.Expression) -> Expression:
+        """The expression of a text's tree. Raises InvalidInputError for one that is nested too deep."""
+        found = self.read(node)
+        if (depth := levels(found)) > MOST_LEVELS:
+            raise InvalidInputError(
+                f"{shorten(self._text)!r} is nested {depth} levels deep, more than the limit of {MOST_LEVELS}; compute it in "
+                "several steps",
+                kind="limit",
+            )
+        return found
 
     def read(self, node: exp.Expression) -> Expression:
         """The expression of a node."""
@@ -108,8 +119,9 @@ class ExpressionReader:
             case exp.Column():
                 return self._column(node)
             case exp.And() | exp.Or():
-                join = "AND" if isinstance(node, exp.And) else "OR"
-                return reduce(lambda left, right: Call(join, (left, right)), map(self.read, operands(node)))
+                return Call("AND" if isinstance(node, exp.And) else "OR", tuple(map(self.read, operands(node))))
+            case exp.DPipe():
+                return Call("||", tuple(map(self.read, operands(node))))
             case exp.Not():
                 return Call("NOT", (self.read(node.this),))
             case exp.NullSafeNEQ():
@@ -119,8 +131,7 @@ class ExpressionReader:
                 return Call("AND", (Call(">=", (value, low)), Call("<=", (value, high))))
             case exp.In(expressions=[_, *_]):
                 self._only(node, "this", "expressions")
-                value, *wanted = map(self.read, [node.this, *node.expressions])
-                return reduce(lambda left, right: Call("OR", (left, right)), (Call("=", (value, one)) for one in wanted))
+                return Call("IN", tuple(map(self.read, [node.this, *node.expressions])))
             case exp.Is():
                 return self._is(node)
             case exp.Like():
@@ -132,7 +143,7 @@ class ExpressionReader:
                 return self._case(node)
             case exp.Concat():
                 self._only(node, "expressions")
-                return reduce(lambda left, right: Call("||", (left, right)), map(self.read, node.expressions))
+                return Call("||", tuple(map(self.read, node.expressions)))
             case exp.Trim() if (name := _TRIMS.get(str(node.args.get("position") or ""))) and not node.args.get("expression"):
                 return Call(name, (self.read(node.this),))
             case exp.TsOrDsToDate() if not node.args.get("format"):
@@ -227,12 +238,26 @@ class ExpressionReader:
         )
 
 
-def literal_value(value: Any, what: str) -> Value:
-    """A value of Python's as a literal. Raises InvalidInputError."""
+def _is_unicode(text: str) -> bool:
     try:
-        return Value(value if isinstance(value, pa.Scalar) else pa.scalar(value))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError(f"expected SQL text or a value for {what}, found {value!r:.80}", kind="wrong-value") from error
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def literal_value(value: Any, what: str, kind: pa.DataType) -> Value:
+    """A value of Python's as a literal. ``kind``: the type that it is for, as which it is read where it has none by itself (a dict
+    for a map, a whole number of 38 digits, pandas' NA). Raises InvalidInputError."""
+    if isinstance(value, pa.Scalar):
+        return Value(value)
+    wrong: Exception | None = None
+    for given, nulls_of_pandas in ((kind if pa.types.is_map(kind) else None, False), (kind, True)):
+        try:
+            return Value(pa.scalar(value, given, from_pandas=nulls_of_pandas))
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            wrong = error
+    raise InvalidInputError(f"expected SQL text or a value for {what}, found {value!r:.80}", kind="wrong-value") from wrong
 
 
 def column_finder(columns: Mapping[str, Sequence[str]], what: str) -> ColumnOf:

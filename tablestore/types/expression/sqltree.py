@@ -25,13 +25,17 @@ def parse_tree(text: str, *, what: str, example: str) -> exp.Expression:
         trees: list[Any] = dialect.parser().parse_into(exp.Condition, tokens, text)
     except SqlglotError as error:
         raise InvalidInputError(
-            f"expected a {what} such as {example}, found {shorten(text)!r}{_where(error)}; "
+            f"expected {_a(what)} such as {example}, found {shorten(text)!r}{_where(error)}; "
             "put column names that are SQL words between backticks"
         ) from error
     if len(trees) != 1 or trees[0] is None:
         raise InvalidInputError(f"expected one condition as {what}, found {shorten(text)!r}")
     tree: exp.Expression = trees[0]
     return tree
+
+
+def _a(what: str) -> str:
+    return f"an {what}" if what[0] in "aeiou" else f"a {what}"
 
 
 def _where(error: SqlglotError) -> str:

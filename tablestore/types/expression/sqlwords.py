@@ -25,6 +25,8 @@ def literal_text(scalar: pa.Scalar) -> str:
     """A literal that is read as exactly this value."""
     if not scalar.is_valid:
         return "NULL"
+    if pa.types.is_nested(scalar.type):
+        return str(scalar.as_py())  # No text is read as one of these; this one is for messages.
     (value,) = python_values(pa.array([scalar], scalar.type))
     match value:
         case bool():

@@ -98,7 +98,7 @@ class _Reader:
 
     def _computed(self, node: exp.Expression) -> Predicate:
         """A condition over several columns, or with functions. Raises InvalidInputError for what is no condition."""
-        expression = ExpressionReader(self._text, lambda table, name: Column(self._field(table, name).name)).read(node)
+        expression = ExpressionReader(self._text, lambda table, name: Column(self._field(table, name).name)).whole(node)
         holds(expression, Rows(0, lambda column: pa.nulls(0, to_arrow_type(self._field_of(column.name).type))))
         return Computed(expression)
 

@@ -213,6 +213,24 @@ def test_rows_come_in_every_form_and_names_regardless_of_case(table: ts.Table) -
     assert table.merge([{"id": 99}], "id").when_matched_delete().execute() is None
 
 
+def test_nested_values_of_python_rows_are_taken_as_the_columns_have_them(sql: ts.TableEnvironment) -> None:
+    """Their types say less, or other things, than those of the table: whole numbers are BIGINT, an empty list is one of nothing."""
+    schema = pa.schema({"id": pa.int64(), "l": pa.list_(pa.int32()), "s": pa.struct({"a": pa.int32(), "b": pa.string()})})
+    table = sql.catalog().create_table("default.nested", schema, primary_key=["id"])
+    for rows in (
+        [{"id": 1, "l": [1], "s": {"a": 1, "b": None}}, {"id": 2, "l": None, "s": None}],
+        [{"id": 1, "l": [], "s": {"a": 2, "b": "x"}}, {"id": 3, "l": [], "s": None}],
+    ):
+        table.merge(rows, "id").when_matched_update_all().when_not_matched_insert_all().execute()
+    assert sorted(table.to_arrow().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 1, "l": [], "s": {"a": 2, "b": "x"}},
+        {"id": 2, "l": None, "s": None},
+        {"id": 3, "l": [], "s": None},
+    ]
+    with pytest.raises(InvalidInputError, match="does not fit"):
+        table.merge([{"id": 1, "l": [2**40], "s": None}], "id").when_matched_update_all().execute()
+
+
 def test_a_merge_sees_the_rows_that_others_wrote_before_it_landed(table: ts.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     from tablestore.table.change import merging
 

@@ -91,6 +91,60 @@ def test_values_of_python_are_literals(sql: ts.TableEnvironment) -> None:
     assert row == {"m": Decimal("1.50"), "s": "i", "x": None, "i": 3}
 
 
+NESTED = pa.schema(
+    {
+        "id": pa.int32(),
+        "tags": pa.list_(pa.int32()),
+        "at": pa.struct({"x": pa.int32(), "name": pa.string()}),
+        "by": pa.map_(pa.string(), pa.int64()),
+        "wide": pa.decimal128(38, 0),
+    }
+)
+
+
+@pytest.fixture
+def nested(sql: ts.TableEnvironment) -> ts.Table:
+    sql.catalog().drop_table("default.nested", ignore_if_not_exists=True)
+    table = sql.catalog().create_table("default.nested", NESTED, primary_key=["id"])
+    table.upsert([{"id": 1, "tags": [1], "at": {"x": 1, "name": "a"}, "by": [("k", 1)], "wide": 1}])
+    return table
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"tags": [2, None]}, {"tags": [2, None]}),
+        ({"tags": []}, {"tags": []}),
+        ({"tags": pa.scalar([7], pa.list_(pa.int32()))}, {"tags": [7]}),
+        ({"at": {"name": None, "x": 5}}, {"at": {"x": 5, "name": None}}),
+        ({"by": {"a": 2}}, {"by": [("a", 2)]}),
+        ({"by": []}, {"by": []}),
+        ({"wide": 10**37, "by": None}, {"wide": Decimal(10**37), "by": None}),
+    ],
+)
+def test_lists_structs_and_maps_of_python_are_values(nested: ts.Table, given: Any, stored: dict[str, Any]) -> None:
+    nested.update(given)
+    assert nested.scan(list(stored)).to_arrow().to_pylist() == [stored]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"tags": [2**40]}, "does not fit"),
+        ({"tags": ["a"]}, "takes INT"),
+        ({"at": {"x": 5}}, "lacks name"),
+        ({"at": {"x": 5, "name": "a", "z": 1}}, "'z'"),
+        ({"by": {"a": 2**70}}, "expected SQL text or a value"),
+        ({"wide": [1]}, "takes no ARRAY"),
+    ],
+)
+def test_nested_values_that_do_not_fit_are_refused(nested: ts.Table, given: Any, message: str) -> None:
+    before = nested.to_arrow()
+    with pytest.raises(InvalidInputError, match=message):
+        nested.update(given)
+    assert nested.to_arrow() == before
+
+
 @pytest.mark.parametrize(
     ("given", "where", "message"),
     [

@@ -120,6 +120,10 @@ def test_an_expression_as_text_is_the_same_expression(text: str) -> None:
         ("(SELECT 1)", "not computed here"),
         ("substring(s, i)", "literal"),
         ("1" * 39, "38 digits"),
+        ("round(x, 99999999999)", "does not fit"),
+        ("round(x, 1.5)", "whole number of digits"),
+        ("s || '\ud800'", "Unicode"),
+        (" + ".join(["i"] * 1001), "1001 levels"),
     ],
 )
 def test_what_cannot_be_computed_is_an_error_of_ours(text: str, message: str | None) -> None:
@@ -129,6 +133,25 @@ def test_what_cannot_be_computed_is_an_error_of_ours(text: str, message: str | N
     else:
         with pytest.raises((InvalidInputError, UnsupportedError), match=message):
             value_of(text)
+
+
+def test_long_sums_and_lists_are_computed() -> None:
+    texts = ", ".join(f"'{number}'" for number in range(5000))
+    assert value_of(f"upper(s) IN ({texts}, 'INK')").to_pylist() == [True, False, False, None, False, False]
+    assert value_of(" OR ".join(["i + 0 = 1"] * 5000)).to_pylist() == [True, False, False, None, False, False]
+    assert value_of(" + ".join(["id"] * 1000)).to_pylist() == [1000 * number for number in range(6)]
+
+
+def test_a_float_as_a_decimal_has_the_digits_that_it_is_written_with_rounded_half_away_from_zero() -> None:
+    floats = [0.125, -0.125, 2.675, 1.005, 0.015, 99999999.99, 1e-300, 5e-324, -0.0, None, 12345678.125]
+    rows = Rows(len(floats), lambda column: pa.array(floats, pa.float64()))
+    found = evaluate_expression(parse_expression_text("CAST(x AS DECIMAL(10, 2))", COLUMN_OF), rows).to_pylist()
+    wanted = ["0.13", "-0.13", "2.68", "1.01", "0.02", "99999999.99", "0.00", "0.00", "0.00", None, "12345678.13"]
+    assert [None if value is None else str(value) for value in found] == wanted
+    assert value_of("CAST(1.5e-37 AS DECIMAL(38, 38))").to_pylist()[0] == Decimal("1.5e-37")
+    for wrong in ("1e8", "CAST('NaN' AS DOUBLE)", "CAST('-inf' AS DOUBLE)", "1e300"):
+        with pytest.raises(InvalidInputError, match="does not fit"):
+            value_of(f"CAST({wrong} AS DECIMAL(10, 2))")
 
 
 def test_types_are_checked_without_rows() -> None:
