@@ -50,7 +50,7 @@ class Names:
         aliased = [self._value(one.this) for one in made if not _is_inside(column, one)]
         if ordered and aliased:
             return aliased
-        read = list(_sources(query))
+        read = list(sources(query))
         chosen = [one for one in read if not table or one.alias_or_name.casefold() == table]
         known = [self.columns(one) for one in chosen]
         if kinds := [kind for columns in known for kind in _of_name(name, columns or ())]:
@@ -72,7 +72,7 @@ class Names:
             case exp.Subquery() | exp.CTE():
                 return self.columns(query.this)
             case exp.Table(this=exp.Identifier()) if not query.db:
-                made = _cte(query)
+                made = common_query(query)
                 return self.columns(made) if made is not None else self.tables.get(query.name.casefold())
             case exp.Values():
                 return self._written(query)
@@ -94,7 +94,7 @@ class Names:
                 continue
             star = one.this if isinstance(one, exp.Column) else one
             table = one.table.casefold() if isinstance(one, exp.Column) else ""
-            read = [self.columns(source) for source in _sources(query) if table in ("", source.alias_or_name.casefold())]
+            read = [self.columns(source) for source in sources(query) if table in ("", source.alias_or_name.casefold())]
             if any(star.args.values()) or query.args.get("laterals"):
                 return None
             for columns in read:
@@ -116,7 +116,7 @@ def _of_name(name: str, columns: Columns) -> list[Kind | None]:
     return [kind for one, kind in columns if one.casefold() == name]
 
 
-def _sources(query: exp.Select) -> Iterator[exp.Expr]:
+def sources(query: exp.Select) -> Iterator[exp.Expr]:
     """What a query reads."""
     start = query.args.get("from_")
     for clause in [*([start] if start else []), *(query.args.get("joins") or ())]:
@@ -132,7 +132,7 @@ def _renamed(query: exp.Expr, columns: Columns | None) -> Columns | None:
     return [(name.name, kind) for name, (_, kind) in zip(names, columns, strict=False)]
 
 
-def _cte(table: exp.Table) -> exp.CTE | None:
+def common_query(table: exp.Table) -> exp.CTE | None:
     """The query of a WITH that has the name, from the inside out; none that the table is a part of."""
     at = table.parent
     while at is not None:

@@ -9,16 +9,44 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from tablestore.sql.duckdb.columnnames import Columns, Names, Open
-from tablestore.sql.duckdb.kinds import DATE, FLOAT, FRACTION, MAP, TEXT, Kind
+from tablestore.sql.duckdb.kinds import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    FRACTION,
+    INT,
+    INTERVAL,
+    MAP,
+    MOST_DIGITS,
+    SINGLE,
+    TEXT,
+    Kind,
+    typed,
+    widest,
+)
 
-MOST_DIGITS = 38
 _LEAST_SCALE = 6
 _INTEGERS = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 20}
 _DATES = (
     exp.TsOrDsAdd, exp.DateAdd, exp.DateSub, exp.AddMonths, exp.LastDay, exp.NextDay, exp.TsOrDsToDate, exp.CurrentDate,
     exp.DateFromUnixDate, exp.DateFromParts, exp.StrToDate,
 )  # fmt: skip
-_SAME = (exp.Paren, exp.Neg, exp.Min, exp.Max, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead, exp.AnyValue)
+INTS = (
+    exp.Year, exp.Quarter, exp.Month, exp.WeekOfYear, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Hour, exp.Minute,
+    exp.Second, exp.DateDiff, exp.Length, exp.StrPosition, exp.Levenshtein, exp.ArraySize, exp.BitwiseCount, exp.RowNumber,
+    exp.Rank, exp.DenseRank, exp.Ntile, exp.UnixDate, exp.Extract,
+)  # fmt: skip
+"""Functions whose result is an INT in Spark."""
+_BIGINTS = (exp.Count, exp.CountIf, exp.ApproxDistinct, exp.IntDiv)
+_DOUBLES = (
+    exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Sin, exp.Cos, exp.Tan, exp.Atan2, exp.Degrees, exp.Radians, exp.Pi,
+    exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp,
+    exp.PercentRank, exp.CumeDist, exp.Median,
+)  # fmt: skip
+_SAME = (
+    exp.Paren, exp.Neg, exp.Abs, exp.Min, exp.Max, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Lag, exp.Lead,
+    exp.AnyValue, exp.Nullif,
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -76,40 +104,37 @@ class Kinds:
                 return _cast(node.to)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
                 return self._arithmetic(node)
-            case exp.Sum():
-                inner = self.of(node.this)
-                if inner is None or inner.name != "decimal":
-                    return inner
-                return Kind("decimal", min(inner.precision + 10, MOST_DIGITS), inner.scale)
-            case exp.Avg():
-                inner = self.of(node.this)
-                if inner is None or inner.name != "decimal":
-                    return FLOAT
-                return Kind("decimal", min(inner.precision + 4, MOST_DIGITS), min(inner.scale + 4, MOST_DIGITS))
-            case exp.Coalesce() | exp.Greatest() | exp.Least():
-                kinds = {self.of(part) for part in (node.this, *node.expressions)}
-                return kinds.pop() if len(kinds) == 1 else None
-            case exp.Case():
-                branches = [branch.args["true"] for branch in node.args["ifs"]]
-                kinds = {
-                    self.of(part)
-                    for part in (*branches, *filter(None, [node.args.get("default")]))
-                    if not isinstance(part, exp.Null)
-                }
-                return kinds.pop() if len(kinds) == 1 else None
+            case exp.Sum() | exp.Avg():
+                return _summed(node, self.of(node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this))
+            case exp.Round() | exp.Floor() | exp.Ceil():
+                return rounded(node, self.of(node.this))
+            case exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Case() | exp.If():
+                return widest(self.of(part) for part in alternatives(node))
             case exp.Window() | exp.Filter():
                 return self.of(node.this)
             case exp.Subquery(this=exp.Select()) if len(node.this.selects) == 1:
                 only = node.this.selects[0]
                 return self.of(only.this if isinstance(only, exp.Alias) else only)
+            case exp.Anonymous() if str(node.this).lower() == "weekday":
+                return INT
             case _ if isinstance(node, _DATES):
                 return DATE
+            case _ if isinstance(node, INTS):
+                return INT
+            case _ if isinstance(node, _BIGINTS):
+                return BIGINT
+            case _ if isinstance(node, _DOUBLES):
+                return DOUBLE
             case _ if isinstance(node, _SAME):
                 return self.of(node.this)
             case _:
                 return None
 
     def _column(self, node: exp.Column) -> Kind | None:
+        kind = self._column_as_made(node)
+        return typed(kind) if kind is not None else None
+
+    def _column_as_made(self, node: exp.Column) -> Kind | None:
         try:
             return self._names.kind(node)
         except Open:
@@ -123,16 +148,69 @@ class Kinds:
     def _arithmetic(self, node: exp.Expr) -> Kind | None:
         left, right = self.of(node.this), self.of(node.expression)
         if left == DATE and isinstance(node, (exp.Add, exp.Sub)):
+            if right == DATE:
+                return INTERVAL
             moved = isinstance(node.expression, exp.Interval) and _is_of_days(node.expression)
             return DATE if moved or (right is not None and right.name == "integer") else None
-        if FLOAT in (left, right):
-            return FLOAT
+        if DOUBLE in (left, right) or (SINGLE in (left, right) and isinstance(node, exp.Div)):
+            return DOUBLE
+        if SINGLE in (left, right):
+            return SINGLE if left == right else DOUBLE if left and right and left.is_number and right.is_number else FRACTION
         if left is None or right is None or not (left.is_exact and right.is_exact):
             has_fraction = isinstance(node, exp.Div) or any(side is not None and side.name == "decimal" for side in (left, right))
             return FRACTION if has_fraction else None
         if left.name == right.name == "integer":
-            return FLOAT if isinstance(node, exp.Div) else left
+            return DOUBLE if isinstance(node, exp.Div) else widest((left, right))
         return _decimal(node, left, right)
+
+
+def alternatives(node: exp.Expr) -> list[exp.Expr]:
+    """Those values of which the node is one. A NULL is of any type."""
+    if isinstance(node, exp.Case):
+        parts = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
+    elif isinstance(node, exp.If):
+        parts = [node.args["true"], node.args.get("false")]
+    else:
+        parts = [node.this, *node.expressions]
+    return [part for part in parts if part is not None and not isinstance(part, exp.Null)]
+
+
+def rounded(node: exp.Expr, kind: Kind | None) -> Kind | None:
+    """The kind of ``round``, ``floor`` and ``ceil``. ``kind``: of what is rounded."""
+    if kind is None or not kind.is_number:
+        return None
+    if isinstance(node, exp.Round):
+        digits = round_digits(node)
+        if kind.name != "decimal":
+            return kind
+        if digits is None:
+            return None
+        scale = max(min(kind.scale, digits), 0)
+        # Rounding up may take one more digit.
+        return Kind("decimal", min(max(kind.precision - kind.scale + 1, -digits + 1) + scale, MOST_DIGITS), scale)
+    if kind.name == "decimal":
+        return Kind("decimal", min(kind.precision - kind.scale + 1, MOST_DIGITS), 0)
+    return None if kind == FRACTION else BIGINT
+
+
+def round_digits(node: exp.Round) -> int | None:
+    """The digits behind the point to which it rounds, where they stand in the text."""
+    digits = node.args.get("decimals")
+    sign = -1 if isinstance(digits, exp.Neg) else 1
+    if digits is None:
+        return 0
+    number = digits.this if isinstance(digits, exp.Neg) else digits
+    return sign * int(number.this) if isinstance(number, exp.Literal) and str(number.this).isdigit() else None
+
+
+def _summed(node: exp.Expr, kind: Kind | None) -> Kind | None:
+    if isinstance(node, exp.Avg):
+        if kind is None or kind.name != "decimal":
+            return DOUBLE
+        return Kind("decimal", min(kind.precision + 4, MOST_DIGITS), min(kind.scale + 4, MOST_DIGITS))
+    if kind is None or kind.name != "decimal":
+        return BIGINT if kind is not None and kind.name == "integer" else DOUBLE if kind == SINGLE else kind
+    return Kind("decimal", min(kind.precision + 10, MOST_DIGITS), kind.scale)
 
 
 def _hands_on(node: exp.Expr, name: str) -> bool:
@@ -165,13 +243,13 @@ def _adjusted(precision: int, scale: int) -> Kind:
 
 def _literal(text: str) -> Kind | None:
     if "e" in text.lower():
-        return FLOAT
+        return DOUBLE
     whole, _, fraction = text.partition(".")
     digits = len((whole.lstrip("0") + fraction).lstrip("0") if not whole.lstrip("0") else whole.lstrip("0") + fraction)
     return (
         Kind("decimal", max(digits, len(fraction), 1), len(fraction))
         if "." in text
-        else Kind("integer", max(len(whole.lstrip("0")), 1))
+        else Kind("integer", max(len(whole.lstrip("0")), 1), written=True)
     )
 
 
@@ -179,12 +257,13 @@ def _cast(to: exp.DataType) -> Kind | None:
     name = to.this.name
     if name == "DECIMAL":
         numbers = [int(part.name) for part in to.expressions]
-        return Kind("decimal", *(numbers or [10, 0])) if len(numbers) != 1 else Kind("decimal", numbers[0], 0)
+        precision, scale = (*numbers, 0)[:2] if numbers else (10, 0)
+        return Kind("decimal", precision, scale)
     if name in _INTEGERS:
         return Kind("integer", _INTEGERS[name])
     if name in ("TEXT", "VARCHAR", "CHAR"):
         return TEXT
-    return DATE if name == "DATE" else FLOAT if name in ("DOUBLE", "FLOAT") else None
+    return {"DATE": DATE, "DOUBLE": DOUBLE, "FLOAT": SINGLE}.get(name)
 
 
 def _is_of_days(interval: exp.Interval) -> bool:

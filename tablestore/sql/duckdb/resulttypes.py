@@ -3,22 +3,20 @@
     SELECT year(day) AS y, sum(price) AS total …        BIGINT and DECIMAL(38, 2) in DuckDB, INT and DECIMAL(20, 2) in Spark
 
 A table that is made from a query has its types, so they have to be the same whoever runs it. Only columns of the result are asked
-for, and only those that are named: inside of a query the types of numbers do not show, and DuckDB knows its own ones best.
+for, and only those that are named: inside of a query the types of numbers do not show, and DuckDB knows its own ones best. A star
+hands on the columns of the queries that it stands for.
 """
 
 from collections.abc import Iterator
 
 from sqlglot import exp
 
-from tablestore.sql.duckdb.expressionkinds import Kinds
+from tablestore.sql.duckdb.columnnames import common_query, sources
+from tablestore.sql.duckdb.expressionkinds import INTS, Kinds
+from tablestore.sql.duckdb.kinds import BIGINT, DOUBLE, INT
 
-_INTS = (
-    exp.Year, exp.Quarter, exp.Month, exp.WeekOfYear, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Hour, exp.Minute,
-    exp.Second, exp.DateDiff, exp.Length, exp.StrPosition, exp.Levenshtein, exp.ArraySize, exp.BitwiseCount, exp.RowNumber,
-    exp.Rank, exp.DenseRank, exp.Ntile, exp.UnixDate,
-)  # fmt: skip
-_DOUBLES = (exp.Sign,)
-_BIGINTS = (exp.IntDiv,)
+_COMPUTED = (exp.Sum, exp.Mul, exp.Mod, exp.Add, exp.Sub, exp.IntDiv, exp.Sign, exp.Anonymous, *INTS)
+_NAMES = {INT: "INT", BIGINT: "BIGINT", DOUBLE: "DOUBLE"}
 _HANDED_ON = (exp.Alias, exp.Paren, exp.Max, exp.Min, exp.Window, exp.Filter)
 _MOST_STEPS = 12
 
@@ -31,8 +29,26 @@ def named_results(query: exp.Expr) -> Iterator[exp.Alias | exp.Column]:
             yield from named_results(query.right)
         case exp.Subquery():
             yield from named_results(query.this)
+        case exp.CTE():
+            yield from named_results(query.this)
         case exp.Select():
-            yield from (column for column in query.expressions if isinstance(column, (exp.Alias, exp.Column)))
+            for column in query.expressions:
+                if column.is_star:
+                    yield from _behind_a_star(query, column)
+                elif isinstance(column, (exp.Alias, exp.Column)):
+                    yield column
+
+
+def _behind_a_star(query: exp.Select, star: exp.Expr) -> Iterator[exp.Alias | exp.Column]:
+    """Those columns of queries in FROM that ``*`` or ``q.*`` hands on. Other columns of such a query get their type too."""
+    table = star.table.casefold() if isinstance(star, exp.Column) else ""
+    for read in sources(query):
+        if table not in ("", read.alias_or_name.casefold()):
+            continue
+        if isinstance(read, exp.Subquery):
+            yield from named_results(read)
+        elif isinstance(read, exp.Table) and not read.db and (made := common_query(read)) is not None:
+            yield from named_results(made)
 
 
 def typed_result(column: exp.Alias | exp.Column, name: str) -> None:
@@ -50,15 +66,13 @@ def result_type(value: exp.Expr, kinds: Kinds, steps: int = 0) -> str | None:
     match value:
         case _ if steps > _MOST_STEPS:
             return None
-        case _ if isinstance(value, _INTS):
-            return "INT"
-        case _ if isinstance(value, _BIGINTS):
-            return "BIGINT"
-        case _ if isinstance(value, _DOUBLES):
-            return "DOUBLE"
-        case exp.Sum() | exp.Mul() | exp.Mod() | exp.Add() | exp.Sub():
+        case _ if isinstance(value, _COMPUTED):
             kind = kinds.of(value)
-            return f"DECIMAL({kind.precision}, {kind.scale})" if kind is not None and kind.name == "decimal" else None
+            if kind is not None and kind.name == "decimal":
+                return f"DECIMAL({kind.precision}, {kind.scale})"
+            return _NAMES.get(kind) if kind is not None else None
+        case exp.Subquery(this=exp.Select()) if len(value.this.selects) == 1:
+            return result_type(value.this.selects[0], kinds, steps + 1)
         case _ if isinstance(value, _HANDED_ON):
             return result_type(value.this, kinds, steps + 1)
         case exp.Column():

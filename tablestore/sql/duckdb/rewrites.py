@@ -66,8 +66,8 @@ def otherwise(equal: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=equal, true=exp.false())], default=exp.true())
 
 
-def divided(node: exp.Expr, kind: Kind | None) -> exp.Expr:
-    """A quotient or remainder that is an error for a divisor of zero, and a decimal where Spark has one."""
+def divided(node: exp.Expr) -> exp.Expr:
+    """A quotient or remainder that is an error for a divisor of zero."""
     divisor = node.expression
     plain = divisor.unnest()
     if not isinstance(plain, exp.Literal) or plain.is_string or float(plain.name) == 0:
@@ -77,8 +77,6 @@ def divided(node: exp.Expr, kind: Kind | None) -> exp.Expr:
     if isinstance(node, exp.Div):
         node.set("safe", False)
         node.set("typed", False)
-        if kind is not None and kind.name == "decimal":
-            return as_decimal(node, kind)
     return node
 
 
@@ -299,6 +297,12 @@ def _truncated_date(node: exp.DateTrunc) -> exp.Expr:
     return as_date(node)
 
 
+def _truncated_timestamp(node: exp.TimestampTrunc) -> exp.Expr:
+    """A TIMESTAMP WITH TIME ZONE, of whatever is cut off."""
+    node.set("this", exp.Cast(this=node.this, to=exp.DataType.build("TIMESTAMPTZ")))
+    return node
+
+
 def _seconds(node: exp.Expr) -> exp.Expr:
     chosen = node.args.get("format")
     if chosen is not None and chosen.name.replace("strict", "") != "%Y-%m-%d %H:%M:%S":
@@ -379,7 +383,7 @@ def _positive_modulo(left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 
 def _divisor(node: exp.Expr) -> exp.Expr:
-    guarded: exp.Expr = divided(exp.Mod(this=exp.null(), expression=node), None).expression
+    guarded: exp.Expr = divided(exp.Mod(this=exp.null(), expression=node)).expression
     return guarded
 
 
@@ -406,6 +410,7 @@ REWRITES: dict[type[exp.Expr], Callable[..., exp.Expr]] = {
     exp.DateFromUnixDate: as_date,
     exp.TsOrDsToDate: _strict_date,
     exp.DateTrunc: _truncated_date,
+    exp.TimestampTrunc: _truncated_timestamp,
     exp.StrToUnix: _seconds,
     exp.TimestampDiff: _difference,
     exp.TimeToUnix: _seconds,

@@ -6,16 +6,20 @@ gives other rows in silence.
 
     differs in DuckDB                                       so
     x / 0, x DIV 0, x % 0 are no errors                     a CASE raises one
-    decimals are divided and averaged as doubles            the result is cast to Spark's decimal
+    decimals are divided as doubles                         whole numbers are divided
+    decimals are averaged as doubles                        the result is cast to Spark's decimal
     columns of the result have other types of numbers       named ones are cast to Spark's
     DATE + INTERVAL is a timestamp                          the result is cast to a date
+    a FLOAT beside another number stays one                 the FLOAT is cast to DOUBLE
+    round, floor and ceil compute with doubles              with decimals, and whole numbers are BIGINT
     CAST(2.7 AS INT) rounds                                 the fraction is cut off first
     LIKE has no escape character                            ESCAPE '\\' is said
     substring counts from 0 as from 1 less                  0 becomes 1
     days of the week have other numbers and names           computed
     patterns are RE2's                                      those with look-around and back references are refused
 
-Known to differ: an index behind the end of an array is NULL and no error; columns without an alias have other names.
+Known to differ: an index behind the end of an array is NULL and no error; columns without an alias have other names; an average
+of decimals has about 15 digits that count, as a double has; a quotient whose digits do not fit into 128 bits is an error.
 """
 
 import re
@@ -30,7 +34,9 @@ from sqlglot.errors import UnsupportedError as NotInDuckDB
 from tablestore.errors import InvalidInputError
 from tablestore.sql.duckdb.columnnames import Columns
 from tablestore.sql.duckdb.expressionkinds import Kinds
-from tablestore.sql.duckdb.kinds import DATE, Kind
+from tablestore.sql.duckdb.floats import DOUBLE_TYPE, ROUNDED, round_as_spark, widened_operands
+from tablestore.sql.duckdb.kinds import DATE, INTERVAL, SINGLE, Kind
+from tablestore.sql.duckdb.quotients import quotient
 from tablestore.sql.duckdb.resulttypes import named_results, result_type, typed_result
 from tablestore.sql.duckdb.rewrites import (
     KNOWN,
@@ -122,11 +128,16 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     nodes = list(tree.walk(bfs=True))
     # Before anything changes.
     known = {id(node): kinds.of(node) for node in nodes if isinstance(node, _TYPED)}
-    known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, (exp.Cast, exp.Bracket))}
+    known |= {id(node): kinds.of(node.this) for node in nodes if isinstance(node, (exp.Cast, exp.Bracket, *ROUNDED))}
+    sides = {id(node): (kinds.of(node.this), kinds.of(node.expression)) for node in nodes if isinstance(node, exp.Div)}
+    widened = {id(operand) for node in nodes for operand in widened_operands(node, kinds)}
     typed = [(column, found) for column in named_results(tree) if (found := result_type(column, kinds)) is not None]
     for node in reversed(nodes):
         parent, key, index = node.parent, node.arg_key or "", node.index
-        made = _node(node, known.get(id(node)))
+        kind = known.get(id(node))
+        made = quotient(node, kind, *sides[id(node)]) if isinstance(node, exp.Div) else _node(node, kind)
+        if id(node) in widened:
+            made = exp.Cast(this=made, to=DOUBLE_TYPE.copy())
         if made is node:
             continue
         if parent is None:
@@ -138,7 +149,7 @@ def _rewritten(tree: exp.Expr, tables: Mapping[str, Columns]) -> exp.Expr:
     return tree
 
 
-_TYPED = (exp.Div, exp.Add, exp.Sub, exp.Avg, exp.Window, exp.Filter)
+_TYPED = (exp.Div, exp.Add, exp.Sub, exp.Avg, exp.Nullif, exp.Window, exp.Filter)
 _WRAPPED = (exp.Window, exp.Filter)
 
 
@@ -148,8 +159,8 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
     if rewrite is not None:
         return rewrite(node)
     match node:
-        case exp.Div() | exp.IntDiv() | exp.Mod():
-            return divided(node, kind)
+        case exp.IntDiv() | exp.Mod():
+            return divided(node)
         case exp.Avg() | exp.Window() | exp.Filter() if kind is not None and kind.name == "decimal":
             inner = node
             while isinstance(inner, _WRAPPED):
@@ -157,8 +168,14 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
             return node if isinstance(node.parent, _WRAPPED) or not isinstance(inner, exp.Avg) else as_decimal(node, kind)
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
+        case exp.Sub() if kind == INTERVAL:
+            raise refusal("the difference of two dates, an INTERVAL, (datediff counts the days)")
+        case exp.Nullif() if kind == SINGLE:
+            return exp.Cast(this=node, to=exp.DataType.build("FLOAT"))
         case exp.Cast():
             return cast(node, kind)
+        case _ if isinstance(node, ROUNDED):
+            return round_as_spark(node, kind)
         case exp.Bracket():
             return subscript(node, kind)
         case exp.Group():

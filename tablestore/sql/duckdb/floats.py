@@ -1,0 +1,92 @@
+"""How does Spark compute with floats, where DuckDB does it in another way?
+
+A FLOAT beside any other number is a DOUBLE in Spark, so ``f = 0.1`` compares 0.10000000149 with 0.1. DuckDB makes the other one a
+FLOAT. Spark rounds a double by the decimal that it is written as: 1.005 to 1.01. DuckDB rounds 1.00499999999999989.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from sqlglot import exp
+
+from tablestore.sql.duckdb.expressionkinds import Kinds, alternatives, round_digits, rounded
+from tablestore.sql.duckdb.kinds import SINGLE, Kind
+from tablestore.sql.duckdb.rewrites import as_decimal, refusal
+
+DOUBLE_TYPE = exp.DataType.build("DOUBLE")
+ROUNDED = (exp.Round, exp.Floor, exp.Ceil)
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Nullif)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div)
+_CHOICES = (exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If)
+# From here on every double is a whole number.
+_ALL_WHOLE = 2**53
+_MOST_ROUNDED = 15
+
+
+def widened_operands(node: exp.Expr, kinds: Kinds) -> Iterator[exp.Expr]:
+    """The FLOAT operands of a node that Spark makes DOUBLE first."""
+    if isinstance(node, _ARITHMETIC):
+        sides = (node.this, node.expression)
+        yield from _singles(sides, kinds, always=isinstance(node, exp.Div))
+    elif isinstance(node, _COMPARISONS):
+        yield from _compared((node.this, node.expression), kinds)
+    elif isinstance(node, exp.Between):
+        yield from _compared((node.this, node.args["low"], node.args["high"]), kinds)
+    elif isinstance(node, exp.In):
+        among = node.args.get("query")
+        yield from _compared((node.this, *([among] if among is not None else node.expressions)), kinds)
+    elif isinstance(node, _CHOICES):
+        yield from _singles(alternatives(node), kinds)
+        if isinstance(node, exp.Case) and node.this is not None:
+            yield from _compared((node.this, *(branch.this for branch in node.args["ifs"])), kinds)
+
+
+def _compared(parts: Sequence[exp.Expr], kinds: Kinds) -> list[exp.Expr]:
+    """A FLOAT equals another FLOAT as DOUBLE too, so it is enough that one is not known to be a FLOAT."""
+    singles = [part for part in parts if kinds.of(part) == SINGLE]
+    return singles if len(singles) < len(parts) else []
+
+
+def _singles(parts: Sequence[exp.Expr], kinds: Kinds, *, always: bool = False) -> list[exp.Expr]:
+    """Those of several values that are FLOAT where another one is known to be another number."""
+    found = {id(part): kinds.of(part) for part in parts}
+    has_other = any(kind is not None and kind.is_number and kind != SINGLE for kind in found.values())
+    return [part for part in parts if found[id(part)] == SINGLE] if always or has_other else []
+
+
+def round_as_spark(node: exp.Round | exp.Floor | exp.Ceil, kind: Kind | None) -> exp.Expr:
+    """``round``, ``floor`` and ``ceil``. ``kind``: of what is rounded. An unknown one is left to DuckDB."""
+    if not isinstance(node, exp.Round) and node.args.get("decimals") is not None:
+        raise refusal(f"{node.sql_name().lower()} with digits")
+    made = rounded(node, kind)
+    if kind is None or made is None:
+        return node
+    if made.name == "decimal":
+        return as_decimal(node, made)
+    if isinstance(node, exp.Round):
+        return _rounded_float(node, kind) if kind.name == "float" else node
+    # DuckDB makes a whole number a double to take its floor.
+    value = node.this if kind.name == "integer" else node
+    return exp.Cast(this=value, to=exp.DataType.build("BIGINT"))
+
+
+def _rounded_float(node: exp.Round, kind: Kind) -> exp.Expr:
+    digits = round_digits(node)
+    if digits is None or digits > _MOST_ROUNDED:
+        raise refusal(f"round of a float to digits that are computed or more than {_MOST_ROUNDED}")
+    if digits <= 0:
+        return node
+    double = exp.Cast(this=node.this, to=DOUBLE_TYPE.copy()) if kind == SINGLE else node.this
+    size = exp.Abs(this=double.copy())
+    # The shortest text of a double has 17 digits: all of them fit in.
+    branches = [
+        exp.If(this=exp.LT(this=size.copy(), expression=exp.Literal.number(bound)), true=_rounded_text(double, scale, digits))
+        for bound, scale in ((1, 37), (_ALL_WHOLE, 22))
+    ]
+    result = exp.Case(ifs=branches, default=double)
+    return exp.Cast(this=result, to=exp.DataType.build("FLOAT")) if kind == SINGLE else result
+
+
+def _rounded_text(double: exp.Expr, scale: int, digits: int) -> exp.Expr:
+    text = exp.Cast(this=double.copy(), to=exp.DataType.build("TEXT"))
+    decimal = exp.Cast(this=text, to=exp.DataType.build(f"DECIMAL(38, {scale})"))
+    return exp.Cast(this=exp.Round(this=decimal, decimals=exp.Literal.number(digits)), to=DOUBLE_TYPE.copy())

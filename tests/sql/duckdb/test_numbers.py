@@ -1,0 +1,117 @@
+"""Numbers that Spark computes in another way than DuckDB: their types and all of their digits. The values are Spark 4.1's."""
+
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal as D
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from tablestore.errors import UnsupportedError
+from tablestore.sql.duckdb.kinds import BIGINT, DATE, DOUBLE, INT, SINGLE, Kind
+from tablestore.sql.duckdb.transpile import to_duckdb
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4], pa.int32()),
+        "f": pa.array([0.1, 2.5, None, 16777216.0], pa.float32()),
+        "d": pa.array([0.1, 2.675, None, 1.005], pa.float64()),
+        "p": pa.array([D("0.10"), D("2.68"), None, D("-2.65")], pa.decimal128(10, 2)),
+        "b": pa.array([1, 16777217, None, 9007199254740993], pa.int64()),
+        "day": pa.array([date(2024, 1, 31), date(2023, 2, 1), None, date(1969, 12, 31)]),
+    }
+)
+KINDS = {"t": [("id", INT), ("f", SINGLE), ("d", DOUBLE), ("p", Kind("decimal", 10, 2)), ("b", BIGINT), ("day", DATE)]}
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        connection.register("t", ROWS)
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("expression", "type_name", "values"),
+    [
+        ("f=0.1", "bool", [False, False, None, False]),
+        ("f in (0.1,2.5)", "bool", [False, True, None, False]),
+        ("f+1", "double", [1.1000000014901161, 3.5, None, 16777217.0]),
+        ("f*f", "float", [0.010000000707805157, 6.25, None, 281474976710656.0]),
+        ("f*0.1", "double", [0.010000000149011612, 0.25, None, 1677721.6]),
+        ("f%0.3", "double", [0.10000000149011612, 0.10000000000000009, None, 0.10000000062088171]),
+        ("f/3", "double", [0.033333333830038704, 0.8333333333333334, None, 5592405.333333333]),
+        ("p*f", "double", [0.010000000149011612, 6.7, None, -44459622.4]),
+        ("b+f", "double", [1.1000000014901161, 16777219.5, None, 9007199271518208.0]),
+        ("round(d,2)", "double", [0.1, 2.68, None, 1.01]),
+        ("round(f,1)", "float", [0.10000000149011612, 2.5, None, 16777216.0]),
+        ("round(p,1)", "decimal128(10, 1)", [D("0.1"), D("2.7"), None, D("-2.7")]),
+        ("round(p,-1)", "decimal128(9, 0)", [D("0"), D("0"), None, D("0")]),
+        ("round(b/3,2)", "double", [0.33, 5592405.67, None, 3002399751580330.5]),
+        ("floor(f)", "int64", [0, 2, None, 16777216]),
+        ("floor(p)", "decimal128(9, 0)", [D("0"), D("2"), None, D("-3")]),
+        ("ceil(b)", "int64", [1, 16777217, None, 9007199254740993]),
+        ("coalesce(f,1)", "double", [0.10000000149011612, 2.5, 1.0, 16777216.0]),
+        ("if(id=1,f,0.1)", "double", [0.10000000149011612, 0.1, 0.1, 0.1]),
+        ("nullif(f,0.1)", "float", [0.10000000149011612, 2.5, None, 16777216.0]),
+        ("year(day)+1", "int32", [2025, 2024, None, 1970]),
+        ("datediff(day,date '2020-01-01')*3", "int32", [4473, 3381, None, -54789]),
+        ("p/b", "decimal128(31, 23)", [D("0.10000000000000000000000"), D("1.5974043847677478E-7"), None, D("-2.9420910E-16")]),
+        ("p/id", "decimal128(21, 13)", [D("0.1000000000000"), D("1.3400000000000"), None, D("-0.6625000000000")]),
+        ("p/d", "double", [1.0, 1.0018691588785047, None, -2.63681592039801]),
+        ("p/year(day)", "decimal128(21, 13)", [D("0.0000494071146"), D("0.0013247652002"), None, D("-0.0013458608431")]),
+        ("p*year(day)", "decimal128(21, 2)", [D("202.40"), D("5421.64"), None, D("-5217.85")]),
+        (
+            "p/count(*) over ()",
+            "decimal128(31, 23)",
+            [D("0.02500000000000000000000"), D("0.67000000000000000000000"), None, D("-0.66250000000000000000000")],
+        ),
+        ("sum(p)/count(*)", "decimal128(38, 20)", [D("0.03250000000000000000")]),
+        ("sum(p)/sum(id)", "decimal128(38, 20)", [D("0.01300000000000000000")]),
+        ("sum(p)*sum(id)", "decimal128(38, 2)", [D("1.30")]),
+        ("sum(p)/sum(length('abc'))", "decimal128(38, 20)", [D("0.01083333333333333333")]),
+        ("100.0*count(*)/sum(id)", "decimal128(38, 14)", [D("40.00000000000000")]),
+        ("count(*)*1.5", "decimal128(23, 1)", [D("6.0")]),
+        ("round(sum(p)/count(*),2)", "decimal128(21, 2)", [D("0.03")]),
+        ("sum(f)/count(*)", "double", [4194304.65]),
+        ("max(year(day))+1", "int32", [2025]),
+    ],
+)
+def test_types_and_digits_are_sparks(
+    connection: duckdb.DuckDBPyConnection, expression: str, type_name: str, values: list[object]
+) -> None:
+    by_row = "" if len(values) == 1 else " ORDER BY id"
+    result = connection.sql(to_duckdb(f"SELECT {expression} AS r FROM t{by_row}", KINDS)).to_arrow_table()["r"]
+    assert (str(result.type), result.to_pylist()) == (type_name, values)
+
+
+@pytest.mark.parametrize("source", ["(SELECT {} AS r FROM t) AS q", "(SELECT * FROM (SELECT {} AS r FROM t) AS p) AS q"])
+def test_types_behind_a_star_are_sparks(connection: duckdb.DuckDBPyConnection, source: str) -> None:
+    for expression, type_name in [("year(day)", "int32"), ("p / 2", "decimal128(14, 6)"), ("sum(p)", "decimal128(20, 2)")]:
+        for query in (f"SELECT * FROM {source.format(expression)}", f"SELECT q.* FROM {source.format(expression)}"):
+            result = connection.sql(to_duckdb(query, KINDS)).to_arrow_table()
+            assert [str(kind) for kind in result.schema.types] == [type_name]
+
+
+def test_what_has_no_exact_form_in_duckdb_is_refused() -> None:
+    for expression, named in [
+        ("day - day", "the difference of two dates"),
+        ("round(d, id)", "digits that are computed"),
+        ("floor(p, 1)", "floor with digits"),
+    ]:
+        with pytest.raises(UnsupportedError, match=named):
+            to_duckdb(f"SELECT {expression} FROM t", KINDS)
+
+
+def test_a_quotient_of_too_many_digits_is_an_error(connection: duckdb.DuckDBPyConnection) -> None:
+    query = "SELECT CAST(w AS DECIMAL(38, 18)) / CAST(3 AS DECIMAL(38, 18)) FROM VALUES ('12345678901234567890.5') AS v (w)"
+    with pytest.raises(duckdb.OutOfRangeException, match="INT128"):
+        connection.execute(to_duckdb(query))
+
+
+def test_date_trunc_gives_a_timestamp_with_time_zone(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("SET TimeZone = 'UTC'")
+    result = connection.sql(to_duckdb("SELECT date_trunc('month', day) AS r FROM t WHERE id = 1", KINDS)).to_arrow_table()["r"]
+    assert str(result.type) == "timestamp[us, tz=UTC]"
+    assert str(result[0]) == "2024-01-01 00:00:00+00:00"
