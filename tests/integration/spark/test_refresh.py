@@ -38,9 +38,9 @@ def small(spark: "SparkSession") -> Iterator["SparkSession"]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10))
-def test_two_shapes_equal_their_queries_after_each_of_fifty_batches(seed: int, small: "SparkSession", tmp_path: Path) -> None:
-    """500 batches in all; each shape has its turns in the most of the ten runs."""
+@pytest.mark.parametrize("seed", range(20))
+def test_two_shapes_equal_their_queries_after_each_of_25_batches(seed: int, small: "SparkSession", tmp_path: Path) -> None:
+    """500 batches in all. One run takes a fifth of the shapes, so that each has several turns in it."""
     with ts.TableEnvironment.create(tmp_path / "wh", spark=small) as env:
-        modes = check(env, 300 + seed, 50, list(SHAPES), at_once=2)
-    assert modes.total() == 100 and modes["incremental"] > modes["none"]
+        modes = check(env, 300 + seed, 25, list(SHAPES)[seed % 5 :: 5], at_once=2)
+    assert modes.total() == 50 and modes["incremental"] > modes["none"]
