@@ -174,7 +174,11 @@ def _decoded(array: pa.Array, place: _Place) -> pa.Array:
     if isinstance(array.type, pa.BaseExtensionType):
         return _decoded(array.storage, place)
     if pa.types.is_dictionary(array.type):
-        return _decoded(_cast(array, array.type.value_type, place), place)
+        values = _decoded(array.dictionary, place)
+        # Arrow neither takes nor casts views; polars' categories are such.
+        if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+            values = _cast(values, pa.string() if pa.types.is_string_view(values.type) else pa.binary(), place)
+        return values.take(array.indices)
     if pa.types.is_run_end_encoded(array.type):
         return _decoded(pc.run_end_decode(array), place)
     return array

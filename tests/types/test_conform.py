@@ -64,6 +64,18 @@ def test_canonical_columns_are_passed_on_without_a_copy() -> None:
         (pa.array(["a", None], pa.large_string()), "STRING", ["a", None]),
         (pa.array(["a", None], pa.string_view()), "VARCHAR(1)", ["a", None]),
         (pa.array(["é", "é", None]).dictionary_encode(), "CHAR(1)", ["é", "é", None]),
+        # As polars gives categories.
+        (
+            pa.DictionaryArray.from_arrays(pa.array([1, None, 0], pa.uint32()), pa.array(["a", "b"], pa.string_view())),
+            "STRING",
+            ["b", None, "a"],
+        ),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array([b"a", None], pa.binary_view())),
+            "BYTES",
+            [b"a", None],
+        ),
+        (pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.array([5, None], pa.int64())), "INT", [None, 5]),
         (pa.array([b"ab"], pa.binary(2)), "BYTES", [b"ab"]),
         (pa.array([b"ab", None], pa.binary_view()), "BINARY(2)", [b"ab", None]),
         (pa.array([dt.date(2024, 1, 2)], pa.date64()), "DATE", [dt.date(2024, 1, 2)]),

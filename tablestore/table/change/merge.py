@@ -99,7 +99,7 @@ def merge_into(context: TableContext, log: ChangeLog, source: Rows, on: On) -> M
     schema, tables = schema_and_tables(source, lambda: context.schema.arrow_schema)
     given = pa.concat_tables([schema.empty_table(), *tables])
     # Of NULLs, and of empty lists, no table would know the type.
-    typed = [name for name in given.column_names if not says_no_type(given.schema.field(name).type)]
+    typed = [field.name for field in given.schema if not says_no_type(field.type)]
     if len(set(given.column_names)) == given.num_columns and typed:
         some = given.select(typed)
         fields, _ = fields_from_arrow(some.schema, where="the rows of a merge")

@@ -151,6 +151,12 @@ def plan_merge(merge: MergeStatement) -> MergePlan:
             rest.append(part)
         else:
             kind = together([pa.nulls(0, type_of(column)) for column in pair])[0].type
+            if pa.types.is_nested(kind):
+                raise UnsupportedError(
+                    f"the merge is by {pair[0].name!r}, which is {kind}; name columns of numbers, texts or moments, or use SQL's "
+                    "MERGE: tablestore.TableEnvironment",
+                    kind="merge-condition",
+                )
             equal.append((pair[0].name, pair[1].name, kind))
     if not equal:
         raise UnsupportedError(

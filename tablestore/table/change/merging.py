@@ -107,6 +107,8 @@ class _Run:
             return
         self._rest += [condition for condition in plan.equalities() if not _is_looked_up(condition, key)]
         keys = self._source.select([key[name] for name in plan.keys]).rename_columns(plan.keys)
+        if any(map(pa.types.is_null, keys.schema.types)):
+            return  # NULL equals nothing.
         stored = stored_keys(keys, [plan.fields[name] for name in plan.keys])
         assert stored is not None, "the key is of types that are looked up"
         for found in KeyLookup(context, self._base, plan.needed(context)).find(stored):

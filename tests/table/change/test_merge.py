@@ -173,6 +173,7 @@ def table(sql: ts.TableEnvironment) -> ts.Table:
 
 
 TWICE = [{"id": 1, "i": 5}, {"id": 1, "i": 6}]
+TWO_NAMED_I = pa.table([[1], [2], [3]], ["id", "i", "i"])
 ONE = pa.table({"id": [1], "i": pa.array([5], pa.int32()), "who": ["x"]})
 
 
@@ -195,6 +196,7 @@ ONE = pa.table({"id": [1], "i": pa.array([5], pa.int32()), "who": ["x"]})
         (lambda t: t.merge(ONE, "id").when_matched_delete(predicate="s.who =").execute(), "such as"),
         (lambda t: t.merge(TWICE, "id").when_matched_update({"i": "s.i"}).execute(), "second"),
         (lambda t: t.merge("x.csv", "id"), "a file is read first"),
+        (lambda t: t.merge(TWO_NAMED_I, "id").when_matched_delete().execute(), "two columns of one"),
     ],
 )  # fmt: skip
 def test_a_merge_that_cannot_be_is_refused_and_changes_nothing(
@@ -211,6 +213,7 @@ def test_rows_come_in_every_form_and_names_regardless_of_case(table: ts.Table) -
     assert table.scan(["i"], "id = 1").to_arrow().column("i").to_pylist() == [7]
     assert table.merge([], "id").when_matched_delete().execute() is None
     assert table.merge([{"id": 99}], "id").when_matched_delete().execute() is None
+    assert table.merge([{"id": None}], "id").when_matched_delete().execute() is None
 
 
 def test_nested_values_of_python_rows_are_taken_as_the_columns_have_them(sql: ts.TableEnvironment) -> None:
@@ -227,6 +230,8 @@ def test_nested_values_of_python_rows_are_taken_as_the_columns_have_them(sql: ts
         {"id": 2, "l": None, "s": None},
         {"id": 3, "l": [], "s": None},
     ]
+    with pytest.raises(UnsupportedError, match="the merge is by 's'"):
+        table.merge(pa.table({"s": pa.array([None], schema.field("s").type)}), "s").when_matched_delete().execute()
     with pytest.raises(InvalidInputError, match="does not fit"):
         table.merge([{"id": 1, "l": [2**40], "s": None}], "id").when_matched_update_all().execute()
 
