@@ -1,6 +1,6 @@
 """Rows that come and go become one commit of the target, which holds the new cursor.
 
-    with primary key    -D and +I, an update as both
+    with primary key    -D and +I, an update as its new row (as both where the input is the changelog)
     without             rows are equal by their values: of n equal rows exactly as many go as have to; new ones are appended
 
 The commit lands only on the snapshot that was read, or on a compaction of it.
@@ -25,6 +25,7 @@ from tablestore.sql.incremental.shapes import TARGET, WEIGHT
 from tablestore.sql.query.edits import quote_name
 from tablestore.store.commit.committer import Guard
 from tablestore.store.commit.conflict import StalePlan
+from tablestore.store.producer import INPUT
 from tablestore.table.table import Table
 from tablestore.table.write.committing import CommitNote
 from tablestore.table.write.current import check_unchanged, newest_to_change, run_until_current
@@ -101,13 +102,22 @@ def _parts(target: Table, change: pa.Table | None) -> tuple[pa.Table, pa.Table |
 
 def _write(target: Table, added: pa.Table, removed: pa.Table | None, note: CommitNote) -> Snapshot | None:
     with target.new_writer() as writer:
-        for rows, kind in ((removed, "-D"), (added, "+I")):
-            if rows is not None and rows.num_rows:
-                rows = rows.drop_columns([_TIMES]) if kind == "-D" else rows
-                if target.primary_key:
-                    rows = rows.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar(kind), rows.num_rows))
-                writer.write(rows)
+        if removed is not None and (gone := _gone_for_good(target, removed, added)).num_rows:
+            writer.write(gone.append_column(ROW_KIND_COLUMN, pa.repeat(pa.scalar("-D"), gone.num_rows)))
+        if added.num_rows:
+            writer.write(added)
         return writer.commit(note=note)
+
+
+def _gone_for_good(target: Table, removed: pa.Table, added: pa.Table) -> pa.Table:
+    """The rows that go and whose keys do not come again: what comes replaces the others. All of them where the changelog is what
+    was written."""
+    removed = removed.drop_columns([_TIMES])
+    if target.context.changelog_settings.producer == INPUT:
+        return removed
+    keys = list(target.primary_key)
+    places = removed.select(keys).append_column(_PLACE, pa.array(np.arange(removed.num_rows)))
+    return removed.take(places.join(added.select(keys), keys, join_type="left anti", use_threads=False).column(_PLACE))
 
 
 def _places(session: Session, engine: QueryEngine, target: Table, pin: ReadPin, removed: pa.Table) -> pa.Table:

@@ -104,6 +104,23 @@ def test_a_change_that_adds_up_to_nothing_moves_the_cursor_only(env: ts.TableEnv
     assert run(env).mode == "none"
 
 
+@pytest.mark.parametrize(
+    ("producer", "kinds"), [("none", ["+I 3", "+U 2", "-D 1", "-U 2"]), ("input", ["+I 2", "+I 3", "-D 1", "-D 2"])]
+)
+def test_what_follows_the_target_sees_an_update_as_one_or_as_it_was_written(
+    env: ts.TableEnvironment, producer: str, kinds: list[str]
+) -> None:
+    env.execute_sql(f"ALTER TABLE keyed SET ('changelog-producer' = '{producer}')")
+    run(env)
+    env.execute_sql("DELETE FROM t WHERE g = 1")
+    env.execute_sql("INSERT INTO t VALUES (4, 2, 1), (5, 3, 1)")
+    report = run(env)
+    assert (report.mode, rows(env)) == ("incremental", [(2, 2, 8), (3, 1, 1)])
+    assert report.snapshot_id is not None
+    changes = env.catalog().table("default.keyed").changes(report.snapshot_id - 1, report.snapshot_id).to_arrow().to_pylist()
+    assert sorted(f"{row['_row_kind']} {row['g']}" for row in changes) == kinds
+
+
 def test_what_no_refresh_wrote_is_computed_anew(env: ts.TableEnvironment) -> None:
     run(env)
     env.execute_sql("INSERT INTO keyed VALUES (77, 1, 1)")
