@@ -127,7 +127,7 @@ class _Preparing:
         names = tuple(placed)
         text = query.edited(lambda position: names[position])
         written = self.remembered(_written, text, tuple(zip(names, map(column_kinds, query.relations), strict=True)))
-        return _PLACED.sub(lambda found: placed.get(found[1], found[0]), written)
+        return with_places(written, placed)
 
     def _placed(self, relation: Relation) -> str:
         """What stands in the text for a relation."""
@@ -158,6 +158,11 @@ class _Preparing:
         name = self.new_name()
         self.names[name] = relation.name
         return name
+
+
+def with_places(sql: str, places: Mapping[str, str]) -> str:
+    """SQL with what stands for these names in their places."""
+    return _PLACED.sub(lambda found: places.get(found[1], found[0]), sql)
 
 
 def _written(text: str, tables: Sequence[tuple[str, Columns | None]]) -> str:

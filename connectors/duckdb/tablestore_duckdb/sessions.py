@@ -2,13 +2,13 @@
 
 A connection of DuckDB's runs one query at a time, until its last row is read. So a query runs on the session's own connection
 while that is free, and otherwise on a copy of it, which sees the same databases and settings but not its temporary tables.
-The views of a query are there while it runs.
+The views and streams of a query are there while it runs.
 """
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from tablestore.errors import InvalidInputError, TablestoreError
 from tablestore_duckdb.checksums import Checked
-from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View
+from tablestore_duckdb.prepared import VIEW_PREFIX, Prepared, View, with_places
 from tablestore_duckdb.quoting import identifier
+from tablestore_duckdb.scans import Stream
 
 # What rises from DuckDB, or from a stream that DuckDB fills.
 RAW_ERRORS = (duckdb.Error, pa.ArrowException, OSError, ValueError, TypeError)
@@ -32,10 +33,27 @@ class Run:
     prepared: Prepared
     thread: int
     cancelled: bool = False
+    _streams: dict[str, duckdb.DuckDBPyRelation] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Make what the query reads known to the connection."""
+        for view in self.prepared.views:
+            if isinstance(view.source, Stream):
+                # It costs a quarter of a view, and only this run names it.
+                self._streams[view.name] = self.connection.from_arrow(view.source)
+            else:
+                replace(view, sql=view.sql and self._placed(view.sql)).create(self.connection)
 
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The query, bound: nothing has run yet."""
-        return relation_of(self.connection, self.prepared)
+        return relation_of(self.connection, replace(self.prepared, sql=self._placed(self.prepared.sql)))
+
+    def end(self) -> None:
+        """Take back what :meth:`begin` made."""
+        for view in reversed(self.prepared.views):
+            if not isinstance(view.source, Stream):
+                view.drop(self.connection)
+        self._streams.clear()
 
     def check(self) -> None:
         """Raise if the run was cancelled: between two batches there is nothing that DuckDB could interrupt."""
@@ -43,6 +61,9 @@ class Run:
             from tablestore_duckdb.queryerrors import cancellation
 
             raise cancellation()
+
+    def _placed(self, sql: str) -> str:
+        return with_places(sql, {name: f"({stream.sql_query()})" for name, stream in self._streams.items()})
 
 
 @dataclass(eq=False)
@@ -78,8 +99,7 @@ class Sessions:
             with translating(run):
                 if not is_free:
                     self._set_up(run.connection)
-                for view in prepared.views:
-                    view.create(run.connection)
+                run.begin()
                 yield run
         finally:
             self._end(run, copy=not is_free)
@@ -130,8 +150,7 @@ class Sessions:
             if copy:
                 run.connection.close()
             else:
-                for view in reversed(run.prepared.views):
-                    view.drop(run.connection)
+                run.end()
         with self._lock:
             self._running.discard(run)
 
