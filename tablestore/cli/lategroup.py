@@ -66,9 +66,12 @@ class LateGroup(TyperGroup):
         return list(self.places)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the words name; one that lies in a group below is suggested with the group."""
+        """The command that the words name; one that lies in a group below is suggested with the group, one above without."""
         groups = {name: place.group for name, place in self.places.items() if place.group is not None}
         inside = [f"'{name} {args[0]}'" for name, group in groups.items() if args[0] in group.places]
+        above = None if ctx.parent is None else ctx.parent.command
+        if isinstance(above, LateGroup) and args[0] in above.places:
+            inside.append(f"'{above.name} {args[0]}'")
         if inside and args[0] not in self.places and not ctx.resilient_parsing:
             ctx.fail(f"No such command '{args[0]}'. Did you mean {' or '.join(inside)}?")
         return TyperGroup.resolve_command(self, ctx, args)

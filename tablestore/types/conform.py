@@ -34,8 +34,8 @@ from tablestore.types.datatypes import (
     TypeRoot,
     as_map,
 )
-from tablestore.types.decimalcast import to_decimal
 from tablestore.types.defaults import default_scalar
+from tablestore.types.numbercast import to_decimal
 from tablestore.types.typestring import type_to_sql
 
 _UNIT_DIGITS = {"ms": 3, "us": 6, "ns": 9}

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import BINARY_ROOTS, TEXT_ROOTS, AtomicType, Field, TypeRoot
-from tablestore.types.decimalcast import to_decimal
+from tablestore.types.numbercast import to_decimal
 from tablestore.types.typestring import type_to_sql
 
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tablestore.errors import InvalidInputError
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import AtomicType, TypeRoot
-from tablestore.types.decimalcast import to_decimal
+from tablestore.types.numbercast import to_decimal
 from tablestore.types.schema import TableSchema
 from tablestore.types.typestring import type_to_sql
 

@@ -15,7 +15,7 @@ _VALUE = re.compile(
 )
 _COUNT = re.compile(r"Expected (?P<expected>\d+) columns, got (?P<found>\d+)")
 # How others write NULL.
-_NULLS = {"null", "na", "n/a", "none", "nan", r"\n", "-", "?", ""}
+_NULLS = {"null", "na", "n/a", "none", "nan", r"\n", "-", "?", "", "0000-00-00", "0000-00-00 00:00:00"}
 
 
 @dataclass(frozen=True, slots=True)

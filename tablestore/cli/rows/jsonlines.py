@@ -15,7 +15,7 @@ import pyarrow.json
 
 from tablestore.errors import FormatError, InvalidInputError
 from tablestore.log.json.jsonrows import BadJson, decode_base64, read_objects, rows_from_json
-from tablestore.types.decimalcast import to_decimal
+from tablestore.types.numbercast import to_decimal, to_float
 
 BLOCK_BYTES = 4 << 20
 
@@ -84,6 +84,9 @@ def _fast(block: bytes, target: pa.Schema, others: bool) -> pa.Table:
     table = read_objects(block, read_options=read, parse_options=parse)
     known = {column.name: column.type for column in target}
     columns = [_from_carrier(table.column(name).combine_chunks(), known.get(name)) for name in table.schema.names]
+    if any(map(_has_infinity, columns)):
+        # Of a number that is too large, or of a word for it: the exact reader sees which.
+        raise ValueError("infinity")
     return pa.table(columns, names=table.schema.names)
 
 
@@ -119,6 +122,14 @@ def _needs_exact(kind: pa.DataType) -> bool:
     return False
 
 
+def _has_infinity(array: pa.Array) -> bool:
+    if pa.types.is_list(array.type):
+        return _has_infinity(array.values)
+    if pa.types.is_struct(array.type):
+        return any(_has_infinity(array.field(place)) for place in range(array.type.num_fields))
+    return pa.types.is_float32(array.type) and bool(pa.compute.any(pa.compute.is_inf(array)).as_py())
+
+
 def _carrier(kind: pa.DataType) -> pa.DataType:
     """Dates, times and bytes are text in JSON; Arrow's reader wants numbers for them."""
     return pa.string() if pa.types.is_date(kind) or pa.types.is_time(kind) or is_text_first(kind) else kind
@@ -148,6 +159,8 @@ def from_text(array: pa.Array, kind: pa.DataType) -> pa.Array:
         # Arrow casts no text to a time of day, but to a moment of a day.
         moments = pa.compute.binary_join_element_wise("1970-01-01T", array, "")
         return moments.cast(pa.timestamp(kind.unit)).cast(kind)
+    if pa.types.is_floating(kind):
+        return to_float(array, kind)
     if pa.types.is_decimal(kind):
         return to_decimal(pa.compute.utf8_trim_whitespace(array), kind)
     return array.cast(kind)

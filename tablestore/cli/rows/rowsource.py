@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from tablestore.cli.rows.csvfaults import Fault, find_fault
 from tablestore.cli.rows.jsonlines import BLOCK_BYTES, from_text, is_text_first, json_batches
 from tablestore.cli.rows.rowformat import COMPRESSIONS, FileFormat, ReadSettings, format_of
-from tablestore.errors import FormatError, InvalidInputError
+from tablestore.errors import FormatError, InvalidInputError, StorageError, TablestoreError
 from tablestore.io.opening import open_store
 from tablestore.types.arrowtypes import from_arrow_type
 from tablestore.types.typestring import type_to_sql
@@ -91,7 +91,11 @@ def _open(path: str, opened: ExitStack) -> BinaryIO:
         # Loaded for URLs only.
         import fsspec
 
-        return opened.enter_context(fsspec.open(path, "rb"))  # type: ignore[no-any-return]
+        try:
+            return opened.enter_context(fsspec.open(path, "rb"))  # type: ignore[no-any-return]
+        except (OSError, ValueError, ImportError) as error:
+            # Some say nothing but the address, and why in their cause.
+            raise StorageError(f"cannot open {path}: {error.__cause__ or error}; check the address", kind="unreachable") from error
     return opened.enter_context(open(path, "rb"))
 
 
@@ -275,7 +279,8 @@ def _text_type(kind: pa.DataType, name: str) -> pa.DataType:
             "with --columns",
             kind="file-format",
         )
-    return pa.string() if is_text_first(kind) else kind
+    # As text, since Arrow's reader makes infinity of a number that is too large.
+    return pa.string() if is_text_first(kind) or pa.types.is_floating(kind) else kind
 
 
 def _chosen(names: Sequence[str], settings: ReadSettings) -> list[str]:
@@ -291,6 +296,8 @@ def _as_ours(path: str) -> Iterator[None]:
     """Arrow's errors as ours, naming the file."""
     try:
         yield
+    except TablestoreError:
+        raise
     except pa.ArrowException as error:
         raise FormatError(f"{path}: {error}", kind="file-format") from error
     except OSError as error:

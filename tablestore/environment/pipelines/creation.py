@@ -275,6 +275,15 @@ def query_fields(query: Fragment, given: Given, source: Source, declared: Collec
                 kind="column-type",
             )
         fields.append(Field(id=0, name=name, type=nullable_throughout(data_type)))
+    if not fields and not declared:
+        raise InvalidInputError(
+            source.mark(
+                f"the query gives no column but {ROW_KIND}, which says how a row changes the table and is no column of it; give "
+                "more columns, or that one another name: … AS name",
+                source.word(ROW_KIND, query.span),
+            ),
+            kind="no-columns",
+        )
     return fields
 
 

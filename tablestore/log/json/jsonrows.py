@@ -9,6 +9,7 @@ null.
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +22,9 @@ import pyarrow.json as pj
 
 from tablestore.errors import FormatError
 from tablestore.log.json.jsontimes import times_from_texts
-from tablestore.types.decimalcast import to_decimal
+from tablestore.types.arrowtypes import from_arrow_type
+from tablestore.types.numbercast import to_decimal, to_float
+from tablestore.types.typestring import type_to_sql
 
 # Two, because with one literal to begin with it is searched for fast, without one at each byte.
 _NULL_AT_START, _NULL_FOR_OBJECT = re.compile(rb"[ \t\r\n]*null"), re.compile(rb"}[ \t\r\n]*null")
@@ -89,9 +92,10 @@ def carrier(kind: pa.DataType) -> pa.DataType:
         return pa.struct([pa.field(kind.field(i).name, carrier(kind.field(i).type)) for i in range(kind.num_fields)])
     if pa.types.is_map(kind):
         return pa.map_(carrier(kind.key_type), carrier(kind.item_type))
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
-        return kind
-    return pa.string()
+    if pa.types.is_floating(kind):
+        # Arrow's reader makes infinity of a number that is too large for 32 bits.
+        return pa.float64()
+    return kind if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else pa.string()
 
 
 def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
@@ -123,6 +127,8 @@ def from_carrier(array: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
         return times_from_texts(array, kind)
     if pa.types.is_decimal(kind):
         return to_decimal(array, kind)
+    if pa.types.is_floating(kind):
+        return to_float(array, kind)
     return array if array.type.equals(kind) else array.cast(kind)
 
 
@@ -187,8 +193,19 @@ def _exact_column(values: Sequence[Any], field: pa.Field) -> pa.Array:
             try:
                 values_to_array([value], field.type)
             except _WRONG_VALUE as cause:
-                raise _bad(position, f"{field.name!r}: {value!r:.100} is no {field.type} ({cause})") from error
+                raise _bad(
+                    position, f"column {field.name!r}: expected {_sql(field.type)}, found {value!r:.100}{_why(cause)}"
+                ) from error
         raise
+
+
+def _sql(kind: pa.DataType) -> str:
+    return type_to_sql(from_arrow_type(kind, True, lambda: 0))
+
+
+def _why(cause: Exception) -> str:
+    """What an error of ours adds; Arrow's speak of what a value has become on its way."""
+    return "" if isinstance(cause, pa.ArrowException | KeyError) else f" ({cause})"
 
 
 def values_to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -221,7 +238,7 @@ def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
             name: None if _expect(value, dict).get(name) is None else read(value[name]) for name, read in parts.items()
         }
     if pa.types.is_floating(kind):
-        return lambda value: _SPECIAL_FLOATS[value] if value in _SPECIAL_FLOATS else float(value)
+        return _float
     if pa.types.is_integer(kind):
         return lambda value: _expect(value, int)
     if pa.types.is_boolean(kind):
@@ -230,6 +247,14 @@ def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
         # Others send decimals as numbers.
         return lambda value: str(value)
     return lambda value: _expect(value, str)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str) and value in _SPECIAL_FLOATS:
+        return _SPECIAL_FLOATS[value]
+    if math.isinf(number := float(value)) and not isinstance(value, float):
+        raise ValueError("it is too large")
+    return number
 
 
 def _entries(value: Any) -> Any:

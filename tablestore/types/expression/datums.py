@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType
-from tablestore.types.decimalcast import to_decimal
 from tablestore.types.expression.instant import parse_instant
+from tablestore.types.numbercast import to_decimal
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 

@@ -1,5 +1,6 @@
-"""Every value becomes the same number in another decimal type, or is refused."""
+"""Every value becomes the same number in another type, or is refused."""
 
+import math
 from decimal import Context, Decimal, localcontext
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tablestore.log.json.jsonrows import BadJson, rows_from_json
-from tablestore.types.decimalcast import to_decimal
+from tablestore.types.numbercast import to_decimal, to_float
 
 EXACT = Context(prec=200)
 # Arrow's own cast of 128 bits gives 370473639808768018.07399731798602678272.
@@ -51,3 +52,34 @@ def test_a_text_with_an_exponent_is_the_same_number_or_refused(digits: int, expo
 def test_a_message_with_a_decimal_that_does_not_fit_is_refused(text: str) -> None:
     with pytest.raises(BadJson, match="'d'"):
         rows_from_json([b'{"d":1}', f'{{"d":{text}}}'.encode()], pa.schema([("d", pa.decimal128(38, 20))]))
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind", "found"),
+    [
+        (["1.5", " -0.0", "", None], pa.float64(), None),
+        (["1e308", "-1e308 ", "1e-400"], pa.float64(), [1e308, -1e308, 0.0]),
+        (["inf", "+Infinity", " -INF "], pa.float64(), [math.inf, math.inf, -math.inf]),
+        (["3.4028234e38", None], pa.float32(), [3.4028234663852886e38, None]),
+        (["1e400"], pa.float64(), None),
+        (["inf", "-1e309"], pa.float64(), None),
+        (["1e39"], pa.float32(), None),
+    ],
+)
+def test_a_text_that_is_too_large_is_refused_and_infinity_is_written_out(
+    texts: list[str | None], kind: pa.DataType, found: list[float | None] | None
+) -> None:
+    given = pa.array(texts, pa.string())
+    if found is None:
+        with pytest.raises(pa.ArrowInvalid):
+            to_float(given, kind)
+    else:
+        assert to_float(given, kind).to_pylist() == found
+
+
+def test_a_double_that_no_float_holds_is_refused_and_infinity_stays_itself() -> None:
+    given = pa.array([math.inf, -math.inf, None, -0.0, 1e-50], pa.float64())
+    assert to_float(given, pa.float32()).to_pylist() == [math.inf, -math.inf, None, -0.0, 0.0]
+    with pytest.raises(pa.ArrowInvalid, match="too large"):
+        to_float(pa.array([1.0, 1e39]), pa.float32())
+    assert math.isnan(to_float(pa.array([math.nan]), pa.float32())[0].as_py())
