@@ -4,14 +4,20 @@ The keys lie in arrays, in a relation of one row, and conditions look them up by
 some nanoseconds a row. A broadcast join costs more than ten times as much, and takes as long to build as a scan. No part of a
 condition can overflow, since Spark may compute it for rows that another part leaves out.
 
-Each mention of an array in a condition is a copy of it in what every task gets. Conditions are SQL text: each step of a Python
-expression is several calls to the JVM.
+A condition mentions its array once: for each mention Spark optimises the relation again, and sends every task a copy. Elements that
+cannot be null are not asked whether they are. Most of a condition is SQL text: each step of a Python expression is several calls to
+the JVM.
+
+What a plan holds in memory, here, in the driver's JVM and in each task: a bit for each number in the range of the newer keys, and
+for each key that lies in several newer files some 130 bytes: at most 16 MB and 128 MB.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from pyspark_tablestore.native import native_scan, quoted
 from tablestore.distributed.keybits import KeyBits, NumberedKeys
@@ -19,12 +25,12 @@ from tablestore.distributed.layers import LayerPlan
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
 from tablestore.types.datatypes import AtomicType, Field, TypeRoot
 from tablestore.types.rowkind import RowKind
-from tablestore.types.schema import KEY_PREFIX
 
 _SEQUENCE = Field(id=-1, name=SEQUENCE_COLUMN, type=AtomicType(root=TypeRoot.BIGINT, nullable=False))
 _KIND = Field(id=-2, name=KIND_COLUMN, type=AtomicType(root=TypeRoot.TINYINT, nullable=False))
-# No column of a table has such a name: the prefix is reserved.
-_HIDDEN, _STARTS, _KEYS, _NUMBERS = (f"{KEY_PREFIX} {name}" for name in ("hidden", "starts", "keys", "numbers"))
+_HIDDEN, _NUMBERS = "hidden", "numbers"
+_WORDS = pa.list_(pa.field("element", pa.int64(), nullable=False))
+_MAP = pa.map_(pa.int64(), pa.field("value", pa.int64(), nullable=False))
 _INDEX_MASK = 0x7FFFFFFF
 
 
@@ -37,46 +43,46 @@ def layer_scans(
     hidden, newest = layer.hidden, layer.newest
     arrays = _arrays(spark, layer)
     if layer.base:
-        rows = native_scan(spark, [path_of(path) for path in layer.base], wanted, also=arrays[:1] if hidden else ())
-        yield rows.where(f"NOT {_is_hidden(hidden, key)}") if hidden else rows
+        rows = native_scan(spark, [path_of(path) for path in layer.base], wanted)
+        yield rows.where(_is_shown(hidden, arrays[_HIDDEN], key)) if hidden else rows
     if layer.newer:
         system = [*([_SEQUENCE] if newest else []), *([_KIND] if layer.retractions else [])]
-        rows = native_scan(spark, [path_of(path) for path in layer.newer], [*wanted, *system], also=arrays[1:])
-        conditions = []
+        rows = native_scan(spark, [path_of(path) for path in layer.newer], [*wanted, *system])
         if layer.retractions:
-            conditions.append(f"{KIND_COLUMN} IN ({RowKind.INSERT:d}, {RowKind.UPDATE_AFTER:d})")
-        if newest:
-            conditions.append(f"{SEQUENCE_COLUMN} >= coalesce({_number_of(newest, key)}, {SEQUENCE_COLUMN})")
-        yield rows.where(" AND ".join(conditions)) if conditions else rows
+            rows = rows.where(f"{KIND_COLUMN} IN ({RowKind.INSERT:d}, {RowKind.UPDATE_AFTER:d})")
+        yield rows.where(_is_newest(newest, arrays[_NUMBERS], key)) if newest else rows
 
 
-def _arrays(spark: SparkSession, layer: LayerPlan) -> list[Column]:
+def _arrays(spark: SparkSession, layer: LayerPlan) -> dict[str, Column]:
     """The arrays of the hidden keys, and of the newest rows, each as a column of one value."""
     arrays: dict[str, pa.Array] = {}
     if layer.hidden:
-        arrays[_HIDDEN] = pa.array([layer.hidden.words], pa.list_(pa.int64()))
+        arrays[_HIDDEN] = pa.array([layer.hidden.words], _WORDS)
     if layer.newest:
-        arrays[_STARTS] = pa.array([layer.newest.starts], pa.list_(pa.int32()))
-        arrays[_KEYS] = pa.array([layer.newest.keys], pa.list_(pa.int64()))
-        arrays[_NUMBERS] = pa.array([layer.newest.numbers], pa.list_(pa.int64()))
+        maps = _maps(layer.newest)
+        arrays[_NUMBERS] = pa.ListArray.from_arrays(pa.array([0, len(maps)], pa.int32()), maps)
     if not arrays:
-        return []
+        return {}
     row = spark.createDataFrame(pa.table(arrays))
-    return [row.select(quoted(name)).scalar().alias(name) for name in arrays]
+    return {name: (row.select(name) if len(arrays) > 1 else row).scalar() for name in arrays}
 
 
-def _is_hidden(keys: KeyBits, key: str) -> str:
-    """Whether a key is in the set; never unknown."""
-    index = f"CAST((shiftright({key}, 6) - ({keys.low_word}L)) & {_INDEX_MASK}L AS INT)"
-    bit = f"getbit(get({quoted(_HIDDEN)}, {index}), CAST({key} & 63L AS INT))"
-    return f"({key} BETWEEN {keys.low}L AND {keys.high}L AND {bit} = 1)"
+def _maps(numbered: NumberedKeys) -> pa.Array:
+    """Of each place the numbers by their keys; null where there are none."""
+    starts = numbered.starts
+    entries = pa.StructArray.from_arrays([numbered.keys, numbered.numbers], fields=[_MAP.key_field, _MAP.item_field])
+    is_valid = pa.py_buffer(np.packbits(starts[1:] > starts[:-1], bitorder="little"))
+    return pa.Array.from_buffers(_MAP, numbered.places, [is_valid, pa.py_buffer(starts)], children=[entries])
 
 
-def _number_of(numbered: NumberedKeys, key: str) -> str:
-    """The number of a key; NULL if it is not in the set."""
-    place = f"CAST(pmod({key}, {numbered.places}L) AS INT)"
-    start, end = (f"get({quoted(_STARTS)}, {place} + {step})" for step in (0, 1))
-    # Counted from 1, and 0 where there is none.
-    position = f"array_position(slice({quoted(_KEYS)}, {start} + 1, {end} - {start}), {key})"
-    number = f"get({quoted(_NUMBERS)}, CAST(IF({position} = 0, -1L, {start} + {position} - 1) AS INT))"
-    return f"IF({start} = {end}, NULL, {number})"
+def _is_shown(hidden: KeyBits, words: Column, key: str) -> Column:
+    """Whether a key is not in the set; never unknown."""
+    index = f"CAST((shiftright({key}, 6) - ({hidden.low_word}L)) & {_INDEX_MASK}L AS INT)"
+    bit = sf.getbit(sf.get(words, sf.expr(index)), sf.expr(f"CAST({key} & 63L AS INT)"))
+    return sf.expr(f"{key} NOT BETWEEN {hidden.low}L AND {hidden.high}L") | (bit == 0)
+
+
+def _is_newest(newest: NumberedKeys, maps: Column, key: str) -> Column:
+    """Whether no newer row has the key; never unknown."""
+    numbers = sf.get(maps, sf.expr(f"CAST(pmod({key}, {newest.places}L) AS INT)"))
+    return sf.col(SEQUENCE_COLUMN) >= sf.coalesce(sf.element_at(numbers, sf.expr(key)), sf.col(SEQUENCE_COLUMN))

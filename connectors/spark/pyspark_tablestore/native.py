@@ -100,11 +100,9 @@ def names_unicode_paths(spark: SparkSession) -> bool:
     return all(str(encoding).upper() in ("UTF-8", "UTF8") for encoding in found)
 
 
-def native_scan(
-    spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, also: Sequence[Column] = (), positions: bool = False
-) -> DataFrame:
-    """The rows of Parquet files, by absolute local paths: at least one. Behind the fields come the columns ``also``, or, with
-    ``positions``, where each row lies."""
+def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, positions: bool = False) -> DataFrame:
+    """The rows of Parquet files, by absolute local paths: at least one. With ``positions``, where each row lies comes behind the
+    fields."""
     nested = any(isinstance(field.type, RowType) and _has_float(field.type) for field in fields)
     reader = spark.read.options(**_OPTIONS, **(_SKIP_NOTHING if nested else {})).schema(spark_schema(fields))
     step = listing_threshold(spark)
@@ -112,10 +110,10 @@ def native_scan(
         step = len(paths)
     locations = [f"file:{path}" for path in paths]
     scans = [reader.parquet(*locations[start : start + step]) for start in range(0, len(locations), step)]
-    screened = [*map(_screened, fields), *also]
+    screened = [*map(_screened, fields)]
     if not positions:
         rows = reduce(DataFrame.union, scans)
-        return rows.select(*screened) if also or any(map(_needs_screen, fields)) else rows
+        return rows.select(*screened) if any(map(_needs_screen, fields)) else rows
     file_name, position = (field.name for field in POSITION_FIELDS)
     # Hidden columns, which a union does not have. Spark counts the rows that it skips too.
     where = _decoded(sf.col("_metadata.file_name")).alias(file_name), sf.col("_metadata.row_index").alias(position)
