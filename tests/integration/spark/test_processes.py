@@ -5,6 +5,8 @@ import os
 import random
 import signal
 import subprocess
+import sys
+import venv
 from contextlib import suppress
 from pathlib import Path
 
@@ -50,6 +52,20 @@ def test_spark_connect_beside_a_broken_package(tmp_path: Path) -> None:
     # In the C locale a JVM names no file beyond ASCII.
     path = [str(broken.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     run("connect.py", tmp_path, PYTHONPATH=os.pathsep.join(path), LC_ALL="C")
+
+
+@pytest.mark.slow
+def test_driver_whose_python3_is_another_interpreter_registers_the_source_and_doctor_sees_it(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    venv.create(other, symlinks=True)
+    path = os.pathsep.join([str(other / "bin"), os.environ["PATH"]])
+    run("otherpython.py", tmp_path, PATH=path)
+    env = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    command = [sys.executable, "-m", "tablestore", "doctor", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, env={**env, "PATH": path}, capture_output=True, text=True, check=False)
+    (found,) = [check for check in json.loads(done.stdout)["checks"] if check["name"] == "PYSPARK_PYTHON"]
+    assert (found["status"], found["detail"]) == ("warning", "not set, and python3 has no pyspark_tablestore")
+    assert "register(spark)" in found["fix"]
 
 
 @pytest.fixture

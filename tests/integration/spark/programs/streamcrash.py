@@ -1,6 +1,6 @@
 """A stream into a table in a process that kills itself, and its JVM, right after the commit of a batch. Run again, it goes on.
 
-    CRASH_AT=BATCH python streamcrash.py FOLDER      dies when this batch has landed and Spark has not noted it
+CRASH_AT=BATCH python streamcrash.py FOLDER      dies when this batch has landed and Spark has not noted it
 """
 
 import os
