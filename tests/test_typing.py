@@ -3,6 +3,7 @@
 import inspect
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -38,6 +39,12 @@ def test_what_a_public_call_gives_has_a_public_name(owner: type) -> None:
         if found := {word for word in words if word not in ts.__all__ and not OTHERS.fullmatch(word)}:
             unnamed[name] = found
     assert not unnamed
+
+
+@pytest.mark.parametrize("name", [name for name in ts.__all__ if inspect.isclass(getattr(ts, name))])
+def test_the_types_of_what_a_class_holds_resolve(name: str) -> None:
+    """So that cattrs, pydantic and others take the values apart."""
+    get_type_hints(getattr(ts, name))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
     .cache/interop/tpc                 another one, with the DuckDB that has the data of TPC-H and TPC-DS
     .cache/interop/deltalake           another one, for the benchmarks; this and the next ones are made where they are asked for
     .cache/interop/ray, daft           others, with what tablestore needs
+    .cache/interop/typecheckers        another one
 
 Each part carries a stamp with a hash of what it was made from and is left alone while that matches, so a second run
 takes no time and needs no network. A lock makes concurrent runs wait for each other.
@@ -41,6 +42,8 @@ PINS = {
     "deltalake": ("deltalake==1.6.6", "pyarrow==26.0.1"),
     "ray": ("ray[data]==2.60.0", *_NEEDS),
     "daft": ("daft==0.7.26", *_NEEDS),
+    # basedpyright is pyright with a Node of its own.
+    "typecheckers": ("mypy==2.4.1", "basedpyright==1.40.2", "pyarrow-stubs==20.0.0.20260819", "pandas-stubs==3.1.0.261029"),
 }
 COMMAND = "python tests/interop/setup_oracles.py"
 

@@ -33,8 +33,16 @@ class ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
+class LazyRows(Protocol):
+    """A lazy frame of polars."""
+
+    def collect(self) -> ArrowStream: ...
+
+
 ArrowRows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream | ArrowArray
-Rows: TypeAlias = ArrowRows | Sequence[Mapping[str, Any]] | Sequence[tuple[Any, ...]] | Mapping[str, Any] | Iterable[ArrowRows]
+Rows: TypeAlias = (
+    ArrowRows | LazyRows | Sequence[Mapping[str, Any]] | Sequence[tuple[Any, ...]] | Mapping[str, Any] | Iterable[ArrowRows]
+)
 """Rows as every method takes them."""
 
 _FORMS = (
