@@ -102,8 +102,8 @@ def _python_merge(setting: Setting, space: Path) -> None:
     setting.add(result)
     for name in (EVERY, OLD):
         setting.add_bar(result.bar(f"{name} / {LOOK_AND_UPSERT}", name, LOOK_AND_UPSERT, 1.5))
-    if setting.deltalake is not None:
-        setting.add_bar(result.bar(f"{EVERY} / {DELTA}", EVERY, DELTA, 0.5))
+        if setting.deltalake is not None:
+            setting.add_bar(result.bar(f"{name} / {DELTA}", name, DELTA, 0.5))
 
 
 def _merge(setting: Setting, spark: "SparkSession", space: Path) -> None:
