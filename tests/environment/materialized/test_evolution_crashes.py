@@ -84,6 +84,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepare]:
         if (layout, action, where) not in made:
             place, log = tmp_path_factory.mktemp("place") / "now", LOGGED if where == "log" else ""
             (place / "wh").mkdir(parents=True)
+            broker.topics, broker.holders = {}, {}
             if where == "catalog":
                 (place / "names.db").touch()
             with ts.TableEnvironment.create(opened(LocalFileStore(place / "wh"), ManualClock()), engine="duckdb") as env:
@@ -98,7 +99,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepare]:
                 env.execute_sql("ALTER MATERIALIZED TABLE shop.t REFRESH")
             shutil.copytree(place, place.with_suffix(".saved"))
             made[layout, action, where] = Saved(place, broker, deepcopy(broker.topics))
-            broker.topics = {}
         return made[layout, action, where]
 
     with broker_of("b1") as broker:
