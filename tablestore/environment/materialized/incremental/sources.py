@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from tablestore.distributed.read import ReadPin, pin_at
 from tablestore.environment.engine import ManagedRelation
+from tablestore.environment.managed.nonphysical import read_unstored
 from tablestore.environment.materialized.incremental.refreshcursor import Cursor, Point, point_of
 from tablestore.environment.objectpath import ObjectPath
-from tablestore.environment.rows.relations import Relations
 from tablestore.environment.session.session import Session
 from tablestore.errors import NotFoundError
 from tablestore.format.snapshot import CommitKind, Snapshot
@@ -97,12 +97,12 @@ def find_sources(session: Session, query: str, in_round: Round | None = None) ->
     in_round = in_round or Round()
     found: dict[tuple[str, str], Source] = {}
     places: list[tuple[str, str]] = []
-    relations = Relations(session=session)
     for reference in find_references(query):
         path, table = session.expand(reference.path), session.find(reference.path)
         if not isinstance(table, Table):
             return FullRefresh(f"it reads {path}, which is no managed table", repeatable=False)
-        if not isinstance(relations.managed(path, table), ManagedRelation):
+        schema = table.table_schema
+        if read_unstored(schema.options, schema.field_names).computed:
             return FullRefresh(f"it reads {path}, which has computed columns")
         place = (table.location, table.branch_name)
         places.append(place)

@@ -176,6 +176,13 @@ def test_another_query_and_a_query_without_a_rule_are_computed_as_a_whole(env: t
     assert rows(env, "bag") == [(0, 1, 1)]
 
 
+def test_a_source_with_computed_columns_is_read_as_a_whole(env: ts.TableEnvironment) -> None:
+    env.execute_sql("CREATE TABLE computed (id BIGINT, v BIGINT, g AS CAST(id % 2 AS INT))")
+    env.execute_sql("INSERT INTO computed (id, v) VALUES (1, 5), (3, 7)")
+    query = QUERY.replace("FROM t", "FROM computed")
+    assert "which has computed columns" in str(run(env, query=query).reason) and rows(env) == [(1, 2, 12)]
+
+
 def test_a_query_that_is_not_deterministic_is_computed_each_time_and_named(env: ts.TableEnvironment) -> None:
     query = "SELECT g, count(*) AS n, sum(v) AS s FROM t WHERE current_date > DATE '2020-01-01' GROUP BY g"
     run(env, query=query)
