@@ -341,8 +341,8 @@ def _is_said(error: Exception) -> bool:
 
 def _message(error: Exception) -> str:
     """An error's text; of the operating system's without their numbers."""
-    if isinstance(error, OSError) and not isinstance(error, ts.TablestoreError) and error.strerror and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and not isinstance(error, ts.TablestoreError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return str(error)
 
 

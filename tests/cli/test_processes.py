@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tablestore as ts
+from tests.support.commandline import run_command
 
 COMMAND = (sys.executable, "-W", "error", "-m", "tablestore")
 
@@ -196,3 +197,26 @@ def test_a_server_of_materialized_tables_ends_with_sigterm(orders: ts.Table) -> 
     out, err = running.communicate(timeout=300)
     assert (refreshed["table"], refreshed["mode"]) == ("tablestore.shop.copy", "full")
     assert (out, err, running.returncode) == (b"", b"", 0)
+
+
+def test_an_output_that_is_a_pipe_or_a_link_stays_one(orders: ts.Table, tmp_path: Path) -> None:
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link.csv", tmp_path / "file.csv"
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for output in (pipe, link):
+        run_command("table", "read", "shop.orders", "--columns", "id", "--limit", "1", "--format", "csv", "--output", str(output))
+    assert os.read(reader, 100) == file.read_bytes()
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file.csv", "link.csv", "pipe", "warehouse"]
+
+
+def test_text_that_is_not_utf_8_and_a_row_too_long_are_named(orders: ts.Table, tmp_path: Path) -> None:
+    (tmp_path / "latin.csv").write_bytes("id,item\n5,café\n".encode("latin-1"))
+    said = run_command("import", "shop.orders", str(tmp_path / "latin.csv"), code=1).err
+    assert "latin.csv, line 2, column 'item': expected UTF-8 text, found other bytes; convert it with iconv" in said
+    (tmp_path / "open.csv").write_text('id,item\n5,"pen\n' + "x" * 9_000_000)
+    said = run_command("import", "shop.orders", str(tmp_path / "open.csv"), code=1).err
+    assert "has a row of more than 4 MB, or a quote that is never closed" in said

@@ -30,9 +30,14 @@ class Fault:
         """What is wrong, where, and what to do where that can be guessed."""
         if self.column is None:
             return f"{path}, line {self.line}: expected {expected}, found {self.found}"
+        where = f"{path}, line {self.line}, column {self.column!r}"
+        if not _is_text(self.found):
+            return (
+                f"{path}, line {self.line}, column {self.column!r}: expected UTF-8 text, found other bytes; convert it with iconv"
+            )
         found = self.found if len(self.found) <= 80 else f"{self.found[:80]}…"
         hint = f"; if that means NULL, pass --null '{found}'" if found.strip().lower() in _NULLS else ""
-        return f"{path}, line {self.line}, column {self.column!r}: expected {expected}, found {found!r}{hint}"
+        return f"{where}: expected {expected}, found {found!r}{hint}"
 
 
 def find_fault(message: str, text: TextIO, *, delimiter: str, header: Sequence[str] | None) -> Fault | None:

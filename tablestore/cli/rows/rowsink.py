@@ -11,7 +11,7 @@ With ``--output`` the file appears under its name when it is whole; what breaks 
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -143,11 +143,22 @@ def _target(output: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    partial = output.with_name(f".{output.name}.partial-{os.getpid()}")
+    if output.exists() and not output.is_file():
+        # A pipe or a device is written to, not replaced.
+        with output.open("wb") as stream:
+            yield stream
+        return
+    # What a link leads to is replaced, not the link.
+    real = output.resolve()
+    partial = real.with_name(f".{real.name}.partial-{os.getpid()}")
     try:
         with partial.open("wb") as stream:
             yield stream
-        partial.replace(output)
-    except BaseException:
-        partial.unlink(missing_ok=True)
+        partial.replace(real)
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename == str(partial):
+            # Of the file that was named.
+            error.filename = str(output)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise

@@ -197,6 +197,12 @@ class _CsvPlaces:
         try:
             yield
         except pa.ArrowInvalid as error:
+            if "straddling object" in str(error):
+                raise FormatError(
+                    f"{self.path} has a row of more than {BLOCK_BYTES >> 20} MB, or a quote that is never closed; such rows are "
+                    "loaded from JSON lines or Parquet",
+                    kind="file-format",
+                ) from error
             if (fault := self._find(str(error))) is None:
                 raise
             raise FormatError(fault.sentence(self.path, self._expected(fault.column, str(error))), kind="file-format") from error

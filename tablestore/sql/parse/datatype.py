@@ -31,6 +31,21 @@ _ALIASES = {
     "CHARACTER": "CHAR",
     "TIMESTAMP_NTZ": "TIMESTAMP",
 }
+# What other databases call types of ours.
+_ELSEWHERE = {
+    **dict.fromkeys(("TEXT", "UUID", "JSON", "NVARCHAR", "CLOB"), "STRING"),
+    **dict.fromkeys(("BLOB", "BYTEA"), "BYTES"),
+    **dict.fromkeys(("TIMESTAMPTZ", "DATETIMEOFFSET"), "TIMESTAMP_LTZ"),
+    **dict.fromkeys(("INT8", "INT64", "UINT32", "UINTEGER", "SERIAL"), "BIGINT"),
+    **dict.fromkeys(("INT4", "INT32", "MEDIUMINT"), "INT"),
+    "DATETIME": "TIMESTAMP",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "FLOAT32": "FLOAT",
+    "FLOAT64": "DOUBLE",
+    "BOOL": "BOOLEAN",
+    "HUGEINT": "DECIMAL(38, 0)",
+}
 _SPARKS = {"TIMESTAMP": "TIMESTAMP_LTZ(6)", "BINARY": "BYTES", "TIME": "TIME(6)"}
 _CONSTRUCTED = ("ARRAY", "MULTISET", "MAP", "ROW", "STRUCT")
 _UNSUPPORTED = {
@@ -140,7 +155,9 @@ class _TypeReader:
         if name in _UNSUPPORTED:
             raise cursor.unsupported(f"the type {written} is not supported; {_UNSUPPORTED[name]}", start)
         if name not in _NAMES:
-            near = did_you_mean(written, (*_NAMES, *_ALIASES, *_CONSTRUCTED))
+            near = (
+                f"; write {_ELSEWHERE[name]}" if name in _ELSEWHERE else did_you_mean(written, (*_NAMES, *_ALIASES, *_CONSTRUCTED))
+            )
             raise cursor.wrong(f"expected a type, found {written!r:.80}{near}", start)
         if name == "DOUBLE":
             cursor.accept("PRECISION")
