@@ -20,7 +20,7 @@ from tablestore.errors import InvalidInputError, UnsupportedError
 from tablestore.types.arrowtypes import to_arrow_type
 from tablestore.types.datatypes import DataType
 from tablestore.types.expression.instant import parse_instant
-from tablestore.types.numbercast import to_decimal
+from tablestore.types.numbercast import to_decimal, to_float
 
 Datum: TypeAlias = pa.Array | pa.Scalar
 
@@ -194,6 +194,8 @@ def _cast_number(datum: Datum, kind: pa.DataType) -> Datum:
     if pa.types.is_decimal(kind):
         return _float_to_decimal(datum, kind) if pa.types.is_floating(datum.type) else rounded_to(datum, kind)
     if pa.types.is_floating(kind):
+        if pa.types.is_decimal(datum.type):
+            return to_float(datum, kind)
         options = pc.CastOptions(kind, allow_float_truncate=True)
     elif pa.types.is_floating(datum.type):
         datum, options = pc.trunc(datum), pc.CastOptions(kind)

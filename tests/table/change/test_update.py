@@ -84,6 +84,14 @@ def test_an_update_does_what_the_same_update_in_sql_does(sql: ts.TableEnvironmen
         assert changes[0] == changes[1]
 
 
+def test_a_decimal_in_a_double_is_the_nearest_number(sql: ts.TableEnvironment) -> None:
+    mine, _ = twins(sql, "keyed")
+    mine.update({"x": "0.35"}, "id = 1")
+    mine.update({"x": "i * 0.07"}, "id = 0")
+    assert mine.scan(["x"], "id = 1").to_arrow().column("x").to_pylist() == [0.35]
+    assert mine.scan(["id"], "x + 0 = 0.35 OR x = 0.07").count() == 2
+
+
 def test_values_of_python_are_literals(sql: ts.TableEnvironment) -> None:
     mine, _ = twins(sql, "keyed")
     mine.update({"m": Decimal("1.5"), "s": pa.scalar("i"), "x": None, "i": 3}, pc.field("id") == 1)

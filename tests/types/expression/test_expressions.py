@@ -154,6 +154,16 @@ def test_a_float_as_a_decimal_has_the_digits_that_it_is_written_with_rounded_hal
             value_of(f"CAST({wrong} AS DECIMAL(10, 2))")
 
 
+def test_a_decimal_as_a_float_is_the_nearest_one() -> None:
+    cents = [Decimal(number).scaleb(-2) for number in range(-2000, 2000)] + [Decimal("1e-30"), Decimal("99999999.999999999")]
+    for kind in (pa.decimal128(38, 30), pa.decimal256(60, 40)):
+        rows = Rows(len(cents), lambda _, kind=kind: pa.array(cents, kind))  # type: ignore[misc]
+        found = evaluate_expression(parse_expression_text("CAST(x AS DOUBLE)", COLUMN_OF), rows)
+        assert found.to_pylist() == [float(value) for value in cents]
+    assert value_of("CAST(0.35 AS DOUBLE)").to_pylist()[0] == 0.35
+    assert value_of("x - x + 0.35 = 0.35E0").to_pylist() == [True, False, True, False, None, False]
+
+
 def test_types_are_checked_without_rows() -> None:
     rows = Rows(0, lambda column: ROWS.column(column.name).combine_chunks().slice(0, 0))
     found = {text: str(evaluate_expression(parse_expression_text(text, COLUMN_OF), rows).type) for text in TEXTS}
