@@ -74,10 +74,10 @@ def agreed(kinds: Iterable[Kind | None]) -> Kind | None:
 
 
 def widest(kinds: Iterable[Kind | None]) -> Kind | None:
-    """The kind of what is one of several values: the type that holds all of them, by Spark's rules."""
+    """The kind of what is one of several values: the type that holds all of them, by Spark's rules. None of them: NULL."""
     found = set(kinds)
-    if len(found) == 1:
-        return found.pop()
+    if len(found) < 2:
+        return found.pop() if found else None
     known = [kind for kind in found if kind is not None and kind.is_number]
     if len(known) < len(found):
         return None

@@ -37,6 +37,8 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     [
         ("f=0.1", "bool", [False, False, None, False]),
         ("f in (0.1,2.5)", "bool", [False, True, None, False]),
+        ("case when f > 0 then case when id > 0 then null end end", "null", [None] * 4),
+        ("case when id > 0 then null end + 1", "int32", [None] * 4),
         ("f+1", "double", [1.1000000014901161, 3.5, None, 16777217.0]),
         ("f*f", "float", [0.010000000707805157, 6.25, None, 281474976710656.0]),
         ("f*0.1", "double", [0.010000000149011612, 0.25, None, 1677721.6]),
