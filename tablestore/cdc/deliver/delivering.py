@@ -65,27 +65,7 @@ def deliver(
     ``isolation.level=read_committed`` readers see each change once. Raises ConflictError of kind ``fenced`` if another process
     delivers under this name, and as ``table.consume`` and the writer of the other table do.
     """
-    if format not in ("json", "parquet"):
-        raise InvalidInputError(f"expected json or parquet as format, found {format!r:.80}", kind="invalid-argument")
-    sink: ChangeSink
-    named = name or table_uuid_of(table.table_schema) or table.name
-    if isinstance(to, Table):
-        if (to.location, to.branch_name) == (table.location, table.branch_name):
-            raise InvalidInputError(
-                f"the changes of table {table.name} cannot go into itself: each delivery would be the next one's change; "
-                "name another table",
-                kind="invalid-argument",
-            )
-        sink = TableSink(to, named)
-        # Without them an update looks like a new row, which a table without a key would add.
-        pairs = not to.primary_key or needs_whole_rows(to.context)
-    elif isinstance(to, Topic):
-        sink = open_topic_sink(to, named, table.primary_key, columns)
-        # A message of a key replaces the one before: what was there is only needed to fold rows, or to see them leave a filter.
-        pairs = to.format != "json" or not table.primary_key or filter is not None or not table.context.settings.is_plain
-    else:
-        sink = FileSink(open_store(to, storage_options), format, table.context.ids)
-        pairs = True
+    sink, pairs = _open_sink(table, to, format, storage_options, name, columns=columns, has_filter=filter is not None)
     try:
         begin = sink.position()
         if begin is None and scan == "latest":
@@ -119,6 +99,36 @@ def deliver(
     finally:
         sink.close()
     return report
+
+
+def _open_sink(
+    table: Table,
+    to: Table | Topic | str,
+    format: FileFormat,
+    storage_options: Mapping[str, Any] | None,
+    name: str | None,
+    *,
+    columns: Sequence[str] | None,
+    has_filter: bool,
+) -> tuple[ChangeSink, bool]:
+    """Where the changes go, and whether it needs the rows that updates replace (``-U``)."""
+    if format not in ("json", "parquet"):
+        raise InvalidInputError(f"expected json or parquet as format, found {format!r:.80}", kind="invalid-argument")
+    named = name or table_uuid_of(table.table_schema) or table.name
+    if isinstance(to, Table):
+        if (to.location, to.branch_name) == (table.location, table.branch_name):
+            raise InvalidInputError(
+                f"the changes of table {table.name} cannot go into itself: each delivery would be the next one's change; "
+                "name another table",
+                kind="invalid-argument",
+            )
+        # Without them an update looks like a new row, which a table without a key would add.
+        return TableSink(to, named), not to.primary_key or needs_whole_rows(to.context)
+    if isinstance(to, Topic):
+        # A message of a key replaces the one before: what was there is only needed to fold rows, or to see them leave a filter.
+        pairs = to.format != "json" or not table.primary_key or has_filter or not table.context.settings.is_plain
+        return open_topic_sink(to, named, table.primary_key, columns), pairs
+    return FileSink(open_store(to, storage_options), format, table.context.ids), True
 
 
 def _commit(
