@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from pyspark_tablestore.native import native_scan, quoted
+from pyspark_tablestore.native import quoted, screened, unscreened_scan
 from tablestore.distributed.keybits import KeyBits, NumberedKeys
 from tablestore.distributed.layers import LayerPlan
 from tablestore.format.parquet.parquetschema import KIND_COLUMN, SEQUENCE_COLUMN
@@ -37,20 +37,24 @@ _INDEX_MASK = 0x7FFFFFFF
 def layer_scans(
     spark: SparkSession, layer: LayerPlan, fields: Sequence[Field], path_of: Callable[[str], str]
 ) -> Iterator[DataFrame]:
-    """The rows of a layer that count, of these columns and perhaps more: of the base, and of the newer files."""
-    wanted = [*fields, *([] if layer.key in fields else [layer.key])]
+    """The rows of a layer that count, with these columns: of the base, and of the newer files."""
+    keyed = [*fields, *([] if layer.key in fields else [layer.key])]
     key = f"CAST({quoted(layer.key.name)} AS BIGINT)"
     hidden, newest = layer.hidden, layer.newest
     arrays = _arrays(spark, layer)
     if layer.base:
-        rows = native_scan(spark, [path_of(path) for path in layer.base], wanted)
-        yield rows.where(_is_shown(hidden, arrays[_HIDDEN], key)) if hidden else rows
+        rows = unscreened_scan(spark, [path_of(path) for path in layer.base], keyed)
+        if hidden:
+            rows = rows.where(_is_shown(hidden, arrays[_HIDDEN], key))
+        yield screened(rows, fields, has_more=len(keyed) > len(fields))
     if layer.newer:
-        system = [*([_SEQUENCE] if newest else []), *([_KIND] if layer.retractions else [])]
-        rows = native_scan(spark, [path_of(path) for path in layer.newer], [*wanted, *system])
+        read = [*keyed, *([_SEQUENCE] if newest else []), *([_KIND] if layer.retractions else [])]
+        rows = unscreened_scan(spark, [path_of(path) for path in layer.newer], read)
         if layer.retractions:
             rows = rows.where(f"{KIND_COLUMN} IN ({RowKind.INSERT:d}, {RowKind.UPDATE_AFTER:d})")
-        yield rows.where(_is_newest(newest, arrays[_NUMBERS], key)) if newest else rows
+        if newest:
+            rows = rows.where(_is_newest(newest, arrays[_NUMBERS], key))
+        yield screened(rows, fields, has_more=len(read) > len(fields))
 
 
 def _arrays(spark: SparkSession, layer: LayerPlan) -> dict[str, Column]:

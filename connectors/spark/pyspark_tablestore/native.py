@@ -103,21 +103,34 @@ def names_unicode_paths(spark: SparkSession) -> bool:
 def native_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field], *, positions: bool = False) -> DataFrame:
     """The rows of Parquet files, by absolute local paths: at least one. With ``positions``, where each row lies comes behind the
     fields."""
+    scans = _scans(spark, paths, fields)
+    if not positions:
+        return screened(reduce(DataFrame.union, scans), fields)
+    file_name, position = (field.name for field in POSITION_FIELDS)
+    # Hidden columns, which a union does not have. Spark counts the rows that it skips too.
+    where = _decoded(sf.col("_metadata.file_name")).alias(file_name), sf.col("_metadata.row_index").alias(position)
+    return reduce(DataFrame.union, (scan.select(*map(_screened, fields), *where) for scan in scans))
+
+
+def unscreened_scan(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> DataFrame:
+    """As :func:`native_scan`, for conditions on columns that are no floats: all others come behind :func:`screened`."""
+    return reduce(DataFrame.union, _scans(spark, paths, fields))
+
+
+def screened(rows: DataFrame, fields: Sequence[Field], *, has_more: bool = False) -> DataFrame:
+    """These columns of a scan, for any condition. ``has_more``: whether it has others."""
+    # Each step takes the planner some milliseconds.
+    return rows.select(*map(_screened, fields)) if has_more or any(map(_needs_screen, fields)) else rows
+
+
+def _scans(spark: SparkSession, paths: Sequence[str], fields: Sequence[Field]) -> list[DataFrame]:
     nested = any(isinstance(field.type, RowType) and _has_float(field.type) for field in fields)
     reader = spark.read.options(**_OPTIONS, **(_SKIP_NOTHING if nested else {})).schema(spark_schema(fields))
     step = listing_threshold(spark)
     if step < 1 or len(paths) > step * MOST_SCANS:
         step = len(paths)
     locations = [f"file:{path}" for path in paths]
-    scans = [reader.parquet(*locations[start : start + step]) for start in range(0, len(locations), step)]
-    screened = [*map(_screened, fields)]
-    if not positions:
-        rows = reduce(DataFrame.union, scans)
-        return rows.select(*screened) if any(map(_needs_screen, fields)) else rows
-    file_name, position = (field.name for field in POSITION_FIELDS)
-    # Hidden columns, which a union does not have. Spark counts the rows that it skips too.
-    where = _decoded(sf.col("_metadata.file_name")).alias(file_name), sf.col("_metadata.row_index").alias(position)
-    return reduce(DataFrame.union, (scan.select(*screened, *where) for scan in scans))
+    return [reader.parquet(*locations[start : start + step]) for start in range(0, len(locations), step)]
 
 
 def column(name: str) -> Column:

@@ -281,13 +281,12 @@ def _native_parts(spark: SparkSession, plan: ReadPlan, filter: str | None, *, fi
 
     plain = [path_of(path) for path in plan.plain_files]
     scans = [native_scan(spark, plain, fields, positions=plan.positions)] if plain else []
-    # What Spark's columns are, is known here of plain files alone; to ask it takes a while.
-    has_more = [len(fields) > len(names)] * len(scans)
     for layer in plan_layers(plan, filter):
         scans += layer_scans(spark, layer, fields, path_of)
     if predicate is not None:
         kept = condition(predicate, {field.name: field for field in schema.fields})
         scans = [scan.where(kept) for scan in scans]
-    has_more += [True] * (len(scans) - len(has_more))
+    if len(fields) == len(names):
+        return scans
     wanted = [*map(quoted, plan.schema.names)]
-    return [scan.select(*wanted) if more else scan for scan, more in zip(scans, has_more, strict=True)]
+    return [scan.select(*wanted) for scan in scans]
