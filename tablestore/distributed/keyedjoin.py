@@ -134,14 +134,24 @@ def join_batches(
     names = _at(join, lookup.context)
     for rows in gathered(batches, max_rows=WINDOW_KEYS, max_bytes=GIVEN_BYTES):
         keys = {names[field.id]: _as_key(rows.column(name), field.type) for name, field in join.keys}
-        left = np.ones(rows.num_rows, dtype=np.bool_)
-        for found in lookup.find(pa.table(keys)):
-            left[found.keys] = False
-            for at_given, at_row in _rounds(found):
-                yield _taken(rows, at_given), _looked_up(join, found.rows, at_row)
-        if join.how == "left" and left.any():
-            missing = np.flatnonzero(left)
-            yield _taken(rows, missing), _looked_up(join, None, missing)
+        for given, found, places in rows_beside(lookup, rows, pa.table(keys)):
+            if found is not None or join.how == "left":
+                yield given, _looked_up(join, found, places)
+
+
+def rows_beside(
+    lookup: KeyLookup, rows: pa.RecordBatch, keys: pa.Table
+) -> Iterator[tuple[pa.RecordBatch, pa.Table | None, Places]]:
+    """Some of the rows, whose keys are given in the same places, and the places of their rows among some that were found; None for
+    those without one. Each row comes once."""
+    left = np.ones(rows.num_rows, dtype=np.bool_)
+    for found in lookup.find(keys):
+        left[found.keys] = False
+        for at_given, at_row in _rounds(found):
+            yield _taken(rows, at_given), found.rows, at_row
+    if left.any():
+        missing = np.flatnonzero(left)
+        yield _taken(rows, missing), None, missing
 
 
 class OpenedJoins:

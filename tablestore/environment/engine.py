@@ -202,11 +202,16 @@ class Matching:
 
     ``columns``: their names in target and source, without regard to case. An engine that leaves other rows of the target out has to
     see to it that the source gives the same rows each time that it is read.
+
+    ``paired``: the same query, for an engine that looks the rows up by their primary key, which is among the columns. Its one
+    relation the engine makes: a column ``_tablestore_source``, each row of the source as a struct, and ``_tablestore_target``, the
+    row of the target that has its key, with all columns that relation ``target`` has, or NULL.
     """
 
     target: int
     source: int
     columns: tuple[tuple[str, str], ...]
+    paired: BoundQuery | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from pyspark_tablestore.functions import register_function
 from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.query.connected import read_connected, write_connected
 from pyspark_tablestore.query.driverrows import held_frame
+from pyspark_tablestore.query.keypairs import has_few_rows, is_surely_small, key_pairs
 from pyspark_tablestore.query.matching import kept, needed_part
 from pyspark_tablestore.query.queryerrors import query_errors
 from pyspark_tablestore.query.sealing import lists_subqueries, sealed
@@ -184,9 +185,9 @@ class SparkEngine:
         with (
             query_errors(f"{target.change.operation} on {target.table.name}", query),
             self.cancellable(),
-            self._relations(query, target) as (relations, is_small),
+            self._changes(query, target) as (rows, is_small),
         ):
-            messages = change_messages(self._frame(query, relations), job, target.table, is_small=is_small)
+            messages = change_messages(rows, job, target.table, is_small=is_small)
         log = spark_log(self._spark, target.pin.spec, target.table)
         return commit_changes(target.table, job, messages, log=log, note=target.note)
 
@@ -280,14 +281,24 @@ class SparkEngine:
         return f"{self._tag}-{thread}"
 
     @contextmanager
-    def _relations(self, query: BoundQuery, target: ChangeTarget) -> Iterator[tuple[list[DataFrame], bool]]:
-        """The relations of a query, those of a MERGE without rows that do not count; and whether one task is enough for them."""
+    def _changes(self, query: BoundQuery, target: ChangeTarget) -> Iterator[tuple[DataFrame, bool]]:
+        """The rows of a query that changes a table, read of it only what counts; and whether one task is enough for them."""
         seals = lists_subqueries(query.text)
         if (matching := target.matching) is None:
-            yield [self._relation(relation, seals=seals) for relation in query.relations], False
+            yield self._frame(query), False
             return
-        with kept(self._relation(query.relations[matching.source], seals=seals)) as source:
-            changed = query.relations[matching.target]
+        source = self._relation(query.relations[matching.source], seals=seals)
+        changed = query.relations[matching.target]
+        paired, pairs = matching.paired, None
+        if paired is not None and isinstance(changed, ManagedRelation):
+            pairs = key_pairs(source, changed, matching.columns, target.table.primary_key)
+        if paired is not None and pairs is not None and is_surely_small(source):
+            yield self._frame(paired, [pairs.of(source)]), True
+            return
+        with kept(source) as source:
+            if paired is not None and pairs is not None and has_few_rows(source):
+                yield self._frame(paired, [pairs.of(source)]), True
+                return
             # Subqueries may read large tables.
             key = target.table.primary_key if len(query.relations) == 2 else ()
             needed = needed_part(source, changed, matching.columns, key)
@@ -297,7 +308,7 @@ class SparkEngine:
             }
             others = {place: relation for place, relation in enumerate(query.relations) if place not in frames}
             frames |= {place: self._relation(relation, seals=seals) for place, relation in others.items()}
-            yield [frames[place] for place in range(len(frames))], needed.is_small
+            yield self._frame(query, [frames[place] for place in range(len(frames))]), needed.is_small
 
     def _frame(self, query: BoundQuery, relations: Sequence[DataFrame] | None = None, *, seals: bool = False) -> DataFrame:
         """The query as a DataFrame. ``relations``: where they are made already; ``seals``: it is part of a query that keeps

@@ -18,15 +18,13 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import IntegerType
 
 from pyspark_tablestore.conditions import condition, has_condition
 from pyspark_tablestore.layers import layer_scans
 from pyspark_tablestore.native import (
     MOST_SCANS,
     NativeRule,
+    column,
     listing_threshold,
     names_unicode_paths,
     native_scan,
@@ -37,7 +35,7 @@ from pyspark_tablestore.publish import spark_log
 from pyspark_tablestore.reader import pin_options
 from pyspark_tablestore.sourceoptions import PINNED, parse_options, placed
 from pyspark_tablestore.systemtables import MetadataPin
-from pyspark_tablestore.tasks import Batches, run_tasks
+from pyspark_tablestore.tasks import Batches, computed_numbers, run_tasks
 from pyspark_tablestore.writer import prepare, write_task
 from tablestore.distributed.read import ReadPin, ReadPlan, pinned_fields, plan_layers, plan_read
 from tablestore.distributed.spec import TableSpec
@@ -212,10 +210,7 @@ def clustered(df: DataFrame, spec: TableSpec, schema_id: int) -> DataFrame:
         chunks = [keys.column(name).chunk(0) for name in keys.column_names] if keys.num_rows else list(columns)
         return pa.array(bucket_of(chunks, [field.type for field in fields], count, function), pa.int32())
 
-    # Its annotations demand an argument that is deprecated, because the type hints say the same.
-    make_udf: Any = arrow_udf
-    bucket = make_udf(buckets, returnType=IntegerType())
-    return df.repartitionById(count, bucket(*(sf.col(quoted(field.name)) for field in fields)))
+    return df.repartitionById(count, computed_numbers(buckets, [column(field.name) for field in fields]))
 
 
 def _native_rule(spark: SparkSession, pin: ReadPin, names: Sequence[str], filter: str | None) -> NativeRule | None:

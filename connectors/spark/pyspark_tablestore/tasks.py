@@ -12,10 +12,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import IntegerType, StructType
 
 from tablestore.errors import TablestoreError
 
@@ -35,10 +37,17 @@ def run_tasks(rows: DataFrame, work: Callable[[Batches], Iterator[T]]) -> tuple[
     return [value for values, _ in outcomes for value in values], next(errors, None)
 
 
-def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: str) -> DataFrame:
+def map_batches(rows: DataFrame, work: Callable[[Batches], Batches], schema: str | StructType) -> DataFrame:
     """``mapInArrow`` for any names of columns: Spark's own takes none that come twice, or have a dot or backtick in them."""
     names = rows.columns
     return rows.toDF(*map(str, range(len(names)))).mapInArrow(partial(_named, work, names), schema)
+
+
+def computed_numbers(compute: Callable[..., pa.Array], columns: Sequence[Column]) -> Column:
+    """A column of whole numbers that ``compute`` makes of Arrow arrays."""
+    # Its annotations demand an argument that is deprecated, because the type hints say the same.
+    make_udf: Any = arrow_udf
+    return cast(Column, make_udf(compute, returnType=IntegerType())(*columns))
 
 
 def run_each(

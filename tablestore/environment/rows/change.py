@@ -9,7 +9,15 @@ from dataclasses import dataclass, replace
 
 from tablestore.distributed.change import change_columns, pin_change
 from tablestore.distributed.read import ReadPin
-from tablestore.environment.engine import BoundQuery, ChangeTarget, ManagedRelation, Matching, QueryRelation, Relation
+from tablestore.environment.engine import (
+    BoundQuery,
+    ChangeTarget,
+    ManagedRelation,
+    Matching,
+    NativeRelation,
+    QueryRelation,
+    Relation,
+)
 from tablestore.environment.objectpath import ObjectPath
 from tablestore.environment.result import Result, landed
 from tablestore.environment.rows.expressions import schema_of, types_of
@@ -20,6 +28,7 @@ from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.sql.query.parameters import Parameters
 from tablestore.sql.query.rowlevel import (
+    PAIRS,
     SOURCE,
     TARGET,
     GivenTypes,
@@ -93,6 +102,10 @@ class _Plan:
         self.query = relations.bind(rows.text, given).made_of(source.text, rows.pieces)
         self.change = replace(change, reads=_reads(self.query, self.table))
         self.matching = _matching(rows, relations.given_places)
+        if self.matching is not None and rows.paired is not None:
+            relations.where = _places(rows.paired)
+            pairs = relations.bind(rows.paired.text, {PAIRS: NativeRelation(name=PAIRS, value=None)})
+            self.matching = replace(self.matching, paired=pairs.made_of(source.text, rows.paired.pieces))
 
 
 def _value_types(

@@ -20,10 +20,15 @@ holds, if a new row takes the place of the one of its key. Such a query reads th
 
 The source stands in the query as a table named ``_tablestore_source``, and is a query of its own. Where the condition says that
 columns of both are equal, and rows without a source do not count, the other rows of the target need not be looked at.
+
+Where these columns are the whole primary key, each row of the source has one row of the target at most. For an engine that looks
+it up there is the same query over pairs (``_tablestore_pairs``), instead of a join: columns ``_tablestore_source``, a row of the
+source as a struct, and ``_tablestore_target``, the row of its key, or NULL. Each pair is asked what the condition demands besides.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tablestore.errors import InvalidInputError
 from tablestore.names import did_you_mean
@@ -36,6 +41,7 @@ from tablestore.sql.statements.rows import Assignment, Delete, Match, Merge, Mer
 from tablestore.types.datatypes import DataType, Field, RowType
 
 TARGET, SOURCE = "_tablestore_target", "_tablestore_source"
+PAIRS = "_tablestore_pairs"
 ROW_KIND = "_row_kind"
 POSITIONS = {"_data_file": "STRING", "_row_position": "BIGINT"}
 BEFORE = "_row_before"
@@ -63,7 +69,7 @@ class RowQuery:
     """The query. ``sets``: columns that its updates assign; ``inserts``, ``deletes``: it may yield such rows.
 
     ``source``: that of a MERGE. ``equal``: columns of target and source, without regard to case; of the target only rows count that
-    have the values of a row of the source there.
+    have the values of a row of the source there. ``paired``: the same rows by a query over pairs of both, where there is one.
     """
 
     text: str
@@ -73,6 +79,7 @@ class RowQuery:
     deletes: bool = False
     source: "RowQuery | None" = None
     equal: tuple[tuple[str, str], ...] = ()
+    paired: "RowQuery | None" = None
 
     def place(self, span: Span) -> Span | None:
         """Where in the statement a place of ``text`` came from, None if it is not the user's."""
@@ -159,7 +166,7 @@ def update_query(statement: str, update: Update, target: TargetTable, types: Giv
 def merge_query(statement: str, merge: Merge, target: TargetTable, types: GivenTypes | None = None) -> RowQuery:
     """The changed rows of a MERGE. ``types``: those of its values, where they are known."""
     text = _MergeText(statement, merge, target, types or {})
-    return text.upsert() or text.query()
+    return text.upsert() or replace(text.query(), paired=text.paired())
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +187,9 @@ class _MergeText:
         self._alias = merge.alias or merge.target.parts[-1]
         source = _path_of(merge.source)
         self._source = merge.source_alias or (source.parts[-1] if source is not None else _NAMELESS)
-        tables = [] if merge.alias else [merge.target]
-        tables += [source] if source is not None and not merge.source_alias else []
-        self._text = RowText(statement, tables)
+        self._tables = [] if merge.alias else [merge.target]
+        self._tables += [source] if source is not None and not merge.source_alias else []
+        self._text = RowText(statement, self._tables)
         self._equal, self._is_equality = _equal_columns(merge.on, self._alias, self._source)
         self._matches = {clause.match for clause in merge.clauses}
         self._values = [self._clause_values(statement, clause) for clause in merge.clauses]
@@ -222,9 +229,27 @@ class _MergeText:
         value, place = inserted.get(key.name), (clause, (key.name,))
         return self._is_equal(key.name, value) and place in self._types and stays_equal(self._types[place], key.type)
 
+    def paired(self) -> RowQuery | None:
+        """The rows of pairs; None where a source row may have several rows of the target, or a target row none of the source."""
+        keys = {key.casefold() for key in self._target.keys}
+        by_key = bool(keys) and keys <= {mine for mine, _ in self._equal} and Match.NOT_MATCHED_BY_SOURCE not in self._matches
+        return self._rows(self._pair_parts()) if by_key and not any(map(_looks_around, self._fragments())) else None
+
+    def _fragments(self) -> Iterator[Fragment]:
+        """What the user wrote of conditions and values."""
+        yield self._merge.on
+        yield from (clause.condition for clause in self._merge.clauses if clause.condition is not None)
+        for values in self._values:
+            yield from (value for _, value in _leaves(values, self._target.fields, (0, ())) if isinstance(value, Fragment))
+
     def query(self) -> RowQuery:
         """The rows of a join of both."""
-        text, target, clauses = self._text, self._target, self._merge.clauses
+        return self._rows(self._join_parts())
+
+    def _rows(self, tables: Sequence[str | Fragment]) -> RowQuery:
+        """The rows of these tables, which show target and source under their names."""
+        self._text = text = RowText(self._statement, self._tables)
+        target, clauses = self._target, self._merge.clauses
         actions = {clause.action for clause in clauses}
         names = [] if target.positions and actions == {MergeAction.DELETE} else [field.name for field in target.fields]
         names = [ROW_KIND, *names, *(POSITIONS if target.positions else ()), *([BEFORE] if target.before else [])]
@@ -241,7 +266,7 @@ class _MergeText:
                 text.add(f", {self._old(name, kind)} AS {quote_name(name)}")
         if target.before:
             self._before()
-        text.add(" FROM ", *self._join_parts())
+        text.add(" FROM ", *tables)
         text.add(f") AS {quote_name('_tablestore_rows')} WHERE {quote_name(ROW_KIND)} IS NOT NULL")
         updates = [values for clause, values in zip(clauses, self._values, strict=True) if clause.action is MergeAction.UPDATE]
         sets = {name for values in updates for name in values}
@@ -369,6 +394,22 @@ class _MergeText:
             tables = f"{target} {word} JOIN {source}"
         return [f"{tables} ON (", self._merge.on, ")"]
 
+    def _pair_parts(self) -> list[str | Fragment]:
+        """Target and source out of pairs. Without a target row, or where it does not fulfil the condition, the target is NULL."""
+        target, source, pairs = map(quote_name, (TARGET, SOURCE, PAIRS))
+        both = {target: self._alias, source: self._source}
+        rows = [f", LATERAL (SELECT {pairs}.{side}.*) AS {quote_name(name)}" for side, name in both.items()]
+        # No condition is asked of pairs that a join does not make.
+        found: list[str | Fragment] = [f"(SELECT CASE WHEN {pairs}.{target} IS NOT NULL THEN CASE WHEN (", self._merge.on]
+        found += [f") THEN {pairs}.{target} END END AS {target}, {pairs}.{source} FROM {PAIRS} AS {pairs}", *rows, f") AS {pairs}"]
+        match Match.MATCHED in self._matches, Match.NOT_MATCHED in self._matches:
+            case True, False:
+                return [*found, *rows, f" WHERE {pairs}.{target} IS NOT NULL"]
+            case False, True:
+                return [*found, rows[1], f" WHERE {pairs}.{target} IS NULL"]
+            case _:
+                return [*found, *rows]
+
     def _source_text(self) -> str:
         alias = f"AS {quote_name(self._source)}"
         if Match.NOT_MATCHED_BY_SOURCE in self._matches and len(self._matches) > 1:
@@ -376,6 +417,8 @@ class _MergeText:
         return f"{SOURCE} {alias}"
 
 
+# Behind a parenthesis, these begin a query.
+_QUERIES = ("SELECT", "WITH", "FROM", "TABLE", "VALUES")
 _UPSERT = {(Match.MATCHED, MergeAction.UPDATE), (Match.NOT_MATCHED, MergeAction.INSERT)}
 _KINDS = {MergeAction.INSERT: "+I", MergeAction.UPDATE: "+U", MergeAction.DELETE: "-D"}
 _JOINS = {
@@ -526,6 +569,13 @@ def _with_table(fragment: Fragment, names: frozenset[str], tables: frozenset[str
         pieces += [_part(fragment, start, place), f"{table}."]
         start = place
     return [*pieces, _part(fragment, start, len(fragment.text))]
+
+
+def _looks_around(fragment: Fragment) -> bool:
+    """Whether a text may see more than its row: in a subquery, or by a star for all columns that there are."""
+    tokens = Tokens(fragment.text)
+    keys = [tokens.key(at) for at in range(len(tokens))]
+    return any((key == "*" and before in ("(", ",")) or (before == "(" and key in _QUERIES) for before, key in pairwise(keys))
 
 
 def _part(fragment: Fragment, start: int, end: int) -> Fragment:

@@ -13,6 +13,7 @@ from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.query.edits import relation_edits
 from tablestore.sql.query.parameters import named_parameters
 from tablestore.sql.query.rowlevel import (
+    PAIRS,
     SOURCE,
     TARGET,
     GivenTypes,
@@ -390,3 +391,26 @@ def test_a_merge_that_sets_all_columns_does_not_read_the_old_ones() -> None:
     sets_one = row_query("MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = 1 WHEN NOT MATCHED THEN INSERT *")
     assert "`t`.`Name`" in sets_one.text
     assert "`t`.`x`" not in sets_one.text
+
+
+@pytest.mark.parametrize(
+    ("on", "clauses", "is_paired"),
+    [
+        ("t.id = s.id", "WHEN MATCHED THEN DELETE", True),
+        ("s.ID = t.Id AND t.x > s.x + 1 * 2", "WHEN NOT MATCHED AND s.x * 2 > 1 THEN INSERT *", True),
+        ("t.id = s.id", "WHEN MATCHED AND t.x > 1 THEN UPDATE SET x = t.x * s.x WHEN NOT MATCHED THEN INSERT *", True),
+        ("t.x = s.x", "WHEN MATCHED THEN DELETE", False),
+        ("t.id = s.id", "WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE", False),
+        ("t.id = s.id AND t.x = (SELECT 1)", "WHEN MATCHED THEN DELETE", False),
+        ("t.id = s.id", "WHEN MATCHED AND EXISTS (TABLE s) THEN DELETE", False),
+        ("t.id = s.id", "WHEN MATCHED AND size(array(*)) > 1 THEN DELETE", False),
+        ("t.id = s.id", "WHEN MATCHED THEN UPDATE SET x = (SELECT max(id) FROM s)", False),
+    ],
+)
+def test_a_merge_by_the_whole_key_has_a_query_over_pairs(on: str, clauses: str, is_paired: bool) -> None:
+    made = row_query(f"MERGE INTO t USING s ON {on} {clauses}")
+    assert (made.paired is not None) is is_paired
+    if made.paired is not None:
+        assert [str(one.path) for one in find_references(made.paired.text)] == [PAIRS]
+        assert (made.paired.sets, made.paired.inserts, made.paired.deletes) == (made.sets, made.inserts, made.deletes)
+    assert row_query(f"MERGE INTO t USING s ON {on} {clauses}", APPEND).paired is None

@@ -2,33 +2,26 @@
 
 The rows that equal a row of the source in the columns that its condition compares. So the source is read once, and kept:
 
-    few, the whole primary key   its keys are looked up in the files (tablestore.distributed.keyread)
     least and greatest value     a filter of the scan, which leaves out files, row groups and partitions
     its keys                     a semi join of the scan with them, broadcast where they are few
 
 What is left joins with the source. All of a large target would have to be shuffled and sorted for that. A source of few rows that
-are found by the whole primary key changes few rows: one task joins and writes them, because to plan more takes Spark longer.
+are found by the whole primary key changes few rows: one task joins and writes them, because to plan more takes Spark longer. Most
+such sources do not come here: their rows are looked up by key (``keypairs``).
 """
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 
-import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql import types as spark
-from pyspark.sql.utils import is_remote
 
 from pyspark_tablestore.native import column
-from pyspark_tablestore.tasks import Batches, plain_errors
-from pyspark_tablestore.typemapping import arrow_schema, spark_schema, to_spark
-from tablestore.distributed.keyread import plan_key_read, read_keys
-from tablestore.distributed.read import pinned_fields
-from tablestore.distributed.spec import TableSpec
+from pyspark_tablestore.query.keypairs import MOST_OF_A_TASK
 from tablestore.environment.engine import ManagedRelation, QueryRelation, Relation
 from tablestore.sql.query.edits import quote_name
 from tablestore.types.datatypes import INTEGER_ROOTS, AtomicType, Field, TypeRoot
@@ -36,13 +29,9 @@ from tablestore.types.schema import KEY_PREFIX
 
 # Of so many rows the keys are sent to every task.
 MOST_BROADCAST = 1 << 20
-# So many rows one task joins and writes.
-MOST_OF_A_TASK = 1 << 18
 _EPOCH = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = ((day - _EPOCH).days for day in (dt.date.min, dt.date.max))
 _INTEGERS = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
-# Texts of the collation by which keys compare.
-_SOUGHT = (*(number() for number in _INTEGERS), spark.DateType(), spark.StringType())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +47,18 @@ class _Range:
 class NeededPart:
     """``relation``: the target with a filter; :meth:`of` leaves out more of its rows. ``pairs``: columns of it and of ``keys``.
 
-    ``found``: the rows themselves, where keys were looked up. ``is_small``: one task is enough for what is left and for the source.
+    ``is_small``: one task is enough for what is left and for the source.
     """
 
     relation: Relation
     keys: DataFrame | None
     pairs: tuple[tuple[str, str], ...]
     is_small: bool
-    found: DataFrame | None = None
 
     def of(self, read: Callable[[Relation], DataFrame]) -> DataFrame:
         """The rows that count, and perhaps more; ``read`` gives those of a relation."""
-        if self.found is not None:
-            return self.found
         target = read(self.relation)
-        there = _unique(target.columns)
+        there = unique_names(target.columns)
         found = [(there[mine], theirs, f"{KEY_PREFIX} {place}") for place, (mine, theirs) in enumerate(self.pairs) if mine in there]
         if self.keys is None or not found:
             return target
@@ -99,11 +85,8 @@ def kept(source: DataFrame) -> Iterator[DataFrame]:
 
 def needed_part(source: DataFrame, target: Relation, columns: Sequence[tuple[str, str]], primary_key: Sequence[str]) -> NeededPart:
     """What is needed of a target that has to equal the source in ``columns``. Reads all of the source."""
-    there = _unique(source.columns)
+    there = unique_names(source.columns)
     pairs = [(mine, there[theirs]) for mine, theirs in columns if theirs in there]
-    found = _looked_up(source, target, pairs, primary_key) if primary_key and isinstance(target, ManagedRelation) else None
-    if found is not None:
-        return NeededPart(target, None, tuple(pairs), is_small=True, found=found)
     types = {theirs: source.schema[theirs].dataType for _, theirs in pairs}
     bounded = [(mine, theirs) for mine, theirs in pairs if isinstance(types[theirs], (*_INTEGERS, spark.DateType))]
     bounds = [function(_number(theirs, types[theirs])) for _, theirs in bounded for function in (sf.min, sf.max)]
@@ -117,41 +100,7 @@ def needed_part(source: DataFrame, target: Relation, columns: Sequence[tuple[str
     return NeededPart(_with_ranges(target, ranges), keys, tuple(pairs), by_key and count <= MOST_OF_A_TASK)
 
 
-def _looked_up(
-    source: DataFrame, target: ManagedRelation, pairs: Sequence[tuple[str, str]], primary_key: Sequence[str]
-) -> DataFrame | None:
-    """The rows of the target with the keys of the source, if these are few and can be looked up."""
-    of_key = dict(reversed(pairs))
-    names = [of_key.get(name.casefold()) for name in primary_key]
-    columns = [column(name).alias(key) for name, key in zip(names, primary_key, strict=True) if name is not None]
-    if len(columns) < len(names) or any(source.schema[name].dataType not in _SOUGHT for name in names if name is not None):
-        return None
-    keys = source.select(*columns).limit(MOST_OF_A_TASK + 1).toArrow()
-    if keys.num_rows > MOST_OF_A_TASK:
-        return None
-    session = source.sparkSession
-    cores = 1 if is_remote() else session.sparkContext.defaultParallelism
-    tasks = plan_key_read(target.pin, keys, columns=target.columns, filter=target.filter, parallelism=cores)
-    if tasks is None:
-        return None
-    fields = spark_schema(pinned_fields(target.pin, target.columns))
-    numbers = pa.array(range(len(tasks)), pa.int32())
-    rows = session.createDataFrame(pa.table({"number": numbers, "task": pa.array(tasks, pa.binary())}))
-    read = partial(_read_keys, target.pin.spec, arrow_schema(fields))
-    if len(tasks) > 1:
-        return rows.repartitionById(len(tasks), "number").mapInArrow(read, fields).repartition(1)
-    return rows.coalesce(1).mapInArrow(read, fields)
-
-
-def _read_keys(spec: TableSpec, target: pa.Schema, batches: Batches) -> Batches:
-    with plain_errors():
-        for batch in batches:
-            for task in batch.column("task").to_pylist():
-                for rows in read_keys(spec, task):
-                    yield to_spark(rows, target)
-
-
-def _unique(names: Sequence[str]) -> dict[str, str]:
+def unique_names(names: Sequence[str]) -> dict[str, str]:
     """Names without regard to case, and as they are; those that could mean several columns are left out."""
     folded = [name.casefold() for name in names]
     return {one: name for one, name in zip(folded, names, strict=True) if folded.count(one) == 1}

@@ -1,4 +1,4 @@
-"""Rows looked up by their keys in tasks are those of a scan."""
+"""Rows that are matched by their keys in tasks are those of a scan."""
 
 import datetime as dt
 import random
@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 import tablestore as ts
-from tablestore.distributed.keyread import plan_key_read, read_keys
+from tablestore.distributed.keymatch import KeyMatch, match_by_key, matched_rows, task_of
 from tablestore.distributed.read import pin_read
 from tablestore.distributed.spec import TableSpec
-from tablestore.errors import FormatError
 from tablestore.table.table import Table
 from tablestore.types.evolution.schemachanges import AddColumn
 
@@ -38,13 +37,31 @@ def rows(ids: Sequence[int], x: int | None = 0) -> pa.Table:
     return pa.table(columns, schema=ROWS)
 
 
-def looked_up(table: Table, keys: Mapping[str, Any], columns: Sequence[str] | None = None, **how: Any) -> list[Any] | None:
-    """The rows as the tasks find them; None if they are not looked up."""
-    spec = TableSpec(location=table.location, storage_options={})
-    tasks = plan_key_read(pin_read(table, spec), pa.table(keys), columns=columns, **how)
-    if tasks is None:
+def matched(table: Table, keys: Mapping[str, Any], columns: Sequence[str] | None = None) -> KeyMatch | None:
+    pin = pin_read(table, TableSpec(location=table.location, storage_options={}))
+    places = [list(keys).index(name) for name in table.primary_key]
+    return match_by_key(pin, pa.table(keys).schema, places, columns or table.table_schema.field_names)
+
+
+def looked_up(table: Table, keys: Mapping[str, Any], columns: Sequence[str] | None = None, tasks: int = 2) -> list[Any] | None:
+    """The rows as the tasks find them, each once; None if they are not looked up. All given rows come out, each once."""
+    match = matched(table, keys, columns)
+    if match is None:
         return None
-    return sorted((row for task in tasks for batch in read_keys(spec, task) for row in batch.to_pylist()), key=str)
+    given = pa.table(keys)
+    of_key = [given.column(name).combine_chunks() for name in table.primary_key]
+    place = task_of(match, of_key, tasks).to_pylist() if tasks > 1 else [0] * given.num_rows
+    found: dict[str, Any] = {}
+    out: list[Any] = []
+    for task in range(tasks):
+        of_task = given.filter(pa.array([one == task for one in place])).to_batches(max_chunksize=40)
+        for rows, beside in matched_rows(match, of_task):
+            out += rows.to_pylist()
+            for key, row in zip(rows.to_pylist(), beside.to_pylist() if beside else [], strict=beside is not None):
+                assert all(row.get(name, key[name]) == key[name] for name in table.primary_key)
+                assert found.setdefault(str(key), row) == row
+    assert sorted(out, key=str) == sorted(given.to_pylist(), key=str)
+    return sorted(found.values(), key=str)
 
 
 def scanned(table: Table, filter: str, columns: Sequence[str] | None = None) -> list[Any]:
@@ -88,39 +105,47 @@ def test_keys_of_several_columns_name_their_partitions(catalog: ts.Catalog) -> N
     table = table.alter(AddColumn("y", pa.int64()))
     table.upsert(rows(range(20, 60, 2)).append_column("y", pa.array([5] * 20)))
     keys = {"day": [DAYS[0], DAYS[1], DAYS[1], DAYS[0], None], "name": ["ä30", "ä31", "ä30", "ä2", "ä4"], "more": [1] * 5}
-    found = looked_up(table, keys, task_bytes=1)
+    found = looked_up(table, keys)
     assert found == scanned(table, "name IN ('ä30', 'ä31', 'ä2')")
     assert {row["name"]: row["y"] for row in found or []} == {"ä2": None, "ä30": 5, "ä31": None}
-    assert looked_up(table, keys, ["id"], filter="day = DATE '2024-02-29'") == [{"id": 31}]
+    assert looked_up(table, keys, ["id"]) == [{"id": 2}, {"id": 30}, {"id": 31}]
 
 
-def test_only_files_that_a_key_may_lie_in_are_read(catalog: ts.Catalog) -> None:
-    table = made(catalog, bucket="1")
-    for start in (0, 100, 200):
-        table.upsert(rows(range(start, start + 100)))
-    spec = TableSpec(location=table.location, storage_options={})
-    near, far = (plan_key_read(pin_read(table, spec), pa.table({"id": ids}), task_bytes=1) for ids in ([5, 250], [-1, 300]))
-    assert near is not None
-    assert len(near) == 2
-    assert far == ()
-    with pytest.raises(FormatError, match="not a key read task"):
-        read_keys(spec, b"{}")
+def test_a_match_keeps_to_its_snapshot(catalog: ts.Catalog) -> None:
+    table = made(catalog)
+    before = matched(table, {"id": [1]})
+    table.upsert(rows(range(3), x=1))
+    match = matched(table, {"id": [1]})
+    table.upsert(rows(range(5), x=2))
+    assert before is not None and match is not None
+    batches = pa.table({"id": [1, 4]}).to_batches()
+    assert [found for _, found in matched_rows(before, batches)] == [None]
+    assert [found and found.column("x").to_pylist() for _, found in matched_rows(match, batches)] == [[1], None]
 
 
-def test_what_does_not_say_where_its_row_lies_is_not_looked_up(catalog: ts.Catalog) -> None:
+def test_large_tables_are_worth_several_tasks(catalog: ts.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tablestore.distributed.keymatch._ROWS_OF_A_TASK", 10)
+    table = made(catalog)
+    for count, expected in ((0, 1), (9, 1), (29, 2)):
+        table.upsert(rows(range(count)))
+        match = matched(table, {"id": [1]})
+        assert match is not None
+        assert (match.tasks(8), match.tasks(1)) == (expected, 1)
+
+
+def test_keys_that_sql_takes_for_others_are_not_looked_up(catalog: ts.Catalog) -> None:
     table = made(catalog)
     assert looked_up(table, {"id": [3]}) == []
     for keys in (["3"], [3.0], [True], [DAYS[0]]):
         assert looked_up(table, {"id": keys}) is None
-    for name, key, by, bucket in (
-        ("append", (), (), "2"),
-        ("dynamic", ("id",), (), "-1"),
-        ("partitioned", ("id", "day"), ("day",), "2"),
-    ):
-        options = {"bucket": bucket, "bucket-key": "id"} if bucket == "2" else {"bucket": bucket}
-        other = catalog.create_table(f"shop.{name}", schema=ROWS, primary_key=key, partition_by=by, options=options)
-        (other.upsert if key else other.append)(rows(range(4)))
-        if name == "partitioned":
-            assert looked_up(other, {"id": [1], "day": [DAYS[1]]}) == scanned(other, "id = 1")
-        else:
-            assert looked_up(other, {"id": [3]}) is None
+    append = catalog.create_table("shop.append", schema=ROWS, options={"bucket": "-1"})
+    append.append(rows(range(4)))
+    assert looked_up(append, {"id": [3]}) is None
+
+
+def test_tables_without_a_fixed_number_of_buckets_are_looked_into_too(catalog: ts.Catalog) -> None:
+    table = made(catalog, bucket="-1")
+    table.upsert(rows(range(40)))
+    match = matched(table, {"id": [3]})
+    assert match is not None
+    assert looked_up(table, {"id": [3, 50]}, tasks=match.tasks(8)) == scanned(table, "id = 3")
