@@ -87,6 +87,8 @@ def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
         return _converted(inner, inner.to, node.to)
     if node.to.this in _INTEGERS and kind is not None and kind.name in ("decimal", "float", "fraction"):
         node.set("this", _call("TRUNC", node.this))
+    if node.to.this is exp.DType.DECIMAL and kind is not None and kind.name == "float":
+        node.set("this", _written(node.this))
     if node.to.this in _INTEGERS and kind is not None and kind.name == "text":
         return _of_digits(node)
     if node.to.this in _INTEGERS and isinstance(inner, exp.Literal) and inner.is_string and not _WHOLE.fullmatch(inner.name):
@@ -101,6 +103,12 @@ def cast(node: exp.Cast, kind: Kind | None) -> exp.Expr:
     if node.to.this in _TEXTS and kind is not None and kind.name == "float":
         raise refusal("the cast of a float to a text")
     return node
+
+
+def _written(number: exp.Expr) -> exp.Expr:
+    """A float as the shortest decimal that stands for it, which Spark rounds: 1.005 and not 1.00499999999999989."""
+    double = exp.Cast(this=number, to=exp.DataType.build("DOUBLE"))
+    return exp.Cast(this=double, to=exp.DataType.build("TEXT"))
 
 
 def _of_digits(node: exp.Cast) -> exp.Expr:
@@ -154,6 +162,8 @@ def _converted(value: exp.Expr, given: exp.DataType, wanted: exp.DataType, depth
             raise refusal("the cast of a float to a text")
         if wanted.this in _INTEGERS and given.this in (*_FLOATS, exp.DType.DECIMAL):
             value = _call("TRUNC", value)
+        if wanted.this is exp.DType.DECIMAL and given.this in _FLOATS:
+            value = _written(value)
         return exp.Cast(this=value, to=wanted.copy())
     made: exp.Expr
     if given.this is exp.DType.ARRAY:

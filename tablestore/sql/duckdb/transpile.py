@@ -11,7 +11,7 @@ gives other rows in silence.
     columns of the result have other types of numbers       named ones are cast to Spark's
     DATE + INTERVAL is a timestamp                          the result is cast to a date
     a FLOAT beside another number stays one                 the FLOAT is cast to DOUBLE
-    round, floor and ceil compute with doubles              with decimals, and whole numbers are BIGINT
+    round, floor, ceil and casts go by the binary value     by the decimal that a double is written as
     CAST(2.7 AS INT) rounds                                 the fraction is cut off first
     LIKE has no escape character                            ESCAPE '\\' is said
     substring counts from 0 as from 1 less                  0 becomes 1

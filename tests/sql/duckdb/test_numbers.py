@@ -35,6 +35,9 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.mark.parametrize(
     ("expression", "type_name", "values"),
     [
+        ("cast(d as decimal(10, 2))", "decimal128(10, 2)", [D("0.10"), D("2.68"), None, D("1.01")]),
+        ("try_cast(d as decimal(1, 1))", "decimal128(1, 1)", [D("0.1"), None, None, None]),
+        ("cast(f as decimal(20, 10))", "decimal128(20, 10)", [D("0.1000000015"), D("2.5000000000"), None, D("16777216")]),
         ("f=0.1", "bool", [False, False, None, False]),
         ("f in (0.1,2.5)", "bool", [False, True, None, False]),
         ("case when f > 0 then case when id > 0 then null end end", "null", [None] * 4),
