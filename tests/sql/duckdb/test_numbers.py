@@ -1,4 +1,4 @@
-"""Numbers that Spark computes in another way than DuckDB: their types and all of their digits. The values are Spark 4.1's."""
+"""Numbers that Spark computes in another way than DuckDB: their types and all of their digits. The values are Spark 4.3's."""
 
 from collections.abc import Iterator
 from datetime import date
