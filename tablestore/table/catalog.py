@@ -272,8 +272,8 @@ class Catalog:
     def drop_table(self, name: str, ignore_if_not_exists: bool = False, *, materialized: bool = False) -> None:
         """Remove a table, its log and all of its files.
 
-        A materialized table is refused: DROP MATERIALIZED TABLE ends what refreshes it too; who has done that says
-        ``materialized``.
+        A materialized table is refused: DROP MATERIALIZED TABLE also stops its refreshes and lets its sources go. Pass
+        ``materialized=True`` after doing both.
 
         Where the log cannot be removed the table stays; one whose brokers are gone for good is altered to ``log.system`` =
         ``filestore`` first. With settings that no client of the log takes the table goes, and its log is left behind: that is said.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from tablestore.errors import InvalidInputError, UnsupportedError
-from tablestore.sql.duckdb.kinds import Kind
+from tablestore.sql.duckdb.kinds import MOST_DIGITS, Kind
 
 # Java's patterns that RE2 does not have: look-around, atomic groups, back references, possessive repetitions, sets of sets.
 _NOT_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kGZ]|[*+?}]\+|&&")
@@ -23,8 +23,6 @@ _NESTED = {exp.DType.ARRAY, exp.DType.MAP, exp.DType.STRUCT}
 _INTEGERS = {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
 _FLOATS = {exp.DType.FLOAT, exp.DType.DOUBLE}
 _TEXTS = {exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.CHAR}
-# Of Spark's DECIMAL.
-_MOST_DIGITS = 38
 
 
 def refusal(what: str) -> UnsupportedError:
@@ -53,9 +51,9 @@ def _number(node: exp.Literal) -> exp.Expr:
     if isinstance(node.parent, exp.Neg) and int(node.this) == 2**63:
         return node
     digits = len(node.this.lstrip("0"))
-    if digits > _MOST_DIGITS:
+    if digits > MOST_DIGITS:
         raise InvalidInputError(
-            f"the number {node.this:.60} has {digits} digits, and a DECIMAL has {_MOST_DIGITS} at most; a DOUBLE is written 1e40",
+            f"the number {node.this:.60} has {digits} digits, and a DECIMAL has {MOST_DIGITS} at most; a DOUBLE is written 1e40",
             kind="literal",
         )
     return exp.Cast(this=node.copy(), to=exp.DataType.build(f"DECIMAL({digits}, 0)"))

@@ -169,7 +169,7 @@ def _node(node: exp.Expr, kind: Kind | None) -> exp.Expr:
         case exp.Add() | exp.Sub() if kind == DATE:
             return as_date(node)
         case exp.Sub() if kind == INTERVAL:
-            raise refusal("the difference of two dates, an INTERVAL, (datediff counts the days)")
+            raise refusal("the difference of two dates (datediff(a, b) counts the days)")
         case exp.Nullif() if kind == SINGLE:
             return exp.Cast(this=node, to=exp.DataType.build("FLOAT"))
         case exp.Cast():
