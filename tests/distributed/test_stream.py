@@ -221,6 +221,33 @@ def test_other_columns_stop_the_stream_and_loading_it_again_goes_on_with_them(ta
     assert part.run() == [[{"_row_kind": "+I", "id": 2}]], "its columns have stayed"
 
 
+def test_a_stream_of_older_columns_than_its_first_rows_does_not_begin(table: ts.Table) -> None:
+    loaded = Engine(table)
+    table.upsert(rows([1], "a"))
+    wide = table.alter(ts.AddColumn("n", "INT"))
+    wide.upsert(pa.table({"id": [2], "v": ["b"], "n": pa.array([5], pa.int32())}))
+    with pytest.raises(ConflictError, match=r"column n came.*load the stream again") as caught:
+        loaded.run()
+    assert caught.value.kind == "schema-changed"
+    assert Consumers(table.context.files).all() == (), "a stream that cannot begin holds back no expiry"
+    loaded.restart()
+    first = [row for batch in loaded.run() for row in batch]
+    assert {row["id"]: row["n"] for row in first} == {1: None, 2: 5}
+
+
+def test_a_stream_that_restarts_at_rows_with_other_columns_stops_before_them(table: ts.Table) -> None:
+    table.upsert(rows([1], "a"))
+    engine = Engine(table, on_discontinuity="restart")
+    engine.run()
+    wide = table.alter(ts.AddColumn("n", "INT"))
+    wide.overwrite(pa.table({"id": [2], "v": ["b"], "n": pa.array([5], pa.int32())}))
+    with pytest.raises(ConflictError, match="load the stream again"):
+        engine.run()
+    engine.restart()
+    (new,) = engine.run()
+    assert new == [{"_row_kind": "+I", "id": 2, "v": "b", "n": 5}]
+
+
 def test_offsets_of_others_are_refused_with_the_way_out(table: ts.Table, tmp_path: Path) -> None:
     table.upsert(rows([1], "a"))
     engine = Engine(table)

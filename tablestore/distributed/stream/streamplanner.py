@@ -7,9 +7,10 @@
     |-- rows at snapshot N, in as many batches as the limits make --|-- changes of N+1, N+2, … --|
 
 A batch holds rows of one snapshot, or changes of any number of them. It ends before a snapshot whose columns are others, where the
-stream stops (ConflictError of kind ``schema-changed``), and before one that does not say what it changed, which is then met as
-``on_discontinuity`` says. What is read is what ``table.consume`` reads, with its rules. Where the table has a log
-of its own, changes come from that (:mod:`~tablestore.distributed.stream.loggedchanges`), whole snapshots at a time.
+stream stops (ConflictError of kind ``schema-changed``; a stream that has older columns than the rows it would begin with does not
+begin), and before one that does not say what it changed, which is then met as ``on_discontinuity`` says. What is read is what
+``table.consume`` reads, with its rules. Where the table has a log of its own, changes come from that
+(:mod:`~tablestore.distributed.stream.loggedchanges`), whole snapshots at a time.
 
 The stream is a named consumer of the table from before its first batch on, so expiry keeps what it has still to read; the name is
 in its offsets. Not thread-safe. Memory: the plans of one batch.
@@ -144,6 +145,9 @@ class StreamPlanner:
         if self._first is not None:
             return self._first
         request, context = self._request, self._context
+        if (newest := self._newest()) is not None:
+            # Before it is registered: a stream that cannot begin holds back no expiry.
+            self._check_columns(newest)
         name = request.consumer_id or f"stream-{context.ids.uuid()}"
         store = self._open(name, None)
         place: Place
@@ -266,6 +270,8 @@ class StreamPlanner:
         return cursor, end, budget
 
     def _through_frame(self, cursor: Cursor, budget: Budget) -> Cursor:
+        # Its rows are handed out once: with the columns that they had before, the new ones would never come.
+        self._check_columns(self._find_frame(cursor.snapshot_id))
         pieces = self._plans.frame(cursor.snapshot_id)
         taken = cursor.pieces
         for piece in self._plans.kept(pieces[taken:]):
@@ -285,6 +291,12 @@ class StreamPlanner:
             )
         return Cursor(place=StorePlace(phase="frame", snapshot_id=gap.snapshot_id))
 
+    def _check_columns(self, snapshot: Snapshot) -> None:
+        """Raise ConflictError where a snapshot has other columns than the stream."""
+        schema = self._context.schemas.read(snapshot.schema_id)
+        if self._has_changed(schema):
+            raise self._schema_changed(schema, snapshot)
+
     def _has_changed(self, schema: TableSchema) -> bool:
         """Whether what is read has other columns from here on."""
         own = self._context.schema
@@ -301,8 +313,8 @@ class StreamPlanner:
         return ConflictError(
             f"table {self._context.files.root_uri}: schema {schema.id} landed with snapshot {snapshot.id} "
             f"({'; '.join(landed.changes) if landed else 'columns were altered'}), and this stream reads the columns of schema "
-            f"{own.id}. All before that snapshot is done: load the stream again, start it with the same checkpoint, and it goes on "
-            "with the new columns",
+            f"{own.id}. Nothing is lost: load the stream again, start it with the same checkpoint, and it goes on with the new "
+            "columns",
             kind="schema-changed",
         )
 
