@@ -27,20 +27,12 @@ from tablestore.environment.source import Source
 from tablestore.errors import UnsupportedError
 from tablestore.format.snapshot import Snapshot
 from tablestore.sql.query.parameters import Parameters
-from tablestore.sql.query.rowlevel import (
-    PAIRS,
-    SOURCE,
-    TARGET,
-    GivenTypes,
-    RowQuery,
-    TargetTable,
-    assigned_values,
-    delete_query,
-    merge_query,
-    update_query,
-)
+from tablestore.sql.query.rowlevel import PAIRS, SOURCE, TARGET, RowQuery, TargetTable
 from tablestore.sql.source import NOWHERE, Span
 from tablestore.sql.statements.rows import Delete, Merge, Update
+from tablestore.sql.writing.columnvalues import AssignedValues, GivenTypes
+from tablestore.sql.writing.mergerows import merge_query, merged_values
+from tablestore.sql.writing.updating import delete_query, update_query, updated_values
 from tablestore.table.table import Table
 from tablestore.table.write.current import run_until_current
 from tablestore.table.write.rowchange import RowChange
@@ -113,12 +105,22 @@ def _value_types(
 ) -> GivenTypes:
     """The types of the values that a statement assigns. They are cast to those of their columns: raises InvalidInputError for
     values that an INSERT would refuse."""
-    assigned = None if isinstance(statement, Delete) else assigned_values(source.text, statement, _target(table))
+    assigned = _assigned_values(statement, source, _target(table))
     if assigned is None:
         return {}
     relations.where = _places(assigned.query)
     query = relations.bind(assigned.query.text, given).made_of(source.text, assigned.query.pieces)
     return assigned.checked(source.text, types_of(schema_of(session.engine_for(type(statement).__name__.upper()), query)))
+
+
+def _assigned_values(statement: Change, source: Source, target: TargetTable) -> AssignedValues | None:
+    match statement:
+        case Delete():
+            return None
+        case Update():
+            return updated_values(source.text, statement, target)
+        case Merge():
+            return merged_values(source.text, statement, target)
 
 
 def _target(table: Table) -> TargetTable:

@@ -12,22 +12,15 @@ from tablestore.sql.duckdb.transpile import to_duckdb
 from tablestore.sql.parse.statement import parse_statement
 from tablestore.sql.query.edits import relation_edits
 from tablestore.sql.query.parameters import named_parameters
-from tablestore.sql.query.rowlevel import (
-    PAIRS,
-    SOURCE,
-    TARGET,
-    GivenTypes,
-    RowQuery,
-    TargetTable,
-    delete_query,
-    merge_query,
-    update_query,
-)
+from tablestore.sql.query.rowlevel import PAIRS, SOURCE, TARGET, RowQuery, TargetTable
 from tablestore.sql.query.sparktypes import assignable, spark_type
 from tablestore.sql.query.tablereferences import find_references
 from tablestore.sql.source import Fragment, Span, apply_edits
 from tablestore.sql.statements.rows import Delete, Insert, Merge, Update
+from tablestore.sql.writing.columnvalues import GivenTypes
 from tablestore.sql.writing.insertion import insert_query, rows_to_insert
+from tablestore.sql.writing.mergerows import merge_query
+from tablestore.sql.writing.updating import delete_query, update_query
 from tablestore.types.datatypes import Field, RowType
 from tablestore.types.typestring import parse_type
 
